@@ -1,0 +1,32 @@
+# Two commands start everything: `make demo` and `make test`. Both set .venv up first.
+# PYTHON names the Python to use (3.10 to 3.13): make PYTHON=python3.12 test
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint constraints clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup:  ## make .venv: requirements, ROS 2 unless it is sourced, adahi_msgs, adahi_ros
+	@tools/set_up
+
+demo: setup  ## balance a ball over DDS: robot, draft policy and target verifier in three processes
+	@.venv/bin/adahi demo ball
+
+test: lint  ## lint, types and tests
+	.venv/bin/pytest -n auto
+
+lint: setup  ## ruff and mypy alone
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+constraints: setup  ## resolve requirements/constraints.txt anew, for every Python at once
+	.venv/bin/pip install --quiet uv
+	cat requirements/runtime.txt requirements/dev.txt requirements/ros.txt | \
+	    .venv/bin/uv pip compile --universal --python-version 3.10 --upgrade --no-annotate \
+	    --custom-compile-command "make constraints" --no-emit-index-url -o requirements/constraints.txt -
+
+clean:  ## remove .venv and everything built
+	rm -rf .venv build install log *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Action deviation-aware hybrid inference (ADAHI) for robots on ROS 2."""

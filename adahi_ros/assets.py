@@ -1,0 +1,33 @@
+"""Where the files beside the code are: launch, config, checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = "adahi_ros"
+
+
+def _roots() -> list[Path]:
+    module = Path(__file__)
+    checkout = module.resolve().parents[1]  # resolved: colcon --symlink-install links to the source
+    if (checkout / "package.xml").is_file():
+        return [checkout]
+    # Installed at PREFIX/lib/pythonX.Y/site-packages (or dist-packages): share/ is at PREFIX.
+    return [parent / "share" / PACKAGE for parent in module.parents]
+
+
+def asset(relative: str) -> Path:
+    """Return the file or folder at this path below the checkout or, installed, below share/adahi_ros.
+
+    Args:
+        relative: such as "config/ball.yaml" or "checkpoints/ball".
+
+    Raises:
+        FileNotFoundError: there is no such file; the message says where it was looked for.
+    """
+    roots = [root for root in _roots() if root.is_dir()]
+    for root in roots:
+        if (root / relative).exists():
+            return root / relative
+    places = ", ".join(map(str, roots)) or f"no share/{PACKAGE} above {__file__}"
+    raise FileNotFoundError(f"{relative}: not found (looked in {places})")

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "adahi_ros"
+
+
+def shared(folder: str) -> list[tuple[str, list[str]]]:
+    """Every file under the folder, for the same place in share/adahi_ros."""
+    files: dict[str, list[str]] = {}
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            files.setdefault(f"share/{NAME}/{path.parent.as_posix()}", []).append(path.as_posix())
+    return list(files.items())
+
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+        *shared("launch"),
+        *shared("config"),
+        *shared("checkpoints"),
+    ],
+    python_requires=">=3.10",
+    install_requires=["setuptools"],
+    zip_safe=True,
+    maintainer="adahi_ros maintainers",
+    maintainer_email="maintainers@adahi-ros.example",
+    description="Action deviation-aware hybrid inference for robots on ROS 2",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "adahi = adahi_ros.cli:main",
+            "draft_policy_node = adahi_ros.nodes.draft_policy_node:main",
+            "target_verifier_node = adahi_ros.nodes.target_verifier_node:main",
+            "robot_simulator_node = adahi_ros.nodes.robot_simulator_node:main",
+        ],
+    },
+)

