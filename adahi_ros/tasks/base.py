@@ -1,0 +1,117 @@
+"""What a simulated task is: many episodes of one world, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """What is fixed about a task.
+
+    The observation is `joint_positions` (J) followed by `state` (S), so O = J + S: the first comes
+    from the robot's joints, the second from whatever watches the task.
+
+    Attributes:
+        name: registry name.
+        joint_names: the J joints, in the order of `joint_positions`.
+        state_names: the S entries of the task's state, with units where they have one.
+        goal_dim: G, 0 without a goal.
+        action_names: the A entries of the action, with units.
+        action_low: (A,) smallest action.
+        action_high: (A,) largest action.
+        control_rate_hz: control steps per second.
+        max_steps: an episode's length at most.
+        success_text: the criterion, for people.
+    """
+
+    name: str
+    joint_names: tuple[str, ...]
+    state_names: tuple[str, ...]
+    goal_dim: int
+    action_names: tuple[str, ...]
+    action_low: np.ndarray
+    action_high: np.ndarray
+    control_rate_hz: float
+    max_steps: int
+    success_text: str
+
+    @property
+    def observation_dim(self) -> int:
+        return len(self.joint_names) + len(self.state_names)
+
+    @property
+    def action_dim(self) -> int:
+        return len(self.action_names)
+
+
+class Task(Protocol):
+    """E episodes of one world, stepped together.
+
+    Every random draw comes from streams addressed by (seed, episode, step), so episode 7 of seed 0
+    is the same alone, among others, and on any machine of the same arithmetic.
+    """
+
+    spec: TaskSpec
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers; E is how many there are."""
+
+    @property
+    def joint_positions(self) -> np.ndarray:
+        """(E, J) float64, rad or m."""
+
+    @property
+    def joint_velocities(self) -> np.ndarray:
+        """(E, J) float64, rad/s or m/s."""
+
+    @property
+    def state(self) -> np.ndarray:
+        """(E, S) float64."""
+
+    @property
+    def goal(self) -> np.ndarray:
+        """(E, G) float64."""
+
+    @property
+    def observation(self) -> np.ndarray:
+        """(E, O) float32: joint positions, then state."""
+
+    def step(self, action: np.ndarray) -> None:
+        """Advance every episode by one control period.
+
+        Args:
+            action: (E, A), clipped to the action limits.
+
+        Raises:
+            ValueError: wrong shape, or not finite.
+        """
+
+    @property
+    def success(self) -> np.ndarray:
+        """(E,) bool, latched: the criterion has been met."""
+
+    @property
+    def failed(self) -> np.ndarray:
+        """(E,) bool, latched: the criterion cannot be met any more."""
+
+    @property
+    def done(self) -> np.ndarray:
+        """(E,) bool: succeeded, failed for good, or out of steps; the episode stands still from then on."""
+
+    def render(self, index: int = 0) -> np.ndarray:
+        """Return a picture of one episode for people, (height, width, 3) uint8."""
+
+
+class Expert(Protocol):
+    """Acts well in a task; may keep state per episode (which way to go round, for one)."""
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers."""
+
+    def act(self, task: Task) -> np.ndarray:
+        """(E, A) float64, for the task as it is now."""

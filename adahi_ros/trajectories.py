@@ -1,0 +1,83 @@
+"""Recorded episodes: what tasks and bags produce, and policies are trained on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """E episodes of T_e steps each, concatenated; T is the sum of the T_e.
+
+    Attributes:
+        task: name of the task they were recorded on.
+        observations: (T, O) float32.
+        actions: (T, A) float32, the action taken at each observation.
+        goals: (E, G) float32; G is 0 for a task without a goal.
+        ends: (E,) int64, one past the last step of each episode.
+    """
+
+    task: str
+    observations: np.ndarray
+    actions: np.ndarray
+    goals: np.ndarray
+    ends: np.ndarray
+
+    def __post_init__(self) -> None:
+        steps = len(self.observations)
+        if len(self.actions) != steps:
+            raise ValueError(f"actions: {len(self.actions)} rows, observations has {steps}")
+        if len(self.goals) != len(self.ends):
+            raise ValueError(f"goals: {len(self.goals)} rows, ends has {len(self.ends)}")
+        if len(self.ends) == 0 or self.ends[-1] != steps or np.any(np.diff(self.ends, prepend=0) <= 0):
+            raise ValueError(f"ends: must increase from above 0 up to {steps}, the number of steps")
+        for name in ("observations", "actions", "goals"):
+            if not np.all(np.isfinite(getattr(self, name))):
+                raise ValueError(f"{name}: holds values that are not finite")
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Yield each episode's first step and one past its last."""
+        start = 0
+        for end in self.ends.tolist():
+            yield start, end
+            start = end
+
+    def save(self, path: Path) -> None:
+        """Write a safetensors file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tensors: dict[str, np.ndarray] = {
+            "observations": np.ascontiguousarray(self.observations, dtype=np.float32),
+            "actions": np.ascontiguousarray(self.actions, dtype=np.float32),
+            "goals": np.ascontiguousarray(self.goals, dtype=np.float32),
+            "ends": np.ascontiguousarray(self.ends, dtype=np.int64),
+        }
+        save_file(tensors, path, metadata={"adahi": json.dumps({"task": self.task})})
+
+    @classmethod
+    def load(cls, path: Path) -> Trajectories:
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError: no such file.
+            ValueError: the file is not such a recording; the message names what is wrong.
+        """
+        if not path.is_file():
+            raise FileNotFoundError(f"no recorded episodes at {path}; make them with 'adahi demos'")
+        try:
+            with safe_open(path, framework="numpy") as file:
+                task = json.loads((file.metadata() or {})["adahi"])["task"]
+                names = ("observations", "actions", "goals", "ends")
+                tensors = {name: file.get_tensor(name) for name in names}
+            return cls(task, **tensors)
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: not recorded episodes ({error})") from error

@@ -1,0 +1,87 @@
+"""Fixtures for every room: a toy problem, and checkpoints that are trained on it in a second."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from adahi_ros.trajectories import Trajectories
+
+# Networks this small only lose by being shared out, all the more where pytest-xdist uses every core.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+settings.register_profile("adahi", derandomize=True, deadline=None, database=None)
+settings.load_profile("adahi")
+
+EPISODES = 12
+EPISODE_STEPS = 30
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep exported networks out of the user's cache, and share them among pytest-xdist's workers."""
+    base = tmp_path_factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(run / "cache"))
+        yield
+
+
+def _demonstrations(goal_dim: int) -> Trajectories:
+    draw = np.random.default_rng(7)
+    steps = EPISODES * EPISODE_STEPS
+    observations = 0.1 * draw.normal(size=(EPISODES, EPISODE_STEPS, 6)).cumsum(axis=1)
+    goals = draw.normal(size=(EPISODES, goal_dim))
+    towards = goals[:, None, :2] if goal_dim else np.zeros((EPISODES, 1, 2))
+    actions = 0.3 * np.tanh(towards - observations[:, :, 2:4] - 0.5 * observations[:, :, 4:6])
+    return Trajectories(
+        "toy",
+        observations.reshape(steps, 6).astype(np.float32),
+        actions.reshape(steps, 2).astype(np.float32),
+        goals.astype(np.float32),
+        np.arange(EPISODE_STEPS, steps + 1, EPISODE_STEPS),
+    )
+
+
+@pytest.fixture(scope="session")
+def demonstrations() -> Callable[[int], Trajectories]:
+    """From goal_dim to 12 episodes of 30 steps: 6 observations, 2 actions, as ball balancing has."""
+    return functools.cache(_demonstrations)
+
+
+@pytest.fixture(scope="session")
+def make_checkpoints(
+    tmp_path_factory: pytest.TempPathFactory, demonstrations: Callable[[int], Trajectories]
+) -> Callable[..., Path]:
+    """From sizes to a directory with a tokenizer and policies `draft` and `target`, a little trained."""
+
+    @functools.cache
+    def make(goal_dim: int = 2, chunk_length: int = 1, codebooks: int = 2, seed: int = 0) -> Path:
+        from adahi_ros.policy.checkpoint import save_policy, save_tokenizer
+        from adahi_ros.policy.tokenizer import TokenizerConfig
+        from adahi_ros.policy.training import FitConfig, Run, train_policy, train_tokenizer
+
+        directory = tmp_path_factory.mktemp("checkpoints")
+        data = demonstrations(goal_dim)
+        config = TokenizerConfig(2, chunk_length, codebooks, codebook_size=8, latent_dim=8, hidden=16)
+        tokenizer, _ = train_tokenizer(data, config, FitConfig(25, 64), Run(seed))
+        save_tokenizer(directory, tokenizer, {"seed": seed})
+        for name, width in (("draft", 4), ("target", 8)):
+            size = {"width": width, "layers": 1, "heads": 2, "head_hidden": 8}
+            model, _ = train_policy(data, tokenizer, 3, size, FitConfig(10, 64, warmup=0), Run(seed))
+            save_policy(directory, name, model, {"seed": seed})
+        return directory
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def checkpoints(make_checkpoints: Callable[..., Path]) -> Path:
+    """A directory with a tokenizer, `draft` and `target`: H 3, O 6, G 2, N 2, K 8, W 1, A 2."""
+    return make_checkpoints()

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from adahi_ros.tasks.ball import BallBalancing, BallExpert
+from adahi_ros.tasks.gym_env import TaskEnv
+
+NAME = "adahi_ros.tasks.gym_env:adahi_ros/BallBalancing-v0"
+
+
+def test_gymnasium_finds_nothing_wrong() -> None:
+    env = gymnasium.make(NAME, render_mode="rgb_array")
+    with warnings.catch_warnings():
+        # Radians and metres are meant; only advice to normalise and to bound them is let through.
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*(symmetric and normalized|infinity).*")
+        check_env(env.unwrapped)
+
+
+def test_an_episode_is_that_of_the_task() -> None:
+    env = gymnasium.make(NAME)
+    observation, info = env.reset(seed=5, options={"episode": 3})
+    assert (info["seed"], info["episode"]) == (5, 3)
+    task, expert = BallBalancing(), BallExpert()
+    task.reset(5, [3])
+    expert.reset(5, [3])
+    terminated = truncated = False
+    rewards = []
+    while not (terminated or truncated):
+        np.testing.assert_array_equal(
+            observation, np.concatenate([task.observation[0], task.goal[0]], dtype="f4")
+        )
+        action = expert.act(task)
+        task.step(action)
+        observation, reward, terminated, truncated, info = env.step(action[0])
+        rewards.append(float(reward))
+    assert terminated
+    assert info["success"]
+    assert rewards[-1] == sum(rewards) == 1.0
+    assert task.done[0]
+
+
+def test_resets_count_the_episodes_of_a_seed() -> None:
+    env = TaskEnv("ball")
+    first, _ = env.reset(seed=1)
+    second, info = env.reset()
+    assert info["episode"] == 1
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(env.reset(seed=1)[0], first)
+    np.testing.assert_array_equal(env.reset()[0], second)
+
+
+def test_running_out_of_steps_truncates_and_leaving_the_plate_terminates() -> None:
+    env = TaskEnv("ball")
+    env.reset(seed=0)
+    expert = BallExpert()
+    expert.reset(0, [0])
+    for step in range(env.task.spec.max_steps):
+        # Balances on the far side of the post, never on the goal.
+        away = -0.15 * env.task.goal[0] / np.linalg.norm(env.task.goal[0])
+        pull = 6.0 * (away - env.task.state[0, :2]) - 4.0 * env.task.state[0, 2:]
+        _, reward, terminated, truncated, _ = env.step(np.array([-pull[1], pull[0]]) / 7.0)
+        assert reward == 0.0
+        assert not terminated
+        assert truncated == (step == env.task.spec.max_steps - 1)
+    env.reset(seed=0)
+    for _ in range(env.task.spec.max_steps):
+        _, _, terminated, truncated, info = env.step(np.array([0.2, 0.2]))
+        if terminated:
+            break
+    assert terminated
+    assert not truncated
+    assert not info["success"]
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match="task: 'bowl'"):
+        TaskEnv("bowl")
+    with pytest.raises(ValueError, match="render_mode: 'human'"):
+        TaskEnv("ball", render_mode="human")
+    env = TaskEnv("ball")
+    with pytest.raises(ValueError, match="options: episode is -1"):
+        env.reset(seed=0, options={"episode": -1})
+    with pytest.raises(ValueError, match="action: roll_command_rad is nan"):
+        env.step(np.array([np.nan, 0.0]))

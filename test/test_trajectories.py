@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from adahi_ros.trajectories import Trajectories
+
+
+def small() -> Trajectories:
+    steps = np.arange(10, dtype=np.float32).reshape(5, 2)
+    return Trajectories("toy", steps, -steps[:, :1], np.ones((2, 3), np.float32), np.array([2, 5]))
+
+
+@pytest.mark.parametrize("goal_dim", [0, 2])
+def test_what_was_saved_is_loaded(
+    tmp_path: Path, demonstrations: Callable[[int], Trajectories], goal_dim: int
+) -> None:
+    data = demonstrations(goal_dim)
+    data.save(tmp_path / "new" / "demos.safetensors")
+    loaded = Trajectories.load(tmp_path / "new" / "demos.safetensors")
+    assert loaded.task == "toy"
+    assert len(loaded) == len(data) == 12
+    for name in ("observations", "actions", "goals", "ends"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(data, name))
+        assert getattr(loaded, name).dtype == getattr(data, name).dtype
+
+
+def test_spans_cover_every_step_once() -> None:
+    assert list(small().spans()) == [(0, 2), (2, 5)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"actions": np.zeros((4, 1))}, "actions: 4 rows, observations has 5"),
+        ({"goals": np.zeros((3, 3))}, "goals: 3 rows, ends has 2"),
+        ({"ends": np.array([2, 4])}, "ends: must increase from above 0 up to 5"),
+        ({"ends": np.array([5, 5])}, "ends: must increase"),
+        ({"ends": np.array([0, 5])}, "ends: must increase"),
+        ({"ends": np.array([-1, 5])}, "ends: must increase"),
+        ({"ends": np.array([], int), "goals": np.zeros((0, 3))}, "ends: must increase"),
+        ({"observations": np.full((5, 2), np.nan)}, "observations: holds values that are not finite"),
+        ({"actions": np.full((5, 1), np.inf)}, "actions: holds values that are not finite"),
+        ({"goals": np.full((2, 3), -np.inf)}, "goals: holds values that are not finite"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(changes: dict[str, np.ndarray], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        replace(small(), **changes)
+
+
+def test_damaged_files_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "demos.safetensors"
+    with pytest.raises(FileNotFoundError, match=re.escape(str(path))):
+        Trajectories.load(path)
+    small().save(path)
+    whole = path.read_bytes()
+    tensors = {name: getattr(small(), name) for name in ("observations", "actions", "goals", "ends")}
+    for damage in (
+        lambda: path.write_bytes(whole[: len(whole) // 2]),
+        lambda: path.write_bytes(b""),
+        lambda: save_file(tensors, path),
+        lambda: save_file(tensors, path, metadata={"adahi": "{}"}),
+        lambda: save_file(tensors, path, metadata={"adahi": "no JSON"}),
+        lambda: save_file(
+            {name: values for name, values in tensors.items() if name != "goals"},
+            path,
+            metadata={"adahi": '{"task": "toy"}'},
+        ),
+        lambda: save_file(tensors | {"ends": np.array([4, 4])}, path, metadata={"adahi": '{"task": "toy"}'}),
+    ):
+        damage()
+        with pytest.raises(ValueError, match=re.escape(str(path)) + ": not recorded episodes"):
+            Trajectories.load(path)
