@@ -1,0 +1,48 @@
+"""From codes to actions, without torch."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+MAX_COMBINATIONS = 1 << 16
+
+
+class ActionDecoder:
+    """The frozen decoder of the action tokenizer, as a table of every combination of codes.
+
+    Decoding is a lookup: it costs a microsecond on the robot and gives the same bits on every
+    machine, which a neural decoder does not.
+
+    Args:
+        table: (K,) * N + (W, A) float32, the chunk for each combination of N codes, action units.
+        action_scale: (A,) float32, standard deviation of the demonstrated actions.
+
+    Raises:
+        ValueError: the table is no such table.
+    """
+
+    def __init__(self, table: np.ndarray, action_scale: np.ndarray) -> None:
+        self.codebooks = table.ndim - 2
+        if self.codebooks < 1 or len(set(table.shape[:-2])) != 1:
+            raise ValueError(f"decode table: shape {table.shape}, expected (K,) * N + (W, A)")
+        if not (np.isfinite(table).all() and np.isfinite(action_scale).all()):
+            raise ValueError("decode table: holds values that are not finite")
+        self.table = np.ascontiguousarray(table, dtype=np.float32)
+        self.action_scale = np.ascontiguousarray(action_scale, dtype=np.float32)
+        self.codebook_size, self.chunk_length, self.action_dim = self.table.shape[-3:]
+        if self.action_scale.shape != (self.action_dim,) or not (self.action_scale > 0).all():
+            raise ValueError(f"action_scale: {action_scale}, expected {self.action_dim} positive numbers")
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        """Return the chunks (B, W, A) for codes (B, N)."""
+        chunks: np.ndarray = self.table[tuple(codes.T)]
+        return chunks
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits; equal exactly when the same codes mean the same actions."""
+        digest = hashlib.sha256(repr(self.table.shape).encode())
+        digest.update(self.table.astype("<f4").tobytes())
+        return digest.hexdigest()[:16]

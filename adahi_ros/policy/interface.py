@@ -1,0 +1,66 @@
+"""What a policy is to everything that uses one: numpy in, numpy out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from adahi_ros.policy.decoder import ActionDecoder
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """The sizes that a policy's inputs and outputs have.
+
+    Attributes:
+        window_length: H, observations per prediction.
+        observation_dim: O.
+        goal_dim: G, 0 without a goal.
+        codebooks: N, codes per action chunk.
+        codebook_size: K, entries per codebook.
+        chunk_length: W, actions per chunk.
+        action_dim: A.
+        parameters: number of trainable weights.
+    """
+
+    window_length: int
+    observation_dim: int
+    goal_dim: int
+    codebooks: int
+    codebook_size: int
+    chunk_length: int
+    action_dim: int
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A policy's answer for B windows.
+
+    Attributes:
+        logits: (B, N, K) float32, one independent distribution per codebook.
+        offsets: (B, N, K, W, A) float32 in action units: what each code, if chosen, adds to the
+            decoded chunk; summed over the codebooks.
+    """
+
+    logits: np.ndarray
+    offsets: np.ndarray
+
+    def offset_at(self, codes: np.ndarray) -> np.ndarray:
+        """Return the offset (B, W, A) that goes with codes (B, N)."""
+        rows = np.arange(codes.shape[0])[:, None]
+        books = np.arange(codes.shape[1])[None, :]
+        offset: np.ndarray = self.offsets[rows, books, codes].sum(axis=1)
+        return offset
+
+
+class Policy(Protocol):
+    """Predicts codes and offsets from an observation window and a goal."""
+
+    spec: PolicySpec
+    decoder: ActionDecoder
+
+    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
+        """Predict for B windows (B, H, O) and goals (B, G), both float32 in the task's units."""

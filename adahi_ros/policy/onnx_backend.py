@@ -1,0 +1,72 @@
+"""Runs a VQ-BeT with ONNX Runtime, which needs neither torch nor its start-up time on the robot."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, InvalidGraph, InvalidProtobuf
+
+from adahi_ros.policy.checkpoint import Checkpoint, CheckpointError
+from adahi_ros.policy.interface import Prediction
+
+DIGEST = "network_sha256"
+
+
+def _session(path: Path) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1  # these networks are too small to share out
+    options.log_severity_level = 3
+    try:
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf) as error:
+        raise CheckpointError(f"{path}: not an ONNX file; delete it to have it made anew ({error})") from None
+
+
+def _cache_path(digest: str) -> Path:
+    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return root / "adahi_ros" / f"{digest}.onnx"
+
+
+def onnx_session(checkpoint: Checkpoint) -> ort.InferenceSession:
+    """Open the exported network of a checkpoint, exporting it first where that has not been done.
+
+    The file beside the checkpoint is taken if it was made from these very weights, else one in the
+    user's cache.
+
+    Raises:
+        CheckpointError: the exported file is damaged; or there is none, and torch is not here to make it.
+    """
+    digest = checkpoint.digest()
+    beside = checkpoint.weights.with_suffix(".onnx")
+    if beside.is_file():
+        session = _session(beside)
+        if session.get_modelmeta().custom_metadata_map.get(DIGEST) == digest:
+            return session
+    cached = _cache_path(digest)
+    if not cached.is_file():
+        try:
+            from adahi_ros.policy.onnx_export import export
+        except ImportError as error:
+            raise CheckpointError(
+                f"{checkpoint.weights}: not exported to ONNX yet, and this machine cannot ({error}); "
+                f"copy the .onnx file that 'adahi export' writes, or choose the torch backend"
+            ) from None
+        export(checkpoint, cached)
+    return _session(cached)
+
+
+class OnnxPolicy:
+    """A `Policy` on ONNX Runtime; same output as `TorchPolicy` within 1e-4."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.spec = checkpoint.spec
+        self.decoder = checkpoint.decoder
+        self._session = onnx_session(checkpoint)
+
+    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
+        """See `Policy.predict`."""
+        logits, offsets = self._session.run(("logits", "offsets"), {"windows": windows, "goals": goals})
+        return Prediction(logits, offsets)

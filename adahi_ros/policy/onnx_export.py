@@ -1,0 +1,55 @@
+"""Export of a VQ-BeT from torch to ONNX."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import tempfile
+import warnings
+from pathlib import Path
+
+import onnx
+import torch
+
+from adahi_ros.policy.checkpoint import Checkpoint
+from adahi_ros.policy.onnx_backend import DIGEST
+from adahi_ros.policy.torch_backend import load_network
+
+
+def export(checkpoint: Checkpoint, path: Path) -> None:
+    """Write the network of a checkpoint as one ONNX file with a free batch size.
+
+    The file names the weights that it was made from, so that a stale one is never run.
+    """
+    model = load_network(checkpoint)
+    spec = checkpoint.spec
+    # Two rows: with one, the exporter would take the batch size for a constant.
+    example = (torch.zeros(2, spec.window_length, spec.observation_dim), torch.zeros(2, spec.goal_dim))
+    batch = torch.export.Dim("batch")
+    exporter_log = logging.getLogger("torch.onnx")
+    level = exporter_log.level
+    exporter_log.setLevel(logging.ERROR)  # it warns of packages that nothing here uses
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                model,
+                example,
+                input_names=["windows", "goals"],
+                output_names=["logits", "offsets"],
+                dynamic_shapes=({0: batch}, {0: batch}),
+                dynamo=True,
+                verbose=False,
+            )
+    finally:
+        exporter_log.setLevel(level)
+    if program is None:
+        raise RuntimeError(f"{checkpoint.weights}: torch exported nothing")
+    proto = program.model_proto
+    onnx.helper.set_model_props(proto, {DIGEST: checkpoint.digest()})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        partial = Path(scratch) / path.name
+        onnx.save(proto, partial)
+        partial.replace(path)  # a kill during the write leaves no half file

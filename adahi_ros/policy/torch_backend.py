@@ -1,0 +1,46 @@
+"""Runs a VQ-BeT with torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from adahi_ros.policy.checkpoint import Checkpoint, CheckpointError
+from adahi_ros.policy.interface import Prediction
+from adahi_ros.policy.vqbet import VQBeT, VQBeTConfig
+
+
+def load_network(checkpoint: Checkpoint) -> VQBeT:
+    """Build the network of a checkpoint, ready to predict.
+
+    Raises:
+        CheckpointError: the weights are damaged or do not fit the configuration.
+    """
+    try:
+        weights = load_file(checkpoint.weights)
+        buffers = [
+            weights[name]
+            for name in ("observation_mean", "observation_scale", "goal_mean", "goal_scale", "action_scale")
+        ]
+        model = VQBeT(VQBeTConfig(**checkpoint.config), *buffers)
+        model.load_state_dict(weights)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{checkpoint.weights}: {error}") from None
+    return model.eval().requires_grad_(False)
+
+
+class TorchPolicy:
+    """A `Policy` on torch. Batches run on the CPU with torch's own threads."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.spec = checkpoint.spec
+        self.decoder = checkpoint.decoder
+        self._model = load_network(checkpoint)
+
+    @torch.inference_mode()
+    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
+        """See `Policy.predict`."""
+        logits, offsets = self._model(torch.from_numpy(windows), torch.from_numpy(goals))
+        return Prediction(logits.numpy(), offsets.numpy())

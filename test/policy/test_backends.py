@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.checkpoint import CheckpointError, load_checkpoint
+from adahi_ros.policy.onnx_backend import DIGEST
+from adahi_ros.policy.onnx_export import export
+
+ROOT = Path(__file__).parents[2]
+
+# (goal_dim, chunk_length, codebooks)
+WITH_GOAL = (2, 1, 2)
+WITHOUT_GOAL = (0, 2, 3)
+
+
+def inputs(batch: int, goal_dim: int) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(batch)
+    windows = draw.normal(size=(batch, 3, 6)).astype(np.float32)
+    return windows, draw.normal(size=(batch, goal_dim)).astype(np.float32)
+
+
+@pytest.mark.parametrize("sizes", [WITH_GOAL, WITHOUT_GOAL])
+def test_backends_agree(make_checkpoints: Callable[..., Path], sizes: tuple[int, int, int]) -> None:
+    goal_dim, chunk_length, codebooks = sizes
+    path = make_checkpoints(*sizes) / "draft"
+    torch_policy, onnx_policy = load_policy(path, "torch"), load_policy(path, "onnxruntime")
+    assert torch_policy.spec == onnx_policy.spec
+    assert torch_policy.decoder.fingerprint == onnx_policy.decoder.fingerprint
+    for batch in (1, 7):
+        windows, goals = inputs(batch, goal_dim)
+        expected, got = torch_policy.predict(windows, goals), onnx_policy.predict(windows, goals)
+        assert got.logits.shape == (batch, codebooks, 8)
+        assert got.offsets.shape == (batch, codebooks, 8, chunk_length, 2)
+        assert np.ptp(expected.logits) > 1e-2
+        for name in ("logits", "offsets"):
+            assert getattr(got, name).dtype == np.float32
+            np.testing.assert_allclose(getattr(got, name), getattr(expected, name), rtol=0, atol=1e-4)
+
+
+def test_the_exported_file_beside_the_checkpoint_is_used_only_while_it_is_of_these_weights(
+    checkpoints: Path, tmp_path: Path
+) -> None:
+    directory = Path(shutil.copytree(checkpoints, tmp_path / "checkpoints"))
+    draft, target = load_checkpoint(directory / "draft"), load_checkpoint(directory / "target")
+    windows, goals = inputs(2, 2)
+    of_draft = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
+    beside = directory / "draft.onnx"
+
+    export(target, beside)  # the weights have changed since
+    stale = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
+    np.testing.assert_array_equal(stale, of_draft)
+
+    model = onnx.load(beside)
+    onnx.helper.set_model_props(model, {DIGEST: draft.digest()})
+    onnx.save(model, beside)  # made to look as if it was of the draft's weights
+    of_target = load_policy(directory / "target", "torch").predict(windows, goals).logits
+    taken = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
+    np.testing.assert_allclose(taken, of_target, rtol=0, atol=1e-4)
+
+    beside.write_bytes(beside.read_bytes()[:200])
+    with pytest.raises(CheckpointError, match=r"draft\.onnx: not an ONNX file"):
+        load_policy(directory / "draft", "onnxruntime")
+
+
+def test_a_robot_runs_an_exported_policy_without_torch(checkpoints: Path) -> None:
+    windows, goals = inputs(3, 2)
+    expected = load_policy(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
+    script = f"""
+import sys
+sys.modules["torch"] = None  # as on a machine without it
+from pathlib import Path
+import numpy as np
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.speculation import controller, verifier
+draw = np.random.default_rng(3)
+windows = draw.normal(size=(3, 3, 6)).astype(np.float32)
+goals = draw.normal(size=(3, 2)).astype(np.float32)
+policy = load_policy(Path({str(checkpoints / "draft")!r}), "onnxruntime")
+assert not any(name.startswith(("torch.", "vector_quantize", "onnxscript")) for name in sys.modules)
+print(policy.predict(windows, goals).logits.tobytes().hex())
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), *sys.path)))}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    got = np.frombuffer(bytes.fromhex(done.stdout), np.float32).reshape(expected.shape)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_where_it_cannot_be_exported_the_message_says_what_to_do(
+    checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "adahi_ros.policy.onnx_export", None)
+    with pytest.raises(
+        CheckpointError, match=r"draft\.safetensors: not exported .* choose the torch backend"
+    ):
+        load_policy(checkpoints / "draft", "onnxruntime")
+
+
+def test_an_unknown_backend_is_refused(checkpoints: Path) -> None:
+    with pytest.raises(ValueError, match="backend: 'tensorrt', must be one of onnxruntime, torch"):
+        load_policy(checkpoints / "draft", "tensorrt")

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.checkpoint import (
+    CheckpointError,
+    load_checkpoint,
+    load_decoder,
+    load_tokenizer,
+    save_policy,
+    save_tokenizer,
+)
+from adahi_ros.policy.torch_backend import load_network
+from adahi_ros.trajectories import Trajectories
+
+
+@pytest.fixture
+def directory(checkpoints: Path, tmp_path: Path) -> Path:
+    """A copy to damage."""
+    return Path(shutil.copytree(checkpoints, tmp_path / "checkpoints"))
+
+
+@pytest.mark.parametrize(("goal_dim", "chunk_length", "codebooks"), [(2, 1, 2), (0, 2, 3)])
+def test_a_tokenizer_comes_back_as_it_was_saved(
+    make_checkpoints: Callable[..., Path],
+    demonstrations: Callable[[int], Trajectories],
+    tmp_path: Path,
+    goal_dim: int,
+    chunk_length: int,
+    codebooks: int,
+) -> None:
+    saved = make_checkpoints(goal_dim, chunk_length, codebooks)
+    tokenizer = load_tokenizer(saved)
+    decoder = save_tokenizer(tmp_path / "new", tokenizer, {"seed": 3})
+    assert (
+        load_decoder(tmp_path / "new").fingerprint == decoder.fingerprint == load_decoder(saved).fingerprint
+    )
+    np.testing.assert_array_equal(load_decoder(tmp_path / "new").table, decoder.table)
+    np.testing.assert_array_equal(load_decoder(tmp_path / "new").action_scale, decoder.action_scale)
+    again = load_tokenizer(tmp_path / "new")
+    actions = demonstrations(goal_dim).actions
+    chunks = torch.from_numpy(actions[: 300 // chunk_length * chunk_length]).reshape(-1, chunk_length, 2)
+    assert torch.equal(again.encode(chunks), tokenizer.encode(chunks))
+    assert not again.training
+
+
+def test_a_policy_comes_back_as_it_was_saved(directory: Path) -> None:
+    first = load_checkpoint(directory / "draft")
+    model = load_network(first)
+    save_policy(directory, "copy", model, {"steps": 7})
+    second = load_checkpoint(directory / "copy.json")
+    assert second.training == {"steps": 7}
+    assert (second.spec, second.config) == (first.spec, first.config)
+    assert second.spec.parameters == model.parameters_count
+    assert second.digest() == first.digest()
+    weights = load_network(second).state_dict()
+    for name, value in model.state_dict().items():
+        assert torch.equal(weights[name], value), name
+
+
+def test_policies_of_one_directory_share_a_tokenizer_and_differ(checkpoints: Path) -> None:
+    draft, target = load_checkpoint(checkpoints / "draft"), load_checkpoint(checkpoints / "target")
+    assert draft.decoder.fingerprint == target.decoder.fingerprint
+    assert draft.spec.parameters < target.spec.parameters
+    assert draft.digest() != target.digest()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def drop(path: Path, key: str) -> None:
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != key}))
+
+
+def without(path: Path, tensor: str) -> None:
+    save_file({name: value for name, value in load_file(path).items() if name != tensor}, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("tokenizer.safetensors", cut, "not a safetensors file"),
+        ("tokenizer.safetensors", Path.unlink, "no such checkpoint"),
+        ("tokenizer.safetensors", lambda path: path.write_bytes(b""), "not a safetensors file"),
+        ("tokenizer.safetensors", lambda path: without(path, "decode_table"), "decode_table"),
+        ("tokenizer.json", Path.unlink, "no such checkpoint"),
+        ("tokenizer.json", lambda path: path.write_text("{"), "not JSON"),
+        ("tokenizer.json", lambda path: path.write_text("[]"), "format: must be 1"),
+        ("tokenizer.json", lambda path: edit(path, format=2), "format: must be 1"),
+        ("draft.json", Path.unlink, "no such checkpoint"),
+        ("draft.json", lambda path: path.write_bytes(b"\xff\xfe\xfa"), "not JSON"),
+        (
+            "draft.json",
+            lambda path: edit(path, fingerprint="0" * 16),
+            "tokenizer fingerprint 0000000000000000",
+        ),
+        ("draft.json", lambda path: edit(path, kind="diffusion"), "kind: 'diffusion', must be 'vqbet'"),
+        ("draft.json", lambda path: edit(path, config={"width": 8}), "not a whole description"),
+        ("draft.json", lambda path: edit(path, config=None), "not a whole description"),
+        ("draft.json", lambda path: drop(path, "parameters"), "not a whole description"),
+        ("draft.safetensors", Path.unlink, "no such checkpoint"),
+        ("draft.safetensors", cut, ""),
+        ("draft.safetensors", lambda path: without(path, "position"), "position"),
+        ("draft.safetensors", lambda path: without(path, "goal_mean"), "goal_mean"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
+def test_a_damaged_checkpoint_is_refused_by_the_file_that_is_damaged(
+    directory: Path, name: str, damage: Callable[[Path], Any], message: str, backend: str
+) -> None:
+    damage(directory / name)
+    with pytest.raises(CheckpointError, match=re.escape(f"{directory / name}: ") + "(?s:.*)" + message):
+        load_policy(directory / "draft", backend)
+
+
+def test_an_edited_fingerprint_of_the_tokenizer_is_refused(directory: Path) -> None:
+    edit(directory / "tokenizer.json", fingerprint="f" * 16)
+    with pytest.raises(
+        CheckpointError, match=r"tokenizer\.safetensors: fingerprint .* says ffffffffffffffff"
+    ):
+        load_decoder(directory)
+
+
+def test_a_flipped_bit_in_the_decode_table_is_found(directory: Path) -> None:
+    path = directory / "tokenizer.safetensors"
+    tensors = load_file(path)
+    tensors["decode_table"].view(np.uint32)[1, 2, 0, 1] ^= 1
+    save_file(tensors, path)
+    with pytest.raises(CheckpointError, match=re.escape(str(path)) + ": fingerprint"):
+        load_checkpoint(directory / "draft")
+
+
+def test_a_policy_of_another_tokenizer_is_refused(
+    directory: Path, make_checkpoints: Callable[..., Path]
+) -> None:
+    other = make_checkpoints(seed=1)
+    for suffix in ("json", "safetensors"):
+        shutil.copy(other / f"draft.{suffix}", directory / f"draft.{suffix}")
+    fingerprints = [load_decoder(place).fingerprint for place in (other, directory)]
+    with pytest.raises(CheckpointError, match="{}, the one beside it is {}".format(*fingerprints)):
+        load_checkpoint(directory / "draft")
+
+
+@pytest.mark.parametrize("changes", [{"width": 6}, {"width": 5}, {"window_length": 4}, {"depth": 3}])
+def test_a_config_that_does_not_fit_the_weights_is_refused(directory: Path, changes: dict[str, int]) -> None:
+    path = directory / "draft.json"
+    edit(path, config=json.loads(path.read_text())["config"] | changes)
+    with pytest.raises(CheckpointError, match=re.escape(str(directory / "draft.safetensors"))):
+        load_policy(directory / "draft", "torch")
+
+
+@pytest.mark.parametrize("config", [None, {}, {"action_dim": 2, "depth": 1}, {"action_dim": 3}])
+def test_a_tokenizer_whose_config_does_not_fit_is_refused(
+    directory: Path, config: dict[str, int] | None
+) -> None:
+    edit(directory / "tokenizer.json", config=config)
+    with pytest.raises(CheckpointError, match=r"tokenizer\.safetensors: does not fit the config"):
+        load_tokenizer(directory)
