@@ -1,0 +1,150 @@
+"""Calibration: from hybrid logs to how deviation tells rejection, and to a threshold.
+
+Paper, sections III-A and III-C. Its equations (6), (9) and (10), reconstructed:
+
+    P(d) = a d + b         or     a ln d + b         fitted to the rejection probability per bin
+    d_th = (P_th - b) / a  or     exp((P_th - b) / a)
+    P_th = F^-1(1 - rate), F the distribution of P(d): for a rising fit, d_th is the same quantile of d
+
+Only the primary code counts as rejected here, as in the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import linregress, spearmanr
+
+BINS = 20
+RATE_TOLERANCE = 0.002
+MOST_TRIALS = 16
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit of the rejection probability P to the deviation d: slope * f(d) + intercept.
+
+    Attributes:
+        kind: "linear", f(d) = d, or "logarithmic", f(d) = ln d.
+        slope, intercept: of the least squares line over the bins.
+        r2: share of the bins' variance that it explains.
+    """
+
+    kind: str
+    slope: float
+    intercept: float
+    r2: float
+
+    def rejection(self, deviation: np.ndarray) -> np.ndarray:
+        """Return the fitted rejection probability, not clipped to [0, 1]."""
+        x = np.log(deviation) if self.kind == "logarithmic" else deviation
+        fitted: np.ndarray = self.slope * x + self.intercept
+        return fitted
+
+    def threshold(self, rejection: float) -> float:
+        """Return the deviation at which the fitted rejection probability is `rejection`: equation (9).
+
+        Raises:
+            ValueError: not a probability, or the fit does not rise.
+        """
+        if not 0.0 <= rejection <= 1.0:
+            raise ValueError(f"rejection: {rejection}, must be 0 to 1")
+        if self.slope <= 0.0:
+            raise ValueError(f"slope: {self.slope:.4g}, must be above 0: deviation tells nothing here")
+        x = (rejection - self.intercept) / self.slope
+        return math.exp(x) if self.kind == "logarithmic" else max(x, 0.0)
+
+
+@dataclass(frozen=True)
+class RejectionCurve:
+    """How often the primary code is rejected, by deviation.
+
+    Attributes:
+        deviation: (bins,) mean deviation of each equal-count bin, rising.
+        rejection: (bins,) share rejected in it.
+        rank_correlation: Spearman's, over single actions.
+        linear, logarithmic: the two fits.
+        actions: how many actions it stands on.
+    """
+
+    deviation: np.ndarray
+    rejection: np.ndarray
+    rank_correlation: float
+    linear: Fit
+    logarithmic: Fit
+    actions: int
+
+    @property
+    def best(self) -> Fit:
+        """The fit that explains more."""
+        return max((self.linear, self.logarithmic), key=lambda fit: fit.r2)
+
+
+def _fit(kind: str, x: np.ndarray, y: np.ndarray) -> Fit:
+    line = linregress(x, y)
+    return Fit(kind, float(line.slope), float(line.intercept), float(line.rvalue**2))
+
+
+def rejection_curve(deviation: np.ndarray, rejected: np.ndarray, bins: int = BINS) -> RejectionCurve:
+    """Measure rejection against deviation.
+
+    Args:
+        deviation: (T,), of drafts; infinite ones (no past yet) are left out.
+        rejected: (T,) bool, whether the target rejected the primary code.
+        bins: of equal count.
+
+    Raises:
+        ValueError: too few actions for that many bins, or all of one deviation.
+    """
+    known = np.isfinite(deviation) & (deviation > 0.0)
+    deviation, rejected = deviation[known], rejected[known]
+    if len(deviation) < 2 * bins or deviation.min() == deviation.max():
+        raise ValueError(
+            f"deviation: {len(deviation)} usable actions, must be at least {2 * bins} that differ"
+        )
+    order = np.argsort(deviation, kind="stable")
+    groups = np.array_split(order, bins)
+    mean_deviation = np.array([deviation[group].mean() for group in groups])
+    mean_rejection = np.array([rejected[group].mean() for group in groups])
+    return RejectionCurve(
+        mean_deviation,
+        mean_rejection,
+        float(spearmanr(deviation, rejected).statistic),
+        _fit("linear", mean_deviation, mean_rejection),
+        _fit("logarithmic", np.log(mean_deviation), mean_rejection),
+        len(deviation),
+    )
+
+
+def threshold_for_rate(rate_at: Callable[[float], float], highest: float, rate: float) -> tuple[float, float]:
+    """Find the threshold at which a gate transmits at a wanted rate, in closed loop.
+
+    The quantile of logged deviations is not enough: what the gate lets through changes where the
+    robot goes, and with it the deviations. So the rate is measured anew at each trial.
+
+    Args:
+        rate_at: measures the transmission rate at a threshold, falling.
+        highest: a threshold at which next to nothing is transmitted.
+        rate: wanted, 0 to 1.
+
+    Returns:
+        The threshold, and the rate measured there.
+
+    Raises:
+        ValueError: `rate` is not between 0 and 1.
+    """
+    if not 0.0 < rate < 1.0:
+        raise ValueError(f"rate: {rate}, must be between 0 and 1")
+    low, high = 0.0, highest
+    best = (math.inf, 0.0, 0.0)
+    for _ in range(MOST_TRIALS):
+        middle = (low + high) / 2
+        measured = rate_at(middle)
+        best = min(best, (abs(measured - rate), middle, measured))
+        if best[0] <= RATE_TOLERANCE:
+            break
+        low, high = (middle, high) if measured > rate else (low, middle)
+    return best[1], best[2]

@@ -1,0 +1,146 @@
+"""One control step, in two halves, with the question to the target in between.
+
+    step = controller.begin(observations, goals)
+    # where step.transmit: ask the target, here by a call or over the air, or give up
+    actions = controller.finish(step, verification)
+
+The same class drives the rollouts of the evaluation, many episodes at once, and the robot's node,
+one at a time. Neither half waits for anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.window import ObservationWindow
+from adahi_ros.randomness import EpisodeStreams
+from adahi_ros.speculation.deviation import DeviationTracker
+from adahi_ros.speculation.drafting import Draft, draft_action
+from adahi_ros.speculation.gates import Evidence, Gate
+from adahi_ros.speculation.request import Verification, VerificationRequest
+
+
+@dataclass(frozen=True)
+class ControllerConfig:
+    """How drafts are made and judged.
+
+    Attributes:
+        gate: decides which to transmit.
+        smoothing: weight of the newest action in the moving average, in (0, 1].
+        normalization: of the deviation, a key of `deviation.NORMALIZATIONS`.
+        draft_temperature: of the code distributions that the draft samples from, above zero.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+
+    gate: Gate
+    smoothing: float = 0.5
+    normalization: str = "std"
+    draft_temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        DeviationTracker(np.ones(1), self.smoothing, self.normalization)
+        if not 0.0 < self.draft_temperature < np.inf:
+            raise ValueError(f"draft_temperature: {self.draft_temperature}, must be above 0 and finite")
+
+
+@dataclass(frozen=True)
+class Step:
+    """The first half of a control step of B robots.
+
+    Attributes:
+        index: which step of the episode, from 0.
+        windows: (B, H, O) float32.
+        goals: (B, G) float32.
+        draft: what they would do.
+        deviation: (B,), infinite at the first step.
+        score: (B,), the gate's.
+        transmit: (B,) bool, whether to ask the target.
+    """
+
+    index: int
+    windows: np.ndarray
+    goals: np.ndarray
+    draft: Draft
+    deviation: np.ndarray
+    score: np.ndarray
+    transmit: np.ndarray
+
+    def request(self, rows: np.ndarray) -> VerificationRequest:
+        """Return the request for some robots, by mask or index."""
+        draft = self.draft
+        return VerificationRequest(
+            self.windows[rows], self.goals[rows], draft.codes[rows], draft.probabilities[rows]
+        )
+
+
+class Controller:
+    """Drafts, gates and corrects the actions of B robots.
+
+    Args:
+        policy: the draft policy.
+        config: how drafts are made and judged.
+    """
+
+    def __init__(self, policy: Policy, config: ControllerConfig) -> None:
+        self.policy = policy
+        self.config = config
+        self._deviation = DeviationTracker(
+            policy.decoder.action_scale, config.smoothing, config.normalization
+        )
+        self.reset(0, [0])
+
+    def reset(self, seed: int, episodes: list[int]) -> None:
+        """Start the episodes with these numbers; B is how many there are."""
+        spec = self.policy.spec
+        self._window = ObservationWindow(len(episodes), spec.window_length, spec.observation_dim)
+        self._deviation.reset()
+        self._draws = EpisodeStreams(seed, "controller", episodes, spec.codebooks + 1)
+        self._index = 0
+
+    def begin(self, observations: np.ndarray, goals: np.ndarray) -> Step:
+        """Draft an action for each robot and decide whether to ask the target.
+
+        Args:
+            observations: (B, O) float32.
+            goals: (B, G) float32.
+
+        Raises:
+            ValueError: wrong shape, or not finite; nothing has happened then, and begin may be called again.
+        """
+        expected = (len(observations), self.policy.spec.goal_dim)
+        if goals.shape != expected:
+            raise ValueError(f"goal: shape {goals.shape}, expected {expected}")
+        if not np.isfinite(goals).all():
+            raise ValueError("goal: holds values that are not finite")
+        windows = self._window.push(observations)
+        draws = self._draws.next()
+        draft = draft_action(self.policy, windows, goals, draws[:, 1:], self.config.draft_temperature)
+        deviation = self._deviation.deviation(draft.action)
+        gate = self.config.gate
+        score = gate.score(Evidence(draft, deviation, draws[:, 0]))
+        step = Step(self._index, windows, goals, draft, deviation, score, score > gate.threshold)
+        self._index += 1
+        return step
+
+    def finish(
+        self, step: Step, verification: Verification | None, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the action chunks (B, W, A) to execute, and remember the first of each.
+
+        Args:
+            step: from `begin`.
+            verification: the target's answer, or None to execute every draft.
+            rows: the robots that it is for, by mask or index; None where it is for all.
+        """
+        chunks = step.draft.chunk
+        if verification is not None:
+            verified = self.policy.decoder.decode(verification.codes) + verification.offset
+            chunks = chunks.copy()
+            chunks[slice(None) if rows is None else rows] = verified
+        self._deviation.update(chunks[:, 0])
+        return chunks

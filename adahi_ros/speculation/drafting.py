@@ -1,0 +1,50 @@
+"""A drafted action: codes sampled from a policy, decoded, with the policy's offset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.policy.interface import Policy
+from adahi_ros.speculation.sampling import sample, softmax
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What B robots would do without the target.
+
+    Attributes:
+        codes: (B, N) int64.
+        probabilities: (B, N, K) float32, the distributions that the codes were sampled from.
+        chunk: (B, W, A) float32 in action units: the decoded codes plus the offset.
+    """
+
+    codes: np.ndarray
+    probabilities: np.ndarray
+    chunk: np.ndarray
+
+    @property
+    def action(self) -> np.ndarray:
+        """(B, A), the first of the chunk."""
+        first: np.ndarray = self.chunk[:, 0]
+        return first
+
+
+def draft_action(
+    policy: Policy, windows: np.ndarray, goals: np.ndarray, uniforms: np.ndarray, temperature: float
+) -> Draft:
+    """Sample an action chunk from a policy.
+
+    Args:
+        policy: proposes.
+        windows: (B, H, O) float32.
+        goals: (B, G) float32.
+        uniforms: (B, N) in [0, 1).
+        temperature: of the code distributions, above zero.
+    """
+    prediction = policy.predict(windows, goals)
+    probabilities = softmax(prediction.logits, temperature)
+    codes = sample(probabilities, uniforms)
+    chunk = policy.decoder.decode(codes) + prediction.offset_at(codes)
+    return Draft(codes, probabilities, chunk)

@@ -1,0 +1,94 @@
+"""Gates: score a draft by what the robot alone knows; above the threshold, ask the target.
+
+A new gate is a function from `Evidence` to scores and an entry in `GATES`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.speculation.drafting import Draft
+from adahi_ros.speculation.sampling import probabilities_at
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What B robots know when they decide.
+
+    Attributes:
+        draft: what they would do.
+        deviation: (B,), its action deviation.
+        uniforms: (B,) in [0, 1), for gates that draw lots.
+    """
+
+    draft: Draft
+    deviation: np.ndarray
+    uniforms: np.ndarray
+
+
+Score = Callable[[Evidence], np.ndarray]
+
+
+def deviation_score(evidence: Evidence) -> np.ndarray:
+    """ADAHI: the action deviation itself. Paper, section III-B."""
+    return evidence.deviation
+
+
+def uncertainty_score(evidence: Evidence) -> np.ndarray:
+    """1 - p of the sampled codes, all codebooks together; after U-HLM (Oh et al., 2025)."""
+    draft = evidence.draft
+    return 1.0 - probabilities_at(draft.probabilities, draft.codes).prod(axis=-1)
+
+
+def random_score(evidence: Evidence) -> np.ndarray:
+    """Lots, blind to the draft. At threshold 1 - r, a share r of the steps is transmitted."""
+    return evidence.uniforms
+
+
+def always_score(evidence: Evidence) -> np.ndarray:
+    """Every draft is above any threshold: hybrid inference."""
+    return np.full(len(evidence.uniforms), np.inf)
+
+
+def never_score(evidence: Evidence) -> np.ndarray:
+    """No draft is above any threshold: the draft policy alone."""
+    return np.full(len(evidence.uniforms), -np.inf)
+
+
+GATES: dict[str, Score] = {
+    "deviation": deviation_score,
+    "uncertainty": uncertainty_score,
+    "random": random_score,
+    "always": always_score,
+    "never": never_score,
+}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A score with its threshold.
+
+    Attributes:
+        name: a key of `GATES`.
+        threshold: a draft is transmitted when its score is above it.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+
+    name: str
+    threshold: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.name not in GATES:
+            raise ValueError(f"gate: {self.name!r}, must be one of {', '.join(sorted(GATES))}")
+        if not math.isfinite(self.threshold):
+            raise ValueError(f"threshold: {self.threshold}, must be finite")
+
+    def score(self, evidence: Evidence) -> np.ndarray:
+        """Return the scores (B,)."""
+        return GATES[self.name](evidence)

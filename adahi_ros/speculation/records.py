@@ -1,0 +1,68 @@
+"""What one robot's run yields, step by step and episode by episode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Reason(IntEnum):
+    """Why a draft was executed without the target's answer. The numbers are those of `DraftStatus.msg`."""
+
+    NONE = 0
+    NO_VERIFIER = 1
+    DEADLINE = 2
+    REFUSED = 3
+    BAD_ANSWER = 4
+    SUPERSEDED = 5
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """One control step of the draft policy; fields as in `DraftStatus.msg`.
+
+    Attributes:
+        stamp_ns: of the observation that was acted on.
+        accepted: per codebook; empty unless verified.
+        draft_action: A values, what the draft alone would have executed.
+        action: A values, what was executed.
+    """
+
+    stamp_ns: int
+    robot_id: str
+    episode: int
+    step: int
+    gate: str
+    deviation: float
+    score: float
+    threshold: float
+    transmitted: bool
+    verified: bool
+    accepted: tuple[bool, ...]
+    reason: Reason
+    message: str
+    draft_action: tuple[float, ...]
+    action: tuple[float, ...]
+    draft_ms: float
+    verify_ms: float
+    target_compute_ms: float
+    total_ms: float
+    request_bytes: int
+    response_bytes: int
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """How one episode ended; fields as in `EpisodeResult.msg`."""
+
+    episode: int
+    steps: int
+    success: bool
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Everything that a run over DDS yields, in the order in which it happened."""
+
+    steps: tuple[StepRecord, ...]
+    episodes: tuple[EpisodeRecord, ...]

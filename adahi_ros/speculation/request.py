@@ -1,0 +1,130 @@
+"""What travels to the verifier and back, and what makes a request fit to be answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from adahi_ros.policy.interface import PolicySpec
+
+SUM_TOLERANCE = 1e-3  # how far a distribution in float32 may be from summing to one
+
+
+@dataclass(frozen=True)
+class VerificationRequest:
+    """Drafts of M robots, to be verified.
+
+    Attributes:
+        windows: (M, H, O) float32.
+        goals: (M, G) float32.
+        codes: (M, N) int64.
+        probabilities: (M, N, K) float32, the distributions that the codes were sampled from.
+    """
+
+    windows: np.ndarray
+    goals: np.ndarray
+    codes: np.ndarray
+    probabilities: np.ndarray
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The target's answer for M drafts.
+
+    Attributes:
+        codes: (M, N) int64, what to execute.
+        accepted: (M, N) bool, whether each drafted code was kept.
+        offset: (M, W, A) float32 in action units, the target's at those codes.
+    """
+
+    codes: np.ndarray
+    accepted: np.ndarray
+    offset: np.ndarray
+
+    def rows(self, which: np.ndarray) -> Verification:
+        """Return the answer for some of the drafts, by mask or index."""
+        return Verification(self.codes[which], self.accepted[which], self.offset[which])
+
+
+class RequestFault(IntEnum):
+    """Why a request is refused. The numbers are those of `VerifyDraft.srv`."""
+
+    TOKENIZER_MISMATCH = 1
+    WRONG_SHAPE = 2
+    NOT_FINITE = 3
+    CODE_OUT_OF_RANGE = 4
+    NOT_A_DISTRIBUTION = 5
+
+
+class RequestError(ValueError):
+    """A request that cannot be answered; the message names the field, the value and what was allowed."""
+
+    def __init__(self, fault: RequestFault, message: str) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+
+def _shaped(field: str, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    expected = int(np.prod(shape))
+    if values.size != expected:
+        raise RequestError(
+            RequestFault.WRONG_SHAPE,
+            f"{field}: {values.size} values, expected {expected} for shape {shape}",
+        )
+    if not np.isfinite(values).all():
+        index = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
+        raise RequestError(
+            RequestFault.NOT_FINITE, f"{field}[{index}]: {values.ravel()[index]}, must be finite"
+        )
+    return values.reshape((1, *shape))
+
+
+def _codes(spec: PolicySpec, values: np.ndarray) -> np.ndarray:
+    codes = _shaped("codes", values, (spec.codebooks,)).astype(np.int64)
+    wrong = np.flatnonzero((codes < 0) | (codes >= spec.codebook_size))
+    if len(wrong):
+        raise RequestError(
+            RequestFault.CODE_OUT_OF_RANGE,
+            f"codes[{wrong[0]}]: {codes[0, wrong[0]]}, must be at least 0 and below {spec.codebook_size}",
+        )
+    return codes
+
+
+def check_request(
+    spec: PolicySpec, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+) -> VerificationRequest:
+    """Make one robot's request from flat arrays, or refuse it.
+
+    Raises:
+        RequestError: wrong size, not finite, a code out of range, or not distributions.
+    """
+    books, size = spec.codebooks, spec.codebook_size
+    windows = _shaped("observation_window", window, (spec.window_length, spec.observation_dim))
+    goals = _shaped("goal", goal, (spec.goal_dim,))
+    checked_codes = _codes(spec, codes)
+    p = _shaped("draft_probabilities", probabilities, (books, size)).astype(np.float32)
+    sums = p.sum(axis=-1, dtype=np.float64)[0]
+    if p.min() < 0 or np.abs(sums - 1.0).max() > SUM_TOLERANCE:
+        raise RequestError(
+            RequestFault.NOT_A_DISTRIBUTION,
+            f"draft_probabilities: rows sum to {np.round(sums, 4).tolist()} with smallest entry "
+            f"{p.min():.4g}, must sum to 1 and not be negative",
+        )
+    return VerificationRequest(windows.astype(np.float32), goals.astype(np.float32), checked_codes, p)
+
+
+def check_answer(
+    spec: PolicySpec, codes: np.ndarray, accepted: np.ndarray, offset: np.ndarray
+) -> Verification:
+    """Make one robot's verification from flat arrays, or refuse it.
+
+    Raises:
+        RequestError: wrong size, not finite, or a code out of range.
+    """
+    return Verification(
+        _codes(spec, codes),
+        _shaped("accepted", accepted, (spec.codebooks,)).astype(bool),
+        _shaped("offset", offset, (spec.chunk_length, spec.action_dim)).astype(np.float32),
+    )

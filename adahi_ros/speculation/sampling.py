@@ -1,0 +1,83 @@
+"""Speculative sampling of action codes.
+
+Leviathan et al., "Fast inference from transformers via speculative decoding" (2023), section 2.3;
+the ADAHI paper, section III-B1. Codebooks are independent, so each is tested by itself.
+
+Nothing here draws: the caller passes uniform draws, so every result can be repeated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def softmax(logits: np.ndarray, temperature: float) -> np.ndarray:
+    """Return the distributions (..., K) float32 of logits (..., K) at a temperature above zero."""
+    below_best = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+    with np.errstate(over="ignore", under="ignore"):  # near temperature zero, all but the best are e^-inf
+        weights = np.exp(below_best / temperature)
+    probabilities: np.ndarray = (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
+    return probabilities
+
+
+def sample(weights: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    """Draw from distributions by their inverse cumulative sum.
+
+    Args:
+        weights: (..., K), not negative, each row with a positive sum.
+        uniforms: (...), in [0, 1).
+
+    Returns:
+        (...) int64. Never an index of weight zero.
+    """
+    cumulative = np.cumsum(weights, axis=-1, dtype=np.float64)
+    threshold = uniforms[..., None] * cumulative[..., -1:]
+    codes: np.ndarray = (threshold >= cumulative).sum(axis=-1)
+    return codes
+
+
+def probabilities_at(probabilities: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the probabilities (..., N) of codes (..., N) in distributions (..., N, K)."""
+    return np.take_along_axis(probabilities, codes[..., None], axis=-1)[..., 0]
+
+
+def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the probability (..., N) that the target rejects each code: 1 - min(1, q/p).
+
+    The paper's equation (8). Where p is zero the code is kept exactly when q is not.
+    """
+    p_code = probabilities_at(p, codes).astype(np.float64)
+    q_code = probabilities_at(q, codes).astype(np.float64)
+    kept = np.minimum(1.0, q_code / np.where(p_code > 0.0, p_code, 1.0))
+    return np.where(p_code > 0.0, 1.0 - kept, np.where(q_code > 0.0, 0.0, 1.0))
+
+
+def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return max(0, q - p) (..., K), the paper's equation (7) before it is normalised.
+
+    Where nothing is left numerically, q itself: p and q are then the same to rounding.
+    """
+    left = np.maximum(q.astype(np.float64) - p.astype(np.float64), 0.0)
+    return np.where(left.sum(axis=-1, keepdims=True) > 0.0, left, q)
+
+
+def speculative_sample(
+    p: np.ndarray, q: np.ndarray, codes: np.ndarray, uniforms: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Accept or resample codes so that what comes out is distributed as q.
+
+    Args:
+        p: (..., N, K), the distributions that the codes were sampled from.
+        q: (..., N, K), the target's.
+        codes: (..., N).
+        uniforms: (..., N, 2), in [0, 1): for the test, for the resampling.
+
+    Returns:
+        codes (..., N) int64 and whether each was accepted (..., N) bool.
+    """
+    p_code = probabilities_at(p, codes).astype(np.float64)
+    q_code = probabilities_at(q, codes).astype(np.float64)
+    # u < min(1, q/p), without the division: right for p = 0 too, and always true for q = p > 0.
+    accepted = uniforms[..., 0] * p_code < q_code
+    resampled = sample(residual(p, q), uniforms[..., 1])
+    return np.where(accepted, codes, resampled), accepted

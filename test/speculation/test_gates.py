@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from adahi_ros.speculation.drafting import Draft
+from adahi_ros.speculation.gates import GATES, Evidence, Gate
+
+
+def evidence(robots: int) -> Evidence:
+    draw = np.random.default_rng(1)
+    probabilities = draw.dirichlet(np.ones(4), size=(robots, 2)).astype(np.float32)
+    codes = draw.integers(4, size=(robots, 2))
+    draft = Draft(codes, probabilities, np.zeros((robots, 1, 2), np.float32))
+    deviation = draw.exponential(size=robots)
+    deviation[0] = np.inf
+    return Evidence(draft, deviation, draw.random(robots))
+
+
+def test_every_gate_scores_every_robot() -> None:
+    for name in GATES:
+        score = Gate(name).score(evidence(5))
+        assert score.shape == (5,), name
+        assert not np.isnan(score).any(), name
+
+
+def test_deviation_scores_by_the_deviation() -> None:
+    seen = evidence(5)
+    np.testing.assert_array_equal(Gate("deviation").score(seen), seen.deviation)
+
+
+def test_uncertainty_scores_by_what_the_draft_gave_its_own_codes() -> None:
+    probabilities = np.array([[[0.5, 0.5], [0.2, 0.8]], [[1.0, 0.0], [0.0, 1.0]]], np.float32)
+    draft = Draft(np.array([[0, 1], [0, 1]]), probabilities, np.zeros((2, 1, 2), np.float32))
+    score = Gate("uncertainty").score(Evidence(draft, np.zeros(2), np.zeros(2)))
+    np.testing.assert_allclose(score, [1 - 0.5 * 0.8, 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.6, 1.0])
+def test_random_transmits_at_the_rate_of_its_threshold(rate: float) -> None:
+    robots = 20_000
+    share = (Gate("random", 1.0 - rate).score(evidence(robots)) > 1.0 - rate).mean()
+    assert abs(share - rate) < 5 * np.sqrt(rate * (1 - rate) / robots) + 1e-9
+
+
+def test_random_is_blind_to_the_draft() -> None:
+    seen = evidence(5)
+    other = Evidence(evidence(6).draft, np.zeros(5), seen.uniforms)
+    np.testing.assert_array_equal(Gate("random").score(seen), Gate("random").score(other))
+
+
+@pytest.mark.parametrize("threshold", [-1e300, 0.0, 1e300])
+def test_always_and_never_whatever_the_threshold(threshold: float) -> None:
+    assert (Gate("always", threshold).score(evidence(3)) > threshold).all()
+    assert not (Gate("never", threshold).score(evidence(3)) > threshold).any()
+
+
+def test_an_unknown_gate_is_refused_with_those_there_are() -> None:
+    allowed = "always, deviation, never, random, uncertainty"
+    with pytest.raises(ValueError, match=f"gate: 'sometimes', must be one of {allowed}"):
+        Gate("sometimes")
+
+
+@pytest.mark.parametrize("threshold", [np.nan, np.inf, -np.inf])
+def test_a_threshold_that_is_no_number_is_refused(threshold: float) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"threshold: {threshold}, must be finite")):
+        Gate("deviation", threshold)
