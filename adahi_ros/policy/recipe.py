@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import yaml
 
+from adahi_ros.policy.tokenizer import TokenizerConfig
 from adahi_ros.policy.training import FitConfig
+from adahi_ros.policy.vqbet import VQBeTConfig
 
 T = TypeVar("T")
+
+NUMBERS: dict[type, tuple[tuple[type, ...], str]] = {
+    int: ((int,), "an integer"),
+    float: ((int, float), "a number, such as 1.0e-3"),  # 1e-3 is a string in YAML 1.1
+}
 
 
 class RecipeError(ValueError):
@@ -25,6 +32,14 @@ class DemonstrationRecipe:
     episodes: int
     seed: int
     action_noise: float
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1:
+            raise ValueError(f"episodes: {self.episodes}, must be at least 1")
+        if self.seed < 0:
+            raise ValueError(f"seed: {self.seed}, must be at least 0")
+        if not 0.0 <= self.action_noise <= 1.0:
+            raise ValueError(f"action_noise: {self.action_noise}, must be 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,10 @@ class ModelRecipe:
     size: dict[str, int]
     fit: FitConfig
 
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ValueError(f"seed: {self.seed}, must be at least 0")
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -51,44 +70,80 @@ class Recipe:
     window_length: int
     policies: dict[str, ModelRecipe]
 
+    def __post_init__(self) -> None:
+        if self.window_length < 1:
+            raise ValueError(f"window_length: {self.window_length}, must be at least 1")
+        if not self.policies:
+            raise ValueError("policies: none, must name at least one")
 
-def _build(kind: type[T], values: Any, where: str) -> T:
+
+def _mapping(values: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(values, Mapping):
         raise RecipeError(f"{where}: {values!r}, must be a mapping")
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    unknown = sorted(map(str, values.keys() - names))
-    if unknown:
-        raise RecipeError(f"{where}.{unknown[0]}: unknown, must be one of {', '.join(sorted(names))}")
+    return values
+
+
+def _check(kind: type, values: Any, where: str, given: frozenset[str] = frozenset()) -> None:
+    """Check that values are the arguments of a dataclass but for the given ones, numbers of their type."""
+    types = get_type_hints(kind)
+    names = {field.name: field for field in fields(kind) if field.name not in given}
+    for name, value in _mapping(values, where).items():
+        if name not in names:
+            raise RecipeError(f"{where}.{name}: unknown, must be one of {', '.join(sorted(names))}")
+        allowed, words = NUMBERS.get(types[name], ((object,), ""))
+        if isinstance(value, bool) or not isinstance(value, allowed):
+            raise RecipeError(f"{where}.{name}: {value!r}, must be {words}")
+    for name, field in names.items():
+        if field.default is MISSING and name not in values:
+            raise RecipeError(f"{where}.{name}: missing")
+
+
+def _build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
     try:
         return kind(**values)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise RecipeError(f"{where}: {error}") from None
 
 
-def _model(values: Any, where: str) -> ModelRecipe:
-    model = _build(ModelRecipe, values, where)
-    return ModelRecipe(model.seed, model.size, _build(FitConfig, model.fit, f"{where}.fit"))
+def _checked(kind: type[T], values: Any, where: str) -> T:
+    _check(kind, values, where)
+    return _build(kind, values, where)
+
+
+def _model(size_kind: type, values: Any, where: str) -> ModelRecipe:
+    _check(ModelRecipe, values, where)
+    # What has no default comes from the data; any value will do to check the others.
+    given = frozenset(field.name for field in fields(size_kind) if field.default is MISSING)
+    _check(size_kind, values["size"], f"{where}.size", given)
+    _build(size_kind, {**dict.fromkeys(given, 1), **values["size"]}, f"{where}.size")
+    fit = _checked(FitConfig, values["fit"], f"{where}.fit")
+    return _build(ModelRecipe, {**values, "fit": fit}, where)
+
+
+def _recipe(values: Any) -> Recipe:
+    where = "recipe"
+    _check(Recipe, values, where)
+    policies = _mapping(values["policies"], f"{where}.policies")
+    parts = {
+        "demonstrations": _checked(DemonstrationRecipe, values["demonstrations"], f"{where}.demonstrations"),
+        "tokenizer": _model(TokenizerConfig, values["tokenizer"], f"{where}.tokenizer"),
+        "policies": {
+            name: _model(VQBeTConfig, model, f"{where}.policies.{name}") for name, model in policies.items()
+        },
+    }
+    return _build(Recipe, {**values, **parts}, where)
 
 
 def load_recipe(path: Path) -> Recipe:
     """Read a recipe.
 
     Raises:
-        RecipeError: something in it is missing, unknown or out of range.
+        RecipeError: something in it is missing, unknown, of the wrong type or out of range.
         FileNotFoundError: no such file.
     """
     try:
-        values = yaml.safe_load(path.read_text())
+        return _recipe(yaml.safe_load(path.read_text()))
     except yaml.YAMLError as error:
         raise RecipeError(f"{path}: not YAML ({error})") from None
-    recipe = _build(Recipe, values, str(path))
-    if not isinstance(recipe.policies, Mapping) or not recipe.policies:
-        raise RecipeError(f"{path}.policies: {recipe.policies!r}, must name at least one policy")
-    if not isinstance(recipe.window_length, int) or recipe.window_length < 1:
-        raise RecipeError(f"{path}.window_length: {recipe.window_length!r}, must be at least 1")
-    return Recipe(
-        _build(DemonstrationRecipe, recipe.demonstrations, f"{path}: demonstrations"),
-        _model(recipe.tokenizer, f"{path}: tokenizer"),
-        recipe.window_length,
-        {name: _model(model, f"{path}: policies.{name}") for name, model in recipe.policies.items()},
-    )
+    except RecipeError as error:
+        raise RecipeError(f"{path}: {error}") from None

@@ -30,7 +30,7 @@ class Fit:
     Attributes:
         kind: "linear", f(d) = d, or "logarithmic", f(d) = ln d.
         slope, intercept: of the least squares line over the bins.
-        r2: share of the bins' variance that it explains.
+        r2: share of the bins' variance that it explains; 0 where there is none.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class RejectionCurve:
     Attributes:
         deviation: (bins,) mean deviation of each equal-count bin, rising.
         rejection: (bins,) share rejected in it.
-        rank_correlation: Spearman's, over single actions.
+        rank_correlation: Spearman's, over single actions; 0 where all or none are rejected.
         linear, logarithmic: the two fits.
         actions: how many actions it stands on.
     """
@@ -85,7 +85,7 @@ class RejectionCurve:
 
 def _fit(kind: str, x: np.ndarray, y: np.ndarray) -> Fit:
     line = linregress(x, y)
-    return Fit(kind, float(line.slope), float(line.intercept), float(line.rvalue**2))
+    return Fit(kind, float(line.slope), float(line.intercept), float(line.rvalue**2) if np.ptp(y) else 0.0)
 
 
 def rejection_curve(deviation: np.ndarray, rejected: np.ndarray, bins: int = BINS) -> RejectionCurve:
@@ -112,7 +112,7 @@ def rejection_curve(deviation: np.ndarray, rejected: np.ndarray, bins: int = BIN
     return RejectionCurve(
         mean_deviation,
         mean_rejection,
-        float(spearmanr(deviation, rejected).statistic),
+        float(spearmanr(deviation, rejected).statistic) if np.ptp(mean_rejection) else 0.0,
         _fit("linear", mean_deviation, mean_rejection),
         _fit("logarithmic", np.log(mean_deviation), mean_rejection),
         len(deviation),
@@ -131,7 +131,7 @@ def threshold_for_rate(rate_at: Callable[[float], float], highest: float, rate: 
         rate: wanted, 0 to 1.
 
     Returns:
-        The threshold, and the rate measured there.
+        The threshold, and the rate measured there: the nearest, where the wanted one cannot be met.
 
     Raises:
         ValueError: `rate` is not between 0 and 1.

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from adahi_ros.speculation.controller import ControllerConfig
-from adahi_ros.speculation.gates import GATES, Gate
+from adahi_ros.speculation.gates import Gate
+
+T = TypeVar("T")
 
 HEADER = "# Written by: {command}\n"
+NO_FIGURES = ("task", "tokenizer_fingerprint", "transmission_rate", "thresholds")
+WITHOUT_THRESHOLD = ("always", "never")
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,13 @@ class Calibration:
     figures: dict[str, Any] = field(default_factory=dict)
 
     def controller(self, gate: str) -> ControllerConfig:
-        """Return the configuration of a controller with this gate."""
+        """Return the configuration of a controller with this gate.
+
+        Raises:
+            ValueError: no such gate, or it was not calibrated.
+        """
+        if gate not in self.thresholds and gate not in WITHOUT_THRESHOLD:
+            raise ValueError(f"thresholds.{gate}: missing, the calibration has {', '.join(self.thresholds)}")
         return ControllerConfig(
             Gate(gate, self.thresholds.get(gate, 0.0)),
             self.smoothing,
@@ -68,6 +78,42 @@ class Calibration:
         path.write_text(HEADER.format(command=command) + text)
 
 
+KINDS: dict[type, str] = {
+    str: "a string",
+    float: "a finite floating-point number, such as 1.0",
+    dict: "a mapping",
+}
+
+
+def _read(tree: Any, kind: type[T], *names: str) -> T:
+    for depth, name in enumerate(names, start=1):
+        if not isinstance(tree, dict) or name not in tree:
+            raise ValueError(f"{'.'.join(names[:depth])}: missing")
+        tree = tree[name]
+    if not isinstance(tree, kind) or (isinstance(tree, float) and not math.isfinite(tree)):
+        raise ValueError(f"{'.'.join(names)}: {tree!r}, must be {KINDS[kind]}")
+    return tree
+
+
+def _calibration(document: Any) -> Calibration:
+    parameters = _read(document, dict, "/**", "ros__parameters")
+    origin = _read(parameters, dict, "calibration")
+    gates = _read(parameters, dict, "calibration", "thresholds")
+    calibration = Calibration(
+        task=_read(parameters, str, "calibration", "task"),
+        tokenizer_fingerprint=_read(parameters, str, "calibration", "tokenizer_fingerprint"),
+        smoothing=_read(parameters, float, "deviation", "smoothing"),
+        normalization=_read(parameters, str, "deviation", "normalization"),
+        draft_temperature=_read(parameters, float, "draft_temperature"),
+        transmission_rate=_read(parameters, float, "calibration", "transmission_rate"),
+        thresholds={gate: _read(parameters, float, "calibration", "thresholds", gate) for gate in gates},
+        figures={name: value for name, value in origin.items() if name not in NO_FIGURES},
+    )
+    for gate in ("always", *gates):
+        calibration.controller(gate)  # checks what is in it
+    return calibration
+
+
 def load_calibration(path: Path) -> Calibration:
     """Read a parameter file that `Calibration.save` wrote.
 
@@ -76,25 +122,8 @@ def load_calibration(path: Path) -> Calibration:
         ValueError: it is no such file; names file and field.
     """
     try:
-        parameters = yaml.safe_load(path.read_text())["/**"]["ros__parameters"]
-        origin = dict(parameters["calibration"])
-        calibration = Calibration(
-            task=origin.pop("task"),
-            tokenizer_fingerprint=origin.pop("tokenizer_fingerprint"),
-            smoothing=parameters["deviation"]["smoothing"],
-            normalization=parameters["deviation"]["normalization"],
-            draft_temperature=parameters["draft_temperature"],
-            transmission_rate=origin.pop("transmission_rate"),
-            thresholds=origin.pop("thresholds"),
-            figures=origin,
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: not a calibration: {error} is missing or of the wrong kind") from None
+        return _calibration(yaml.safe_load(path.read_text()))
     except yaml.YAMLError as error:
         raise ValueError(f"{path}: not YAML ({error})") from None
-    for gate, threshold in calibration.thresholds.items():
-        if gate not in GATES or not isinstance(threshold, float) or not math.isfinite(threshold):
-            raise ValueError(
-                f"{path}: thresholds.{gate}: {threshold!r}, must be a finite number of a known gate"
-            )
-    return calibration
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
