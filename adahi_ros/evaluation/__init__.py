@@ -1,0 +1,1 @@
+"""Measures: rollouts in process, metrics, tables and pictures."""

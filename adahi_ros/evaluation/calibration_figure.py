@@ -1,0 +1,40 @@
+"""Rejection against deviation with both fits: the paper's figure 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from adahi_ros.evaluation.style import COLOURS, figure, save, titled
+from adahi_ros.speculation.parameter_file import Calibration
+
+
+def draw_calibration(calibration: Calibration, path: Path) -> None:
+    """Draw the bins, the fits and the threshold of a calibration."""
+    figures = calibration.figures
+    deviation = np.array(figures["bins"]["deviation"])
+    drawn = figure(4.2, 3.2)
+    axes = titled(
+        drawn.add_subplot(), calibration.task, "action deviation", "rejection probability (primary code)"
+    )
+    axes.plot(
+        deviation, figures["bins"]["rejection"], "o", color="0.25", markersize=4, label="equal-count bins"
+    )
+    fine = np.linspace(deviation[0], deviation[-1], 200)
+    for kind, x, colour in (
+        ("linear", fine, COLOURS["adahi"]),
+        ("logarithmic", np.log(fine), COLOURS["draft"]),
+    ):
+        fit = figures[kind]
+        axes.plot(
+            fine,
+            fit["slope"] * x + fit["intercept"],
+            color=colour,
+            label=f"{kind}, $R^2$ = {fit['r2']:.3f}",
+            linestyle="-" if kind == "linear" else "--",
+        )
+    threshold = calibration.thresholds["deviation"]
+    axes.axvline(threshold, color="0.5", linestyle=":", label=f"threshold {threshold:.3f}")
+    axes.legend(fontsize=8)
+    save(drawn, path)

@@ -1,0 +1,38 @@
+"""The figures of the paper's section IV, from logs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+Z95 = 1.959963984540054
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval of a proportion (Wilson, 1927)."""
+    share = successes / trials
+    spread = Z95**2 / trials
+    centre = (share + spread / 2) / (1 + spread)
+    half = Z95 / (1 + spread) * math.sqrt(share * (1 - share) / trials + spread / (4 * trials))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def transmission_rate(transmitted: np.ndarray, active: np.ndarray) -> float:
+    """Return TR, the share of actions that were transmitted; both (T, E) bool."""
+    return float(transmitted[active].mean())
+
+
+def true_skip_ratio(transmitted: np.ndarray, accepted: np.ndarray, active: np.ndarray) -> float | None:
+    """Return TSR, the share of skipped drafts that the target would have accepted whole.
+
+    Args:
+        transmitted: (T, E) bool.
+        accepted: (T, E, N) bool.
+        active: (T, E) bool.
+
+    Returns:
+        None where nothing was skipped.
+    """
+    skipped = active & ~transmitted
+    return float(accepted[skipped].all(axis=-1).mean()) if skipped.any() else None

@@ -1,0 +1,104 @@
+"""Many episodes side by side, in one process: the verifier is a function call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from adahi_ros.speculation.controller import Controller
+from adahi_ros.speculation.verifier import TargetVerifier, VerificationDraws
+
+
+class World(Protocol):
+    """What a rollout needs of a task, or of a recording that stands in for one."""
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers."""
+
+    @property
+    def observation(self) -> np.ndarray:
+        """(E, O) float32."""
+
+    @property
+    def goal(self) -> np.ndarray:
+        """(E, G)."""
+
+    @property
+    def done(self) -> np.ndarray:
+        """(E,) bool."""
+
+    def step(self, action: np.ndarray) -> None:
+        """Advance every episode by one control period with actions (E, A)."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """What happened in E episodes of at most T steps; rows past an episode's end are not `active`.
+
+    Attributes:
+        active: (T, E) bool.
+        transmitted: (T, E) bool.
+        deviation: (T, E) float64.
+        score: (T, E) float64, the gate's.
+        accepted: (T, E, N) bool, whether the target keeps each drafted code. Of skipped steps too:
+            the evaluation asks the target about every draft, the robot only hears of what it sent.
+        draft_action: (T, E, A) float32, what the draft alone would have executed.
+        action: (T, E, A) float32, executed.
+    """
+
+    active: np.ndarray
+    transmitted: np.ndarray
+    deviation: np.ndarray
+    score: np.ndarray
+    accepted: np.ndarray
+    draft_action: np.ndarray
+    action: np.ndarray
+
+
+def rollout(
+    world: World,
+    controller: Controller,
+    verifier: TargetVerifier,
+    seed: int,
+    episodes: Sequence[int],
+    on_step: Callable[[int], None] = lambda step: None,
+    robot_id: str = "robot",
+) -> Log:
+    """Run episodes to their end.
+
+    Args:
+        world: is reset, and left at the end of the episodes.
+        controller: is reset.
+        verifier: answers what the gate transmits.
+        seed: of the world's, the controller's and the verifier's draws.
+        episodes: their numbers.
+        on_step: called with the number of steps done.
+        robot_id: names the verifier's stream of draws.
+    """
+    numbers = list(episodes)
+    world.reset(seed, numbers)
+    controller.reset(seed, numbers)
+    draws = VerificationDraws(seed, robot_id, numbers, verifier.policy.spec.codebooks)
+    rows = []
+    while not world.done.all():
+        active = ~world.done
+        step = controller.begin(world.observation, world.goal.astype(np.float32))
+        everyone = verifier.verify(step.request(np.arange(len(numbers))), draws.next())
+        action = controller.finish(step, everyone.rows(step.transmit), step.transmit)[:, 0]
+        world.step(action)
+        rows.append(
+            (
+                active,
+                step.transmit,
+                step.deviation,
+                step.score,
+                everyone.accepted,
+                step.draft.action,
+                action,
+            )
+        )
+        on_step(len(rows))
+    return Log(*(np.stack(column) for column in zip(*rows, strict=True)))

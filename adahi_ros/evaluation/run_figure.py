@@ -1,0 +1,118 @@
+"""The picture of a run: where the ball went, what the gate saw, what each method cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.style import COLOURS, MARKERS, SENT, SKIPPED, UNANSWERED, figure, save, titled
+from adahi_ros.speculation.records import RunRecord, StepRecord
+from adahi_ros.tasks import make
+
+
+def _longest_episode(rows: Sequence[StepRecord]) -> list[StepRecord]:
+    episodes: dict[int, list[StepRecord]] = {}
+    for row in rows:
+        episodes.setdefault(row.episode, []).append(row)
+    return max(episodes.values(), key=len)
+
+
+def _draw_world(axes: Axes, task: str, seed: int, rows: Sequence[StepRecord]) -> None:
+    """Repeat the episode from its actions, and show how it ended."""
+    world = make(task)
+    world.reset(seed, [rows[0].episode])
+    for row in rows:
+        world.step(np.array([row.action]))
+    axes.imshow(world.render())
+    axes.set_axis_off()
+    axes.set_title(f"episode {rows[0].episode}, as it ended", loc="left", fontsize=9.5, fontweight="bold")
+
+
+def _draw_deviation(axes: Axes, rows: Sequence[StepRecord], rate_hz: float) -> None:
+    titled(axes, "what the gate saw", "time (s)", "action deviation")
+    time = np.array([row.step for row in rows]) / rate_hz
+    deviation = np.array([row.deviation for row in rows])
+    transmitted = np.array([row.transmitted for row in rows])
+    verified = np.array([row.verified for row in rows])
+    accepted = np.array([all(row.accepted) for row in rows])
+    known = np.isfinite(deviation)
+    axes.plot(time[known], deviation[known], color="0.8", linewidth=0.8, zorder=1)
+    for mask, colour, marker, label in (
+        (~transmitted, SKIPPED, "o", "skipped: the draft is executed"),
+        (verified & accepted, SENT, "o", "sent, accepted"),
+        (verified & ~accepted, SENT, "x", "sent, resampled"),
+        (transmitted & ~verified, UNANSWERED, "^", "sent, no answer: the draft is executed"),
+    ):
+        mask = mask & known
+        if mask.any():
+            axes.scatter(time[mask], deviation[mask], s=14, c=colour, marker=marker, label=label, zorder=2)
+    if rows[0].gate == "deviation":  # the other gates' thresholds are not of the deviation
+        threshold = rows[0].threshold
+        axes.axhline(threshold, color="0.3", linestyle=":", label=f"threshold {threshold:.2f}")
+    axes.set_ylim(top=1.5 * axes.get_ylim()[1])  # room for the legend
+    axes.legend(fontsize=7.5, loc="upper right")
+
+
+def _draw_tradeoff(axes: Axes, figures: Mapping[str, Mapping[str, Any]]) -> None:
+    titled(axes, "success against transmissions", "transmission rate", "success rate")
+    for name, values in figures.items():
+        low, high = values["success_ci95"]
+        success = values["success_rate"]
+        axes.errorbar(
+            values["transmission_rate"],
+            success,
+            [[max(0.0, success - low)], [max(0.0, high - success)]],
+            color=COLOURS[name],
+            marker=MARKERS[name],
+            capsize=3,
+            linestyle="none",
+            label=METHODS[name].label,
+        )
+    axes.set_xlim(-0.05, 1.08)
+    axes.set_ylim(-0.03, 1.05)
+    axes.legend(fontsize=7.5, loc="center left")
+
+
+def _draw_latency(axes: Axes, runs: Mapping[str, RunRecord]) -> None:
+    titled(axes, "latency of every action", "observation to action (ms)", "share of actions below")
+    for name, run in runs.items():
+        latency = np.sort([row.total_ms for row in run.steps])
+        axes.plot(
+            latency,
+            np.arange(1, len(latency) + 1) / len(latency),
+            color=COLOURS[name],
+            label=METHODS[name].label,
+        )
+    axes.set_xscale("log")
+    axes.legend(fontsize=7.5, loc="lower right")
+
+
+def draw_run(
+    task: str,
+    seed: int,
+    runs: Mapping[str, RunRecord],
+    figures: Mapping[str, Mapping[str, Any]],
+    path: Path,
+) -> None:
+    """Draw runs over DDS, one or several methods.
+
+    Args:
+        task: registry name.
+        seed: of the episodes.
+        runs: of each method.
+        figures: `run_figures` of each method.
+        path: to write.
+    """
+    shown = _longest_episode(runs.get("adahi", next(iter(runs.values()))).steps)
+    drawn = figure(9.6, 6.4)
+    grid = drawn.add_gridspec(2, 2, width_ratios=(1, 1.25))
+    _draw_world(drawn.add_subplot(grid[0, 0]), task, seed, shown)
+    _draw_deviation(drawn.add_subplot(grid[0, 1]), shown, make(task).spec.control_rate_hz)
+    _draw_tradeoff(drawn.add_subplot(grid[1, 0]), figures)
+    _draw_latency(drawn.add_subplot(grid[1, 1]), runs)
+    save(drawn, path)

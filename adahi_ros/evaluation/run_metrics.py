@@ -1,0 +1,44 @@
+"""Figures of runs over DDS, from what the draft policy node said about each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.evaluation.metrics import wilson_interval
+from adahi_ros.speculation.records import RunRecord
+
+
+def spread(values: Sequence[float]) -> dict[str, float] | None:
+    """Return mean, p50, p95 and p99, or None of nothing."""
+    if not values:
+        return None
+    p50, p95, p99 = np.percentile(values, (50, 95, 99))
+    return {"mean": float(np.mean(values)), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def run_figures(run: RunRecord) -> dict[str, Any]:
+    """Return the figures of one method's run, as `adahi demo --json` writes them."""
+    rows, outcomes = run.steps, run.episodes
+    successes = sum(outcome.success for outcome in outcomes)
+    verified = [row for row in rows if row.verified]
+    return {
+        "success_rate": successes / len(outcomes),
+        "success_ci95": list(wilson_interval(successes, len(outcomes))),
+        "transmission_rate": float(np.mean([row.transmitted for row in rows])),
+        "acceptance_rate": _mean([all(row.accepted) for row in verified]),
+        "per_action_latency_ms": spread([row.total_ms for row in rows]),
+        "draft_ms": spread([row.draft_ms for row in rows]),
+        "verify_rtt_ms": spread([row.verify_ms for row in verified]),
+        "request_bytes": _mean([row.request_bytes for row in rows if row.request_bytes]),
+        "response_bytes": _mean([row.response_bytes for row in rows if row.response_bytes]),
+        "steps": len(rows),
+        "transmitted": sum(row.transmitted for row in rows),
+        "fallbacks": sum(row.reason != 0 for row in rows),
+    }

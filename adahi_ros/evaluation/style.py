@@ -1,0 +1,54 @@
+"""How pictures look: colour-blind-safe (Okabe and Ito, 2008), readable in print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+COLOURS = {
+    "adahi": "#0072B2",
+    "hybrid": "#009E73",
+    "draft": "#D55E00",
+    "target": "#000000",
+    "random": "#E69F00",
+    "uncertainty": "#CC79A7",
+}
+MARKERS = {"adahi": "o", "hybrid": "s", "draft": "v", "target": "D", "random": "X", "uncertainty": "P"}
+SKIPPED, SENT, UNANSWERED = "#56B4E9", "#D55E00", "#000000"
+
+
+def figure(width_in: float, height_in: float) -> Figure:
+    """Return an empty figure in the common style."""
+    plt.rcParams.update(
+        {
+            "font.size": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.alpha": 0.25,
+            "legend.frameon": False,
+        }
+    )
+    return plt.figure(figsize=(width_in, height_in), layout="constrained")
+
+
+def save(drawn: Figure, path: Path) -> None:
+    """Write a figure as PNG (or what the suffix says) and forget it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn.savefig(path, dpi=150)
+    plt.close(drawn)
+
+
+def titled(axes: Axes, title: str, x: str, y: str) -> Axes:
+    """Name a plot and its axes."""
+    axes.set_title(title, loc="left", fontsize=9.5, fontweight="bold")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    return axes

@@ -1,0 +1,64 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.speculation.parameter_file import Calibration
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
+    """Return success, TR, TSR and MSE of each method; latency too where it was measured."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("method")
+    measured = [
+        ("success", lambda f: _number(f["success_rate"])),
+        ("95 %", lambda f: "{:.3f} .. {:.3f}".format(*f["success_ci95"])),
+        ("TR", lambda f: _number(f["transmission_rate"])),
+        ("TSR", lambda f: _number(f["true_skip_ratio"])),
+        ("MSE", lambda f: _number(f["mse"])),
+    ]
+    if all("per_action_latency_ms" in f for f in figures.values()):
+        measured += [
+            ("per action ms", lambda f: _number(f["per_action_latency_ms"]["mean"], 2)),
+            ("p95 ms", lambda f: _number(f["per_action_latency_ms"]["p95"], 2)),
+            ("verify p50 ms", lambda f: _number((f["verify_rtt_ms"] or {}).get("p50"), 2)),
+            ("fallbacks", lambda f: str(f["fallbacks"])),
+        ]
+    for heading, _ in measured:
+        table.add_column(heading, justify="right")
+    for name, values in figures.items():
+        table.add_row(METHODS[name].label, *(show(values) for _, show in measured))
+    return table
+
+
+def calibration_table(calibration: Calibration) -> Table:
+    """Return what a calibration found."""
+    figures = calibration.figures
+    table = Table(title=f"{calibration.task}: calibration", title_justify="left", show_header=False)
+    rows = {
+        "deviation": f"normalization {calibration.normalization}, smoothing {calibration.smoothing}",
+        "actions": f"{figures['actions']:,} on {figures['episodes']} episodes",
+        "rank correlation with rejection": _number(figures["rank_correlation"]),
+        **{
+            f"{kind} fit": "P = {slope:.3f} {of} {intercept:+.3f}, R2 {r2:.3f}".format(
+                of="d" if kind == "linear" else "ln d", **figures[kind]
+            )
+            for kind in ("linear", "logarithmic")
+        },
+        **{
+            f"threshold, {gate} gate": f"{value:.4f}, TR {figures['measured_rates'].get(gate, 1 - value):.3f}"
+            for gate, value in calibration.thresholds.items()
+        },
+        "rejection probability there": _number(figures["rejection_at_threshold"]),
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table

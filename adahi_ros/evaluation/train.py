@@ -1,0 +1,140 @@
+"""`adahi train`: follow a recipe from demonstrations to checkpoints."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.progress import Progress
+
+from adahi_ros.evaluation.training_figure import draw_losses
+from adahi_ros.policy.checkpoint import (
+    load_checkpoint,
+    load_decoder,
+    load_tokenizer,
+    save_policy,
+    save_tokenizer,
+)
+from adahi_ros.policy.onnx_export import export
+from adahi_ros.policy.recipe import ModelRecipe, Recipe
+from adahi_ros.policy.tokenizer import TokenizerConfig
+from adahi_ros.policy.training import Run, train_policy, train_tokenizer
+from adahi_ros.tasks import make, make_expert
+from adahi_ros.tasks.demonstrations import collect
+from adahi_ros.trajectories import Trajectories
+
+THREADS = 1  # for networks this small, sharing out the work costs more than the work
+LAST_LOSSES = 100  # the reported loss is their mean
+
+
+class _Workshop:
+    """Runs one training after the other, each with a bar and a state to resume from."""
+
+    def __init__(self, out: Path, command: str, bar: Progress) -> None:
+        self.out = out
+        self.command = command
+        self.losses: dict[str, list[float]] = {}
+        self.models: dict[str, dict[str, Any]] = {}
+        self._bar = bar
+
+    def run(self, name: str, recipe: ModelRecipe) -> tuple[Run, float]:
+        job = self._bar.add_task(name, total=recipe.fit.steps, note="")
+
+        def on_step(step: int, loss: float) -> None:
+            self._bar.update(job, completed=step, note=f"loss {loss:.4g}")
+
+        return Run(recipe.seed, self._state(name), on_step=on_step), time.monotonic()
+
+    def _state(self, name: str) -> Path:
+        return self.out / f"{name}.training.safetensors"
+
+    def finished(
+        self, name: str, recipe: ModelRecipe, losses: list[float], parameters: int, started: float
+    ) -> dict[str, Any]:
+        last = losses[-LAST_LOSSES:]
+        self.losses[name] = losses
+        self.models[name] = {
+            "parameters": parameters,
+            "loss": sum(last) / len(last),
+            "seconds": round(time.monotonic() - started, 1),
+        }
+        return {
+            "command": self.command,
+            "seed": recipe.seed,
+            "steps": recipe.fit.steps,
+            "loss": self.models[name]["loss"],
+        }
+
+    def tidy(self) -> None:
+        """Delete the saved states, once all is done: a stopped run needs those of finished models too."""
+        for name in self.models:
+            self._state(name).unlink(missing_ok=True)
+
+
+def train_recipe(
+    task: str,
+    recipe: Recipe,
+    out: Path,
+    command: str,
+    bar: Progress,
+    data: Trajectories | None = None,
+    only: list[str] | None = None,
+    seed: int | None = None,
+) -> dict[str, Any]:
+    """Train a tokenizer and the policies on it into a folder.
+
+    Args:
+        task: registry name.
+        recipe: what to make.
+        out: folder to write.
+        command: noted in the checkpoints.
+        bar: shows the progress.
+        data: demonstrations; None records them as the recipe says.
+        only: policies to train on the tokenizer that is there; None trains everything.
+        seed: replaces every model's seed.
+
+    Returns:
+        The figures of each model.
+
+    Raises:
+        ValueError: a policy that the recipe does not know, or demonstrations of another task.
+    """
+    wanted = list(recipe.policies) if only is None else only
+    unknown = [name for name in wanted if name not in recipe.policies]
+    if unknown:
+        raise ValueError(f"only: {unknown[0]!r}, must be of {', '.join(recipe.policies)}")
+    if data is None:
+        asked = recipe.demonstrations
+        world, expert = make(task), make_expert(task)
+        data = collect(world, expert, asked.episodes, asked.seed, asked.action_noise).trajectories
+    if data.task != task:
+        raise ValueError(f"demos: of task {data.task!r}, must be of {task!r}")
+    torch.set_num_threads(THREADS)
+    shop = _Workshop(out, command, bar)
+
+    def seeded(model: ModelRecipe) -> ModelRecipe:
+        return model if seed is None else replace(model, seed=seed)
+
+    if only is None:
+        model = seeded(recipe.tokenizer)
+        run, started = shop.run("tokenizer", model)
+        config = TokenizerConfig(action_dim=data.actions.shape[1], **model.size)
+        tokenizer, losses = train_tokenizer(data, config, model.fit, run)
+        count = sum(weight.numel() for weight in tokenizer.parameters())
+        save_tokenizer(out, tokenizer, shop.finished("tokenizer", model, losses, count, started))
+    else:
+        tokenizer = load_tokenizer(out)
+    fingerprint = load_decoder(out).fingerprint
+    for name in wanted:
+        model = seeded(recipe.policies[name])
+        run, started = shop.run(name, model)
+        policy, losses = train_policy(data, tokenizer, recipe.window_length, model.size, model.fit, run)
+        note = shop.finished(name, model, losses, policy.parameters_count, started)
+        save_policy(out, name, policy, note)
+        export(load_checkpoint(out / name), out / f"{name}.onnx")
+    draw_losses(shop.losses, out / "losses.png")
+    shop.tidy()
+    return {"task": task, "fingerprint": fingerprint, "models": shop.models}

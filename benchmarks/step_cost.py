@@ -1,0 +1,96 @@
+"""What one control step costs on the robot, part by part, side by side in one run.
+
+    .venv/bin/python benchmarks/step_cost.py [--json FILE]
+
+Batch 1, one thread, the shipped ball balancing policies. Prints medians; asserts nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from adahi_ros.assets import asset
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.speculation.deviation import DeviationTracker
+from adahi_ros.speculation.drafting import draft_action
+from adahi_ros.speculation.gates import Evidence, Gate
+from adahi_ros.speculation.parameter_file import load_calibration
+
+
+BLOCK = 50  # a robot runs one backend, so each is timed warm; short blocks share out the noise
+
+
+def medians_us(parts: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Time the parts in turns of a block each; the first turn warms up."""
+    taken: dict[str, list[int]] = {name: [] for name in parts}
+    for turn in range(1 + rounds // BLOCK):
+        for name, part in parts.items():
+            for _ in range(BLOCK):
+                start = time.perf_counter_ns()
+                part()
+                elapsed = time.perf_counter_ns() - start
+                if turn > 0:
+                    taken[name].append(elapsed)
+    return {name: float(np.median(values)) / 1e3 for name, values in taken.items()}
+
+
+def main(
+    rounds: Annotated[int, typer.Option(help="Repetitions of every part.")] = 3000,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+) -> None:
+    """Time the parts of a control step."""
+    torch.set_num_threads(1)
+    folder = asset("checkpoints/ball")
+    calibration = load_calibration(asset("config/ball.yaml"))
+    eager, onnx = (load_policy(folder / "draft", backend) for backend in ("torch", "onnxruntime"))
+    target_eager, target_onnx = (load_policy(folder / "target", b) for b in ("torch", "onnxruntime"))
+    spec = eager.spec
+    rng = np.random.default_rng(0)
+    window = rng.normal(size=(1, spec.window_length, spec.observation_dim)).astype(np.float32)
+    goal = rng.normal(size=(1, spec.goal_dim)).astype(np.float32)
+    uniforms = rng.random((1, spec.codebooks))
+    draft = draft_action(onnx, window, goal, uniforms, 1.0)
+    tracker = DeviationTracker(eager.decoder.action_scale, calibration.smoothing, calibration.normalization)
+    tracker.update(draft.action)
+    gate = Gate("deviation", calibration.thresholds["deviation"])
+
+    def gate_and_bookkeeping() -> bool:
+        deviation = tracker.deviation(draft.action)
+        score = gate.score(Evidence(draft, deviation, uniforms[:, 0]))
+        transmit = score > gate.threshold
+        tracker.update(draft.action)
+        return bool(transmit[0])
+
+    taken = medians_us(
+        {
+            "draft step, torch eager": lambda: draft_action(eager, window, goal, uniforms, 1.0),
+            "draft step, ONNX Runtime": lambda: draft_action(onnx, window, goal, uniforms, 1.0),
+            "gate and bookkeeping": gate_and_bookkeeping,
+            "target prediction, torch eager": lambda: target_eager.predict(window, goal),
+            "target prediction, ONNX Runtime": lambda: target_onnx.predict(window, goal),
+        },
+        rounds,
+    )
+    reference = taken["draft step, torch eager"]
+    table = Table(title=f"batch 1, one thread, median of {rounds}", title_justify="left")
+    for heading in ("part", "µs", "share of an eager draft step"):
+        table.add_column(heading, justify="left" if heading == "part" else "right")
+    for name, value in taken.items():
+        table.add_row(name, f"{value:.1f}", f"{value / reference:.3f}")
+    Console().print(table)
+    if json_file is not None:
+        json_file.write_text(json.dumps({"median_us": taken}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency
+
+from adahi_ros.evaluation.evaluate import Policies
+from adahi_ros.evaluation.recorded import RecordedWorld
+from adahi_ros.evaluation.rollout import Log, rollout
+from adahi_ros.speculation.controller import Controller, ControllerConfig
+from adahi_ros.speculation.gates import Gate
+from adahi_ros.speculation.verifier import TargetVerifier
+from adahi_ros.tasks import Task, make
+from adahi_ros.trajectories import Trajectories
+
+MANY = 4000
+GATE = Gate("deviation", 0.4)  # the drafts' deviation is above it in some steps and below it in others
+
+
+def run(
+    policies: Policies, gate: Gate, episodes: range, seed: int = 0, rule: str = "speculative"
+) -> tuple[Log, Task]:
+    world = make("ball")
+    controller = Controller(policies.draft, ControllerConfig(gate))
+    return rollout(world, controller, TargetVerifier(policies.target, rule), seed, episodes), world
+
+
+def assert_same(one: Log, other: Log) -> None:
+    for field in fields(Log):
+        np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name), field.name)
+
+
+def test_the_seed_decides(policies: Policies) -> None:
+    log, world = run(policies, GATE, range(4), seed=3)
+    again, same_world = run(policies, GATE, range(4), seed=3)
+    assert_same(log, again)
+    np.testing.assert_array_equal(world.observation, same_world.observation)
+    other, _ = run(policies, GATE, range(4), seed=4)
+    assert not np.array_equal(other.action[0], log.action[0])
+
+
+def test_episodes_are_the_same_alone_and_side_by_side(policies: Policies) -> None:
+    together, world = run(policies, GATE, range(2, 7))
+    lengths = together.active.sum(axis=0)
+    assert len(set(lengths.tolist())) > 1
+    for row, episode in enumerate(range(2, 7)):
+        alone, own_world = run(policies, GATE, range(episode, episode + 1))
+        length = lengths[row]
+        assert alone.active.shape == (length, 1)
+        for name in ("transmitted", "accepted"):
+            expected = getattr(together, name)[:length, row]
+            np.testing.assert_array_equal(getattr(alone, name)[:, 0], expected)
+        # A network may round a batch otherwise than a single row.
+        np.testing.assert_allclose(alone.action[:, 0], together.action[:length, row], atol=1e-5)
+        np.testing.assert_allclose(own_world.observation[0], world.observation[row], atol=1e-4)
+
+
+def test_rows_are_active_until_the_episode_is_done(policies: Policies) -> None:
+    log, world = run(policies, Gate("always"), range(5))
+    assert world.done.all()
+    assert log.active[0].all()
+    assert log.active[-1].any()
+    assert (np.diff(log.active.astype(int), axis=0) <= 0).all()  # what has ended stays so
+    steps, episodes = log.active.shape
+    assert log.accepted.shape == (steps, episodes, policies.draft.spec.codebooks)
+    assert log.action.shape == log.draft_action.shape == (steps, episodes, 2)
+
+
+def test_what_the_gate_holds_back_is_executed_as_drafted(policies: Policies) -> None:
+    log, _ = run(policies, GATE, range(5))
+    np.testing.assert_array_equal(log.transmitted, log.deviation > GATE.threshold)
+    assert np.isinf(log.deviation[0]).all()  # no past yet: ask
+    assert 0 < log.transmitted[log.active].mean() < 1
+    np.testing.assert_array_equal(log.action[~log.transmitted], log.draft_action[~log.transmitted])
+    corrected = log.transmitted & ~log.accepted.all(axis=-1)
+    assert (log.action[corrected] != log.draft_action[corrected]).any(axis=-1).all()
+
+
+@pytest.mark.parametrize(("gate", "rate"), [("always", 1.0), ("never", 0.0)])
+def test_hybrid_sends_everything_and_the_draft_nothing(policies: Policies, gate: str, rate: float) -> None:
+    log, _ = run(policies, Gate(gate), range(3))
+    assert log.transmitted.mean() == rate
+    assert 0 < log.accepted[log.active].mean() < 1  # the evaluation knows of skipped drafts too
+
+
+def test_lots_transmit_at_their_rate(policies: Policies) -> None:
+    log, _ = run(policies, Gate("random", 0.7), range(30))
+    sent = log.transmitted[log.active]
+    assert abs(sent.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / len(sent))
+
+
+def first_actions(policies: Policies, gate: str, rule: str, seed: int) -> dict[bytes, int]:
+    """Count the actions (each combination of codes has its own) at one observation."""
+    world = RecordedWorld(
+        Trajectories(
+            "ball",
+            observations=np.tile(np.linspace(-0.2, 0.2, 6, dtype=np.float32), (MANY, 1)),
+            actions=np.zeros((MANY, 2), np.float32),
+            goals=np.full((MANY, 2), 0.1, np.float32),
+            ends=np.arange(1, MANY + 1),
+        )
+    )
+    controller = Controller(policies.draft, ControllerConfig(Gate(gate), draft_temperature=0.3))
+    log = rollout(world, controller, TargetVerifier(policies.target, rule), seed, range(MANY))
+    actions = np.round(log.action[0], 5)
+    values, counts = np.unique(actions, axis=0, return_counts=True)
+    return {value.tobytes(): int(count) for value, count in zip(values, counts, strict=True)}
+
+
+def same_distribution(one: dict[bytes, int], other: dict[bytes, int]) -> float:
+    """Return the p-value of a chi-square test of homogeneity; rare values are pooled."""
+    counts = np.array([[sample.get(key, 0) for key in sorted({*one, *other})] for sample in (one, other)])
+    rare = counts.sum(axis=0) < 20
+    table = np.column_stack([counts[:, ~rare], counts[:, rare].sum(axis=1)])
+    return float(chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue)
+
+
+def test_hybrid_acts_as_the_target_does_whatever_the_draft(policies: Policies) -> None:
+    target = first_actions(policies, "always", "target", seed=1)
+    assert len(target) > 10
+    assert same_distribution(first_actions(policies, "always", "speculative", seed=2), target) > 1e-3
+    assert same_distribution(first_actions(policies, "never", "speculative", seed=2), target) < 1e-9

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from adahi_ros.evaluation.run_figure import draw_run
+from adahi_ros.evaluation.run_metrics import run_figures, spread
+from adahi_ros.evaluation.training_figure import draw_losses
+from adahi_ros.speculation.records import EpisodeRecord, Reason, RunRecord, StepRecord
+
+Make = Callable[..., StepRecord]
+SKIPPED = {"transmitted": False, "verified": False, "accepted": (), "request_bytes": 0, "response_bytes": 0}
+
+
+@pytest.fixture
+def run(step_record: Make) -> RunRecord:
+    """Two episodes: answered, resampled, skipped; then a late answer and no verifier."""
+    return RunRecord(
+        (
+            step_record(deviation=float("inf"), score=float("inf"), total_ms=2.0, verify_ms=1.0),
+            step_record(step=1, accepted=(True, False), total_ms=4.0, verify_ms=3.0, request_bytes=600),
+            step_record(step=2, total_ms=1.0, verify_ms=0.0, **SKIPPED),
+            step_record(
+                episode=1,
+                verified=False,
+                accepted=(),
+                reason=Reason.DEADLINE,
+                total_ms=50.0,
+                verify_ms=0.0,
+                response_bytes=0,
+            ),
+            step_record(episode=1, step=1, reason=Reason.NO_VERIFIER, total_ms=1.0, verify_ms=0.0, **SKIPPED),
+        ),
+        (EpisodeRecord(0, 3, True), EpisodeRecord(1, 2, False)),
+    )
+
+
+def test_figures_by_hand(run: RunRecord) -> None:
+    figures = run_figures(run)
+    assert figures["success_rate"] == 0.5
+    assert figures["success_ci95"][0] < 0.5 < figures["success_ci95"][1]
+    assert (figures["steps"], figures["transmitted"], figures["fallbacks"]) == (5, 3, 2)
+    assert figures["transmission_rate"] == pytest.approx(3 / 5)
+    assert figures["acceptance_rate"] == 0.5
+    assert figures["per_action_latency_ms"]["mean"] == pytest.approx(58 / 5)
+    assert figures["per_action_latency_ms"]["p50"] == 2.0
+    assert figures["verify_rtt_ms"]["mean"] == 2.0  # of answers that came
+    assert figures["request_bytes"] == pytest.approx((400 + 600 + 400) / 3)
+    assert figures["response_bytes"] == 60.0
+    assert json.loads(json.dumps(figures, allow_nan=False)) == figures
+
+
+def test_a_run_without_questions_has_no_round_trip(step_record: Make) -> None:
+    run = RunRecord((step_record(gate="never", **SKIPPED),), (EpisodeRecord(0, 1, False),))
+    figures = run_figures(run)
+    for name in ("acceptance_rate", "verify_rtt_ms", "request_bytes", "response_bytes"):
+        assert figures[name] is None
+    assert figures["transmitted"] == figures["fallbacks"] == 0
+
+
+def test_spread_of_a_hundred() -> None:
+    figures = spread([float(value) for value in range(101)])
+    assert figures == {"mean": 50.0, "p50": 50.0, "p95": 95.0, "p99": 99.0}
+    assert spread([]) is None
+
+
+@pytest.mark.parametrize("names", [("adahi", "draft"), ("random",)])
+def test_a_run_with_every_kind_of_step_is_drawn(
+    run: RunRecord, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    runs = dict.fromkeys(names, run)
+    path = tmp_path / "new" / "run.png"
+    draw_run("ball", 0, runs, {name: run_figures(run) for name in names}, path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_losses_are_drawn(tmp_path: Path) -> None:
+    draw_losses({"draft": [2.0, 1.0, 0.5], "target": [1.0]}, tmp_path / "losses.png")
+    assert (tmp_path / "losses.png").read_bytes().startswith(b"\x89PNG")

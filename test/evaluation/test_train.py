@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.progress import Progress
+
+from adahi_ros.evaluation import train
+from adahi_ros.evaluation.train import train_recipe
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.checkpoint import CheckpointError
+from adahi_ros.policy.recipe import DemonstrationRecipe, ModelRecipe, Recipe
+from adahi_ros.policy.training import FitConfig, Run
+from adahi_ros.trajectories import Trajectories
+
+FIT = FitConfig(steps=6, batch_size=16, warmup=1)
+SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
+RECIPE = Recipe(
+    DemonstrationRecipe(episodes=4, seed=0, action_noise=0.1),
+    ModelRecipe(1, {"codebook_size": 4, "latent_dim": 4, "hidden": 8}, FIT),
+    window_length=2,
+    policies={"draft": ModelRecipe(2, SIZE, FIT), "target": ModelRecipe(2, {**SIZE, "width": 8}, FIT)},
+)
+MADE = {"tokenizer.json", "tokenizer.safetensors", "losses.png"} | {
+    f"{name}.{suffix}" for name in ("draft", "target") for suffix in ("json", "safetensors", "onnx")
+}
+
+
+class KilledError(Exception):
+    """Stands for whatever ends a training run early."""
+
+
+def follow(out: Path, recipe: Recipe = RECIPE, **options: Any) -> dict[str, Any]:
+    with Progress(disable=True) as bar:
+        return train_recipe("ball", recipe, out, "adahi train ball", bar, **options)
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    out = tmp_path_factory.mktemp("trained") / "new"
+    return out, follow(out)
+
+
+def test_a_recipe_becomes_checkpoints_that_run(trained: tuple[Path, dict[str, Any]]) -> None:
+    out, summary = trained
+    assert {path.name for path in out.iterdir()} == MADE
+    assert summary["task"] == "ball"
+    assert summary["models"].keys() == {"tokenizer", "draft", "target"}
+    json.dumps(summary, allow_nan=False)
+    for name in ("draft", "target"):
+        policy = load_policy(out / name, "onnxruntime")
+        assert policy.decoder.fingerprint == summary["fingerprint"]
+        assert policy.spec.parameters == summary["models"][name]["parameters"]
+        assert policy.spec.window_length == 2
+        training = json.loads((out / f"{name}.json").read_text())["training"]
+        assert (training["command"], training["seed"], training["steps"]) == ("adahi train ball", 2, 6)
+
+
+@pytest.mark.parametrize("killed", ["tokenizer", "draft", "target"])
+def test_a_stopped_run_goes_on_and_ends_with_the_same_weights(
+    trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
+) -> None:
+    whole, _ = trained
+    done: list[str] = []
+
+    def run_that_counts(stop: str | None) -> Callable[..., Run]:
+        def make(seed: int, state: Path, on_step: Callable[[int, float], None]) -> Run:
+            name = state.name.split(".")[0]
+
+            def step(count: int, loss: float) -> None:
+                on_step(count, loss)
+                done.append(name)
+                if name == stop and count == 3:
+                    raise KilledError
+
+            return Run(seed, state, save_every=2, on_step=step)
+
+        return make
+
+    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)  # takes a second, says nothing here
+    monkeypatch.setattr(train, "Run", run_that_counts(killed))
+    with pytest.raises(KilledError):
+        follow(tmp_path)
+    monkeypatch.setattr(train, "Run", run_that_counts(None))
+    follow(tmp_path)
+    # Step 3 of what was killed was not saved, so it alone is done twice.
+    assert {name: done.count(name) for name in done} == {"tokenizer": 6, "draft": 6, "target": 6, killed: 7}
+    assert weights(tmp_path) == weights(whole)
+
+
+def test_only_one_policy_leaves_the_tokenizer_and_the_other_alone(
+    trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    before = weights(trained[0])
+    for name, value in before.items():
+        (tmp_path / name).write_bytes(value)
+        (tmp_path / name).with_suffix(".json").write_bytes(
+            (trained[0] / name).with_suffix(".json").read_bytes()
+        )
+    summary = follow(tmp_path, only=["draft"], seed=9)
+    after = weights(tmp_path)
+    assert summary["models"].keys() == {"draft"}
+    assert {name for name in before if before[name] != after[name]} == {"draft.safetensors"}
+    assert summary["fingerprint"] == load_policy(tmp_path / "draft", "torch").decoder.fingerprint
+
+
+def test_a_seed_replaces_that_of_every_model(
+    trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    follow(tmp_path, seed=9)
+    before, after = weights(trained[0]), weights(tmp_path)
+    assert before.keys() == after.keys()
+    assert all(before[name] != after[name] for name in before)
+
+
+def test_what_cannot_be_trained_is_named(
+    tmp_path: Path, demonstrations: Callable[[int], Trajectories]
+) -> None:
+    with pytest.raises(ValueError, match=re.escape("only: 'critic', must be of draft, target")):
+        follow(tmp_path, only=["draft", "critic"])
+    with pytest.raises(ValueError, match=re.escape("demos: of task 'toy', must be of 'ball'")):
+        follow(tmp_path, data=demonstrations(2))
+    with pytest.raises(
+        CheckpointError, match=re.escape(f"{tmp_path / 'tokenizer.json'}: no such checkpoint")
+    ):
+        follow(tmp_path, only=["draft"])
+    with (
+        pytest.raises(ValueError, match="task: 'chess', expected one of ball"),
+        Progress(disable=True) as bar,
+    ):
+        train_recipe("chess", RECIPE, tmp_path, "", bar)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_given_demonstrations_are_learned_from(
+    tmp_path: Path, demonstrations: Callable[[int], Trajectories], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    data = replace(demonstrations(2), task="ball")
+    follow(tmp_path, data=data)
+    decoder = load_policy(tmp_path / "draft", "torch").decoder
+    assert decoder.action_scale == pytest.approx(data.actions.std(axis=0))
