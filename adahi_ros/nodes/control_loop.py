@@ -1,0 +1,188 @@
+"""The control steps of one robot: every observation gets one command, with or without the target."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from rclpy.serialization import serialize_message
+
+from adahi_ros.nodes.messages import to_request
+from adahi_ros.nodes.observations import Observation
+from adahi_ros.nodes.verifier_client import Answer, Link, VerifierClient
+from adahi_ros.speculation.controller import Controller, Step
+from adahi_ros.speculation.records import Reason, StepRecord
+
+
+@dataclass
+class Totals:
+    """What has happened since the node was activated."""
+
+    steps: int = 0
+    transmitted: int = 0
+    verified: int = 0
+    kept: int = 0
+    repeated: int = 0
+    fallbacks: Counter[str] = field(default_factory=Counter)
+
+    def add(self, record: StepRecord) -> None:
+        """Count one step."""
+        self.steps += 1
+        self.transmitted += record.transmitted
+        self.verified += record.verified
+        self.kept += record.verified and all(record.accepted)
+        if record.reason is not Reason.NONE:
+            self.fallbacks[record.reason.name.lower()] += 1
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A step that has begun."""
+
+    observation: Observation
+    step: Step
+    received: float
+    draft_ms: float
+    request_bytes: int = 0
+
+
+class ControlLoop:
+    """Turns observations into commands, one step after the other.
+
+    Args:
+        controller: drafts, gates and corrects.
+        verifier: is asked where the gate says so.
+        robot_id: names the robot's stream of draws at the verifier.
+        seed: of the controller's draws.
+        deadline_s: for an answer; may be changed between steps.
+        command: sends an action (A,) that answers the observation with a stamp in nanoseconds.
+        status: told of every step.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        verifier: VerifierClient,
+        robot_id: str,
+        seed: int,
+        deadline_s: float,
+        command: Callable[[np.ndarray, int], None],
+        status: Callable[[StepRecord], None],
+    ) -> None:
+        self.controller = controller
+        self.deadline_s = deadline_s
+        self.totals = Totals()
+        self._verifier = verifier
+        self._robot_id = robot_id
+        self._seed = seed
+        self._command = command
+        self._status = status
+        self._waiting: _Begun | None = None
+        self._last: tuple[tuple[int, int], np.ndarray] | None = None
+
+    def stop(self) -> None:
+        """Drop the step that waits for an answer, without a command, and start anew after it."""
+        self._verifier.abandon()
+        self._waiting = None
+        self._last = None
+        self.totals = Totals()
+
+    def observe(self, observation: Observation) -> None:
+        """Begin the step of an observation; its command goes out now, or when the answer is there.
+
+        An observation that is repeated, because its command was lost, gets the same command again.
+        """
+        received = time.perf_counter()
+        if self._waiting is not None:
+            if observation.key == self._waiting.observation.key:
+                return
+            self._supersede(observation)
+        if self._last is not None and observation.key == self._last[0]:
+            self.totals.repeated += 1
+            self._command(self._last[1], observation.stamp_ns)
+            return
+        if self._last is None or not self._continues(observation):
+            self.controller.reset(self._seed, [observation.episode])
+        step = self.controller.begin(observation.values[None], observation.goal[None])
+        begun = _Begun(observation, step, received, _milliseconds_since(received))
+        if not step.transmit[0]:
+            self._finish(begun, Answer(None, Reason.NONE))
+        elif self._verifier.link is Link.READY:
+            self._ask(begun)
+        elif self._verifier.link is Link.MISMATCHED:
+            self._finish(begun, Answer(None, Reason.REFUSED, self._verifier.mismatch))
+        else:
+            self._finish(begun, Answer(None, Reason.NO_VERIFIER))
+
+    def _continues(self, observation: Observation) -> bool:
+        assert self._last is not None
+        episode, step = self._last[0]
+        # A smaller step of the same episode: whoever counts them has started again.
+        return observation.episode == episode and observation.step > step
+
+    def _supersede(self, newer: Observation) -> None:
+        waiting, self._waiting = self._waiting, None
+        assert waiting is not None
+        self._verifier.abandon()
+        if newer.episode == waiting.observation.episode:
+            self._finish(waiting, Answer(None, Reason.SUPERSEDED))
+        # Else the draft belongs to an episode that is over: it must not move the robot in this one.
+
+    def _ask(self, begun: _Begun) -> None:
+        observation = begun.observation
+        request = to_request(
+            begun.step.request(np.array([0])),
+            self._robot_id,
+            *observation.key,
+            observation.stamp_ns,
+            self.controller.policy.decoder.fingerprint,
+        )
+        size = len(serialize_message(request))
+        self._waiting = _Begun(observation, begun.step, begun.received, begun.draft_ms, size)
+        self._verifier.ask(request, self.deadline_s, self._answered)
+
+    def _answered(self, answer: Answer) -> None:
+        waiting, self._waiting = self._waiting, None
+        assert waiting is not None
+        self._finish(waiting, answer)
+
+    def _finish(self, begun: _Begun, answer: Answer) -> None:
+        step, observation = begun.step, begun.observation
+        action = self.controller.finish(step, answer.verification)[0, 0]
+        self._command(action, observation.stamp_ns)
+        total_ms = _milliseconds_since(begun.received)
+        self._last = (observation.key, action)
+        gate = self.controller.config.gate
+        verification = answer.verification
+        record = StepRecord(
+            stamp_ns=observation.stamp_ns,
+            robot_id=self._robot_id,
+            episode=observation.episode,
+            step=observation.step,
+            gate=gate.name,
+            deviation=float(step.deviation[0]),
+            score=float(step.score[0]),
+            threshold=gate.threshold,
+            transmitted=begun.request_bytes > 0,
+            verified=verification is not None,
+            accepted=() if verification is None else tuple(map(bool, verification.accepted[0])),
+            reason=answer.reason,
+            message=answer.message,
+            draft_action=tuple(map(float, step.draft.action[0])),
+            action=tuple(map(float, action)),
+            draft_ms=begun.draft_ms,
+            verify_ms=answer.verify_ms,
+            target_compute_ms=answer.compute_ms,
+            total_ms=total_ms,
+            request_bytes=begun.request_bytes,
+            response_bytes=answer.response_bytes,
+        )
+        self.totals.add(record)
+        self._status(record)
+
+
+def _milliseconds_since(start: float) -> float:
+    return 1e3 * (time.perf_counter() - start)

@@ -1,0 +1,61 @@
+"""A node's health, once a second on /diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+
+PERIOD_S = 1.0
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a node says of itself.
+
+    Attributes:
+        level: one of DiagnosticStatus.OK, WARN, ERROR, STALE.
+        message: for people.
+        values: figures by their names.
+    """
+
+    level: bytes
+    message: str
+    values: Mapping[str, object]
+
+
+class DiagnosticsPublisher:
+    """Publishes a node's health.
+
+    Args:
+        node: whose.
+        hardware_id: of the machine or robot.
+        health: asked once a second.
+    """
+
+    def __init__(self, node: Node, hardware_id: str, health: Callable[[], Health]) -> None:
+        self._node = node
+        self._hardware_id = hardware_id
+        self._health = health
+        self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._timer = node.create_timer(PERIOD_S, self._publish)
+
+    def destroy(self) -> None:
+        """Stop publishing."""
+        self._node.destroy_timer(self._timer)
+        self._node.destroy_publisher(self._publisher)
+
+    def _publish(self) -> None:
+        health = self._health()
+        status = DiagnosticStatus(
+            level=health.level,
+            name=self._node.get_fully_qualified_name(),
+            message=health.message,
+            hardware_id=self._hardware_id,
+            values=[KeyValue(key=key, value=str(value)) for key, value in health.values.items()],
+        )
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(array)

@@ -1,0 +1,198 @@
+"""Between arrays and messages, both ways. Knows no torch, decides nothing."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from adahi_msgs.msg import DraftStatus, EpisodeResult, TaskState
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from builtin_interfaces.msg import Duration, Time
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from adahi_ros.policy.interface import Policy
+from adahi_ros.speculation.records import EpisodeRecord, Reason, StepRecord
+from adahi_ros.speculation.request import Verification, VerificationRequest
+
+NANOSECONDS = 1_000_000_000
+SIZES = (
+    "window_length",
+    "observation_dim",
+    "goal_dim",
+    "codebooks",
+    "codebook_size",
+    "chunk_length",
+    "action_dim",
+)
+
+
+def to_stamp(nanoseconds: int) -> Time:
+    """Make a stamp from nanoseconds since the epoch."""
+    return Time(sec=nanoseconds // NANOSECONDS, nanosec=nanoseconds % NANOSECONDS)
+
+
+def from_stamp(stamp: Time) -> int:
+    """Return nanoseconds since the epoch."""
+    return int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
+
+
+def _floats(values: np.ndarray) -> array:
+    return array("f", np.ascontiguousarray(values, dtype=np.float32).tobytes())
+
+
+def _doubles(values: np.ndarray) -> array:
+    return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+
+def _codes(values: np.ndarray) -> array:
+    return array("H", np.ascontiguousarray(values, dtype=np.uint16).tobytes())
+
+
+def to_request(
+    request: VerificationRequest, robot_id: str, episode: int, step: int, stamp_ns: int, fingerprint: str
+) -> VerifyDraft.Request:
+    """Make the message that asks about one robot's draft (M = 1)."""
+    return VerifyDraft.Request(
+        robot_id=robot_id,
+        episode_id=episode,
+        step_id=step,
+        stamp=to_stamp(stamp_ns),
+        tokenizer_fingerprint=fingerprint,
+        observation_window=_floats(request.windows),
+        goal=_floats(request.goals),
+        codes=_codes(request.codes),
+        draft_probabilities=_floats(request.probabilities),
+    )
+
+
+def from_request(message: VerifyDraft.Request) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return window, goal, codes and probabilities, flat and unchecked; see `check_request`."""
+    return (
+        np.asarray(message.observation_window, dtype=np.float32),
+        np.asarray(message.goal, dtype=np.float32),
+        np.asarray(message.codes, dtype=np.int64),
+        np.asarray(message.draft_probabilities, dtype=np.float32),
+    )
+
+
+def fill_answer(response: VerifyDraft.Response, verification: Verification) -> None:
+    """Put the answer to one robot's draft (M = 1) into a response."""
+    response.codes = _codes(verification.codes)
+    response.accepted = [bool(kept) for kept in verification.accepted[0]]
+    response.offset = _floats(verification.offset)
+
+
+def from_answer(response: VerifyDraft.Response) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return codes, accepted and offset, flat and unchecked; see `check_answer`."""
+    return (
+        np.asarray(response.codes, dtype=np.int64),
+        np.asarray(response.accepted, dtype=bool),
+        np.asarray(response.offset, dtype=np.float32),
+    )
+
+
+def describe(policy: Policy) -> DescribeTarget.Response:
+    """Make the message that says what a policy expects."""
+    return DescribeTarget.Response(
+        tokenizer_fingerprint=policy.decoder.fingerprint,
+        parameters=policy.spec.parameters,
+        **{size: getattr(policy.spec, size) for size in SIZES},
+    )
+
+
+def first_difference(ours: DescribeTarget.Response, theirs: DescribeTarget.Response) -> str | None:
+    """Name the first field in which draft and target do not fit, with both values."""
+    for field in ("tokenizer_fingerprint", *SIZES):
+        if getattr(ours, field) != getattr(theirs, field):
+            return f"{field}: ours is {getattr(ours, field)!r}, the verifier's {getattr(theirs, field)!r}"
+    return None
+
+
+def to_command(
+    joint_names: Sequence[str], positions: np.ndarray, period_s: float, stamp_ns: int
+) -> JointTrajectory:
+    """Make the command of one control step: one point, to be reached a period after the observation.
+
+    The stamp is that of the observation, so a receiver can tell which one is answered, and a
+    trajectory controller refuses a command that comes more than a period late.
+    """
+    reached = Duration(sec=int(period_s), nanosec=int(period_s % 1 * NANOSECONDS))
+    return JointTrajectory(
+        header=Header(stamp=to_stamp(stamp_ns)),
+        joint_names=list(joint_names),
+        points=[JointTrajectoryPoint(positions=_doubles(positions), time_from_start=reached)],
+    )
+
+
+def to_joint_state(
+    joint_names: Sequence[str], positions: np.ndarray, velocities: np.ndarray, stamp_ns: int
+) -> JointState:
+    """Make a JointState from positions (J,) and velocities (J,)."""
+    return JointState(
+        header=Header(stamp=to_stamp(stamp_ns)),
+        name=list(joint_names),
+        position=_doubles(positions),
+        velocity=_doubles(velocities),
+    )
+
+
+def to_task_state(state: np.ndarray, goal: np.ndarray, episode: int, step: int, stamp_ns: int) -> TaskState:
+    """Make a TaskState from state (S,) and goal (G,)."""
+    return TaskState(
+        header=Header(stamp=to_stamp(stamp_ns)),
+        episode_id=episode,
+        step_id=step,
+        state=_doubles(state),
+        goal=_doubles(goal),
+    )
+
+
+def to_status(record: StepRecord) -> DraftStatus:
+    """Make the message of one control step."""
+    return DraftStatus(
+        header=Header(stamp=to_stamp(record.stamp_ns)),
+        episode_id=record.episode,
+        step_id=record.step,
+        accepted=list(record.accepted),
+        reason=int(record.reason),
+        draft_action=list(record.draft_action),
+        action=list(record.action),
+        **_same_fields(record),
+    )
+
+
+def from_status(message: DraftStatus) -> StepRecord:
+    """Return a control step without ROS types."""
+    return StepRecord(
+        stamp_ns=from_stamp(message.header.stamp),
+        episode=message.episode_id,
+        step=message.step_id,
+        accepted=tuple(message.accepted),
+        reason=Reason(message.reason),
+        draft_action=tuple(message.draft_action),
+        action=tuple(message.action),
+        **_same_fields(message),
+    )
+
+
+def _same_fields(source: DraftStatus | StepRecord) -> dict[str, Any]:
+    names = (
+        *("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified", "message"),
+        *("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes"),
+    )
+    return {name: getattr(source, name) for name in names}
+
+
+def to_episode_result(record: EpisodeRecord, stamp_ns: int) -> EpisodeResult:
+    """Make the message of one episode's end."""
+    header = Header(stamp=to_stamp(stamp_ns))
+    return EpisodeResult(header=header, episode_id=record.episode, steps=record.steps, success=record.success)
+
+
+def from_episode_result(message: EpisodeResult) -> EpisodeRecord:
+    """Return one episode's end without ROS types."""
+    return EpisodeRecord(message.episode_id, message.steps, message.success)

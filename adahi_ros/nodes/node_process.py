@@ -1,0 +1,162 @@
+"""Nodes in processes of their own, which end with whoever started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import yaml
+
+END_S = 5.0
+LINES_SHOWN = 20
+
+
+class DdsRunError(RuntimeError):
+    """A run cannot go on; the message says which process failed and what it printed last."""
+
+
+class NodeProcess:
+    """One node in a process of its own, its output in a file.
+
+    Args:
+        module: of `adahi_ros.nodes`.
+        parameters: by name; written to a ROS parameter file.
+        directory: for that file and the output.
+        environment: variables beside those of this process.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        parameters: Mapping[str, Any],
+        directory: Path,
+        environment: Mapping[str, str],
+    ) -> None:
+        self.module = module
+        self._log = Path(tempfile.mkstemp(prefix=f"{module}_", suffix=".log", dir=directory)[1])
+        file = self._log.with_suffix(".yaml")
+        file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(parameters)}}))
+        arguments = ["-m", f"adahi_ros.nodes.{module}", "--ros-args", "--params-file", str(file)]
+        with self._log.open("w") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, *arguments],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
+            )
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._process.poll()
+
+    @property
+    def output(self) -> str:
+        """What it has printed."""
+        return self._log.read_text(errors="replace")
+
+    def fault(self, what: str) -> DdsRunError:
+        """Return an error that shows the last of what it printed."""
+        lines = self.output.splitlines()[-LINES_SHOWN:]
+        return DdsRunError("\n".join([f"{self.module} {what}; its last output:", *lines]))
+
+    def kill(self) -> None:
+        """End it without letting it say goodbye."""
+        self._process.kill()
+        self._process.wait()
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM, if it still runs."""
+        if self.exit_code is None:
+            self._process.terminate()
+
+    def end(self) -> None:
+        """Wait until it has ended, or end it the hard way."""
+        self.ask_to_end()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+class NodeProcesses:
+    """The processes of a run; all but one must not end before it does.
+
+    Args:
+        environment: variables beside those of this process.
+        directory: for parameter files and outputs.
+    """
+
+    def __init__(self, environment: Mapping[str, str], directory: Path) -> None:
+        self._environment = environment
+        self._directory = directory
+        self.all: list[NodeProcess] = []
+        self.may_end: NodeProcess | None = None
+
+    def start(self, module: str, parameters: Mapping[str, Any]) -> NodeProcess:
+        """Start a node; arguments as `NodeProcess`."""
+        process = NodeProcess(module, parameters, self._directory, self._environment)
+        self.all.append(process)
+        return process
+
+    def kill(self, process: NodeProcess) -> None:
+        """End one without letting it say goodbye, and expect nothing more of it."""
+        self.all.remove(process)
+        process.kill()
+
+    def check(self) -> None:
+        """Raise if one has ended that must not have.
+
+        Raises:
+            DdsRunError: it shows what that one printed last.
+        """
+        for process in self.all:
+            code = process.exit_code
+            if code is not None and not (process is self.may_end and code == 0):
+                raise process.fault(f"ended early with code {code}")
+
+    def end(self) -> None:
+        """End them all, at once and then one by one."""
+        for process in self.all:
+            process.ask_to_end()
+        for process in self.all:
+            process.end()
+
+
+@contextmanager
+def node_processes(environment: Mapping[str, str]) -> Iterator[NodeProcesses]:
+    """Yield a place to start nodes from; they are ended on every way out, SIGTERM included."""
+    with _ending_on_sigterm(), tempfile.TemporaryDirectory(prefix="adahi_ros_") as directory:
+        processes = NodeProcesses(environment, Path(directory))
+        try:
+            yield processes
+        finally:
+            processes.end()
+
+
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end this process as Ctrl-C does, by an exception, so that no child outlives it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,144 @@
+"""A node's parameters as a table: declared, described, checked, and read in one place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rclpy.exceptions import ParameterException
+from rclpy.node import Node
+
+LARGEST_INTEGER = 2**63 - 1
+
+
+class ParameterError(ValueError):
+    """A parameter cannot be used; the message names it, its value and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One row of the table.
+
+    Attributes:
+        name: with its unit, as `deadline_s`.
+        default: its type is the parameter's type.
+        description: for `ros2 param describe`.
+        low: smallest number allowed; None for no bound, and for what is no number.
+        high: largest number allowed.
+        choices: the strings allowed; empty for any but the empty one.
+        live: may be set while the node is configured; takes effect at the next control step.
+    """
+
+    name: str
+    default: bool | int | float | str | list[str]
+    description: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    live: bool = False
+
+    @property
+    def allowed(self) -> str:
+        """What values may be given, for people."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        if self.low is not None and self.high is not None:
+            return f"from {self.low:g} to {self.high:g}"
+        kinds = {
+            bool: "true or false",
+            int: "an integer",
+            float: "a finite number",
+            str: "a string, not empty",
+        }
+        return kinds.get(type(self.default), "strings, at least one, none twice")
+
+    def descriptor(self) -> ParameterDescriptor:
+        """Return what `ros2 param describe` shows."""
+        when = "can be set at any time" if self.live else "read when the node starts or is configured"
+        descriptor = ParameterDescriptor(
+            name=self.name,
+            description=self.description,
+            additional_constraints=f"{self.allowed}; {when}",
+        )
+        if self.low is not None and self.high is not None:
+            if isinstance(self.default, float):
+                descriptor.floating_point_range = [
+                    FloatingPointRange(from_value=float(self.low), to_value=float(self.high))
+                ]
+            else:
+                descriptor.integer_range = [
+                    IntegerRange(from_value=int(self.low), to_value=int(self.high), step=1)
+                ]
+        return descriptor
+
+    def fault(self, value: Any) -> str | None:
+        """Say what is wrong with a value of the right type that is within the range, if anything is."""
+        if isinstance(self.default, str):
+            right = value in self.choices if self.choices else bool(value)
+        elif isinstance(self.default, list):
+            right = len(value) > 0 and len(set(value)) == len(value)
+        elif isinstance(self.default, float):
+            right = math.isfinite(value)
+        else:
+            right = True
+        return None if right else f"{self.name}: {value!r}, must be {self.allowed}"
+
+
+class Parameters:
+    """Declares a table of parameters on a node and reads them.
+
+    A wrong value from the command line or a file does not end the process: it is remembered, and
+    `read` tells of it until a right value is set.
+
+    Args:
+        node: gets the parameters.
+        table: one row per parameter.
+    """
+
+    def __init__(self, node: Node, table: Sequence[Parameter]) -> None:
+        self._node = node
+        self._table = {row.name: row for row in table}
+        self._faults: dict[str, str] = {}
+        self.frozen = False
+        """While true, only live parameters can be set."""
+        self.changed = False
+        """A live parameter has been set since this was last made false."""
+        for row in table:
+            try:
+                value = node.declare_parameter(row.name, row.default, row.descriptor()).value
+                fault = row.fault(value)
+            except ParameterException as error:  # of another type, or out of range
+                node.declare_parameter(row.name, row.default, row.descriptor(), ignore_override=True)
+                fault = f"{error}, must be {row.allowed}"
+            if fault is not None:
+                self._faults[row.name] = fault
+        node.add_on_set_parameters_callback(self._check)
+
+    def read(self) -> dict[str, Any]:
+        """Return every parameter's value by its name.
+
+        Raises:
+            ParameterError: some were given a wrong value.
+        """
+        if self._faults:
+            raise ParameterError("; ".join(self._faults.values()))
+        return {name: self._node.get_parameter(name).value for name in self._table}
+
+    def _check(self, parameters: list[Any]) -> SetParametersResult:
+        for parameter in parameters:
+            row = self._table.get(parameter.name)
+            if row is None:
+                continue
+            if self.frozen and not row.live:
+                reason = f"{row.name}: can be set only while the node is unconfigured"
+                return SetParametersResult(successful=False, reason=reason)
+            fault = row.fault(parameter.value)
+            if fault is not None:
+                return SetParametersResult(successful=False, reason=fault)
+        for parameter in parameters:
+            self._faults.pop(parameter.name, None)
+            self.changed = True
+        return SetParametersResult(successful=True)

@@ -1,0 +1,46 @@
+"""A policy from a node's parameters, ready to answer at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.assets import asset
+from adahi_ros.nodes.parameters import Parameter, ParameterError
+from adahi_ros.policy.backends import BACKENDS, load_policy
+from adahi_ros.policy.checkpoint import CheckpointError
+from adahi_ros.policy.interface import Policy
+
+
+def policy_parameters(default: str) -> tuple[Parameter, Parameter]:
+    """Return the rows of the parameters that `policy_from` reads."""
+    return (
+        Parameter(
+            "checkpoint",
+            default,
+            "DIRECTORY/NAME of the policy's checkpoint; a relative path is below the package's checkpoints",
+        ),
+        Parameter("backend", "onnxruntime", "What runs the policy", choices=tuple(sorted(BACKENDS))),
+    )
+
+
+def policy_from(values: dict[str, Any]) -> Policy:
+    """Load the policy, and let it predict once: the first prediction takes many times as long.
+
+    Raises:
+        ParameterError: it cannot be loaded; names the parameter, its value and why.
+    """
+    name = Path(values["checkpoint"]).expanduser()
+    try:
+        path = name if name.is_absolute() else asset("checkpoints") / name
+        policy = load_policy(path, values["backend"])
+    except (CheckpointError, OSError) as error:
+        raise ParameterError(f"checkpoint: {values['checkpoint']!r}, cannot be loaded: {error}") from error
+    spec = policy.spec
+    window = np.zeros((1, spec.window_length, spec.observation_dim), dtype=np.float32)
+    first = policy.predict(window, np.zeros((1, spec.goal_dim), dtype=np.float32))
+    if not (np.isfinite(first.logits).all() and np.isfinite(first.offsets).all()):
+        raise ParameterError(f"checkpoint: {values['checkpoint']!r}, predicts values that are not finite")
+    return policy

@@ -1,0 +1,134 @@
+"""The server's node: accepts or resamples what robots draft.
+
+Serves `verify_draft` (adahi_msgs/VerifyDraft) and `describe_target` (adahi_msgs/DescribeTarget);
+publishes /diagnostics.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.node import Node
+
+from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
+from adahi_ros.nodes.messages import describe, fill_answer, from_request
+from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
+from adahi_ros.nodes.policies import policy_from, policy_parameters
+from adahi_ros.nodes.process import run
+from adahi_ros.speculation.request import RequestError, RequestFault, Verification, check_request
+from adahi_ros.speculation.verifier import RULES, TargetVerifier, verification_uniforms
+
+WARNING_PERIOD_S = 1.0
+
+TABLE = (
+    *policy_parameters("ball/target"),
+    Parameter("seed", 0, "Seed of the draws that accept and resample", 0, LARGEST_INTEGER),
+    Parameter(
+        "rule",
+        "speculative",
+        "speculative accepts or resamples the drafted codes; target samples anew whatever was drafted",
+        choices=tuple(RULES),
+    ),
+    Parameter("temperature", 1.0, "Of the target's code distributions", 1e-3, 100.0),
+)
+
+
+class TargetVerifierNode(Node):
+    """See the module.
+
+    Raises:
+        ParameterError: names the parameter, its value and what is allowed.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("target_verifier", **options)
+        parameters = Parameters(self, TABLE)
+        values = parameters.read()
+        policy = policy_from(values)
+        parameters.frozen = True
+        self._policy = policy
+        self._seed = values["seed"]
+        self._verifier = TargetVerifier(policy, values["rule"], values["temperature"])
+        self._description = describe(policy)
+        self._answers: Counter[str] = Counter()
+        self._compute_ms = 0.0
+        self._reported = 0
+        self.create_service(DescribeTarget, "describe_target", self._describe)
+        self.create_service(VerifyDraft, "verify_draft", self._verify)
+        self._diagnostics = DiagnosticsPublisher(self, "verifier", self._health)
+        self.get_logger().info(
+            f"target policy of {policy.spec.parameters} parameters, tokenizer {policy.decoder.fingerprint}"
+        )
+
+    def _describe(
+        self, request: DescribeTarget.Request, response: DescribeTarget.Response
+    ) -> DescribeTarget.Response:
+        return self._description
+
+    def _verify(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> VerifyDraft.Response:
+        start = time.perf_counter()
+        response.episode_id = request.episode_id
+        response.step_id = request.step_id
+        try:
+            fill_answer(response, self._answer(request))
+        except RequestError as error:
+            response.status, response.message = int(error.fault), str(error)
+        except Exception as error:  # noqa: BLE001  one robot's request must not end the service of the others
+            response = VerifyDraft.Response(episode_id=request.episode_id, step_id=request.step_id)
+            response.status = VerifyDraft.Response.STATUS_INTERNAL_ERROR
+            response.message = f"{type(error).__name__}: {error}"
+        response.compute_time_ms = 1e3 * (time.perf_counter() - start)
+        self._count(request, response)
+        return response
+
+    def _answer(self, request: VerifyDraft.Request) -> Verification:
+        ours = self._policy.decoder.fingerprint
+        if request.tokenizer_fingerprint != ours:
+            raise RequestError(
+                RequestFault.TOKENIZER_MISMATCH,
+                f"tokenizer_fingerprint: {request.tokenizer_fingerprint!r}, must be {ours!r}",
+            )
+        checked = check_request(self._policy.spec, *from_request(request))
+        draws = verification_uniforms(
+            self._seed, request.robot_id, request.episode_id, request.step_id, self._policy.spec.codebooks
+        )
+        return self._verifier.verify(checked, draws)
+
+    def _count(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> None:
+        if response.status == VerifyDraft.Response.STATUS_OK:
+            self._answers["ok"] += 1
+            self._compute_ms += response.compute_time_ms
+            return
+        internal = response.status == VerifyDraft.Response.STATUS_INTERNAL_ERROR
+        self._answers["internal_error" if internal else RequestFault(response.status).name.lower()] += 1
+        self.get_logger().warning(
+            f"refused {request.robot_id!r}, episode {request.episode_id}, step {request.step_id}: "
+            f"{response.message}",
+            throttle_duration_sec=WARNING_PERIOD_S,
+        )
+
+    def _health(self) -> Health:
+        refused = self._answers.total() - self._answers["ok"]
+        news, self._reported = refused - self._reported, refused
+        values = {
+            "requests": self._answers.total(),
+            "compute_ms_mean": f"{self._compute_ms / max(1, self._answers['ok']):.3f}",
+            **{f"answers.{status}": count for status, count in self._answers.items()},
+        }
+        if news:
+            return Health(DiagnosticStatus.WARN, f"{news} requests refused", values)
+        return Health(DiagnosticStatus.OK, "serving", values)
+
+
+def main() -> None:
+    """Run the node as a process."""
+    sys.exit(run(TargetVerifierNode))
+
+
+if __name__ == "__main__":
+    main()

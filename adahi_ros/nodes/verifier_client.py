@@ -1,0 +1,200 @@
+"""The robot's side of the verifier services: handshake, question, deadline. Waits for nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
+from rclpy.node import Node
+from rclpy.serialization import serialize_message
+from rclpy.task import Future
+
+from adahi_ros.nodes.messages import describe, first_difference, from_answer
+from adahi_ros.policy.interface import Policy
+from adahi_ros.speculation.records import Reason
+from adahi_ros.speculation.request import RequestError, Verification, check_answer
+
+WATCH_PERIOD_S = 0.05
+DESCRIBE_DEADLINE_S = 1.0
+DESCRIBE_RETRY_S = 1.0
+MISSES_UNTIL_LOST = 3  # answers missed in a row; DDS itself notices a killed verifier only after 20 s
+
+
+class Link(Enum):
+    """Whether there is a verifier to ask."""
+
+    ABSENT = "no verifier has described itself"
+    READY = "verifier ready"
+    MISMATCHED = "verifier of another kind"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a question ended.
+
+    Attributes:
+        verification: what to execute; None to execute the draft.
+        reason: why there is no verification; NONE where there is one.
+        message: for people, where there is something to say.
+        verify_ms: question sent to answer received; 0 without a verification.
+        compute_ms: the verifier's own share of it.
+        response_bytes: size of the serialized answer; 0 where none came in time.
+    """
+
+    verification: Verification | None
+    reason: Reason
+    message: str = ""
+    verify_ms: float = 0.0
+    compute_ms: float = 0.0
+    response_bytes: int = 0
+
+
+class VerifierClient:
+    """Asks one question at a time, of a verifier that has proved to fit.
+
+    While started it looks for a verifier, asks it what it expects, and does so again when the
+    verifier has gone, refuses the tokenizer, or has missed several deadlines.
+
+    Args:
+        node: spins the clients and timers.
+        policy: the draft policy, which the verifier must fit.
+        on_link: called when `link` has changed.
+    """
+
+    def __init__(self, node: Node, policy: Policy, on_link: Callable[[], None]) -> None:
+        self._node = node
+        self._policy = policy
+        self._ours = describe(policy)
+        self._on_link = on_link
+        self.link = Link.ABSENT
+        self.mismatch = ""
+        """Names the field that does not fit; empty unless `link` is MISMATCHED."""
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._describe_client = node.create_client(DescribeTarget, "describe_target")
+        self._verify_client = node.create_client(VerifyDraft, "verify_draft")
+        self._watch = node.create_timer(WATCH_PERIOD_S, self._look, clock=steady)
+        self._deadline = node.create_timer(1.0, self._missed, clock=steady)
+        self._watch.cancel()
+        self._deadline.cancel()
+        self._describing: Future | None = None
+        self._asked: Future | None = None
+        self._next_look = 0.0
+        self._misses = 0
+
+    def start(self) -> None:
+        """Look for a verifier from now on."""
+        self.link, self.mismatch = Link.ABSENT, ""
+        self._next_look = 0.0
+        self._misses = 0
+        self._watch.reset()
+
+    def stop(self) -> None:
+        """Forget the verifier and whatever was asked."""
+        self._watch.cancel()
+        self.abandon()
+        self._forget_description()
+        self.link = Link.ABSENT
+
+    def destroy(self) -> None:
+        """Stop, and free the clients and timers."""
+        self.stop()
+        for timer in (self._watch, self._deadline):
+            self._node.destroy_timer(timer)
+        for client in (self._describe_client, self._verify_client):
+            self._node.destroy_client(client)
+
+    def ask(
+        self, request: VerifyDraft.Request, deadline_s: float, on_answer: Callable[[Answer], None]
+    ) -> None:
+        """Send a question; `on_answer` is called once, by the deadline, unless the question is abandoned.
+
+        Only where `link` is READY and the question before has ended.
+        """
+        self._request = request
+        self._on_answer = on_answer
+        self._sent = time.perf_counter()
+        self._deadline.timer_period_ns = round(deadline_s * 1e9)
+        self._deadline.reset()
+        self._asked = self._verify_client.call_async(request)
+        self._asked.add_done_callback(self._answered)
+
+    def abandon(self) -> None:
+        """Give up the question that is out; whatever comes is dropped."""
+        self._deadline.cancel()
+        if self._asked is not None:
+            self._verify_client.remove_pending_request(self._asked)
+            self._asked = None
+
+    def _answered(self, future: Future) -> None:
+        if future is not self._asked:
+            return
+        verify_ms = 1e3 * (time.perf_counter() - self._sent)
+        self.abandon()
+        self._misses = 0
+        answer = self._judge(future.result(), verify_ms)
+        self._on_answer(answer)
+
+    def _judge(self, response: VerifyDraft.Response, verify_ms: float) -> Answer:
+        size = len(serialize_message(response))
+        if response.status == VerifyDraft.Response.STATUS_TOKENIZER_MISMATCH:
+            self._lose()
+        if response.status != VerifyDraft.Response.STATUS_OK:
+            message = response.message or f"status {response.status}"
+            return Answer(None, Reason.REFUSED, message, response_bytes=size)
+        asked = (self._request.episode_id, self._request.step_id)
+        answered = (response.episode_id, response.step_id)
+        if answered != asked:
+            message = f"episode_id, step_id: {answered}, must be {asked}"
+            return Answer(None, Reason.BAD_ANSWER, message, response_bytes=size)
+        try:
+            verification = check_answer(self._policy.spec, *from_answer(response))
+        except RequestError as error:
+            return Answer(None, Reason.BAD_ANSWER, str(error), response_bytes=size)
+        return Answer(verification, Reason.NONE, "", verify_ms, response.compute_time_ms, size)
+
+    def _missed(self) -> None:
+        if self._asked is None:
+            return
+        self.abandon()
+        self._misses += 1
+        if self._misses >= MISSES_UNTIL_LOST:
+            self._lose()
+        self._on_answer(Answer(None, Reason.DEADLINE))
+
+    def _look(self) -> None:
+        present = self._describe_client.service_is_ready() and self._verify_client.service_is_ready()
+        if self.link is Link.READY:
+            if not present:
+                self._lose()
+            return
+        now = time.monotonic()
+        if not present or now < self._next_look:
+            return
+        self._forget_description()
+        self._next_look = now + DESCRIBE_DEADLINE_S
+        self._describing = self._describe_client.call_async(DescribeTarget.Request())
+        self._describing.add_done_callback(self._described)
+
+    def _described(self, future: Future) -> None:
+        if future is not self._describing:
+            return
+        self._describing = None
+        self._next_look = time.monotonic() + DESCRIBE_RETRY_S
+        self.mismatch = first_difference(self._ours, future.result()) or ""
+        self.link = Link.MISMATCHED if self.mismatch else Link.READY
+        self._misses = 0
+        self._on_link()
+
+    def _forget_description(self) -> None:
+        if self._describing is not None:
+            self._describe_client.remove_pending_request(self._describing)
+            self._describing = None
+
+    def _lose(self) -> None:
+        self.link, self.mismatch = Link.ABSENT, ""
+        self._next_look = 0.0
+        self._on_link()

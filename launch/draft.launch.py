@@ -1,0 +1,65 @@
+"""The draft policy node of one robot, configured and activated."""
+
+from __future__ import annotations
+
+from launch.actions import DeclareLaunchArgument, EmitEvent, GroupAction, RegisterEventHandler
+from launch.conditions import IfCondition
+from launch.event_handlers import OnProcessStart
+from launch.events import matches_action
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import LifecycleNode
+from launch_ros.event_handlers import OnStateTransition
+from launch_ros.events.lifecycle import ChangeState
+from launch_ros.substitutions import FindPackageShare
+from lifecycle_msgs.msg import Transition
+
+from launch import LaunchDescription
+
+
+def generate_launch_description() -> LaunchDescription:
+    arguments = [
+        DeclareLaunchArgument("namespace", default_value="", description="Namespace of the robot"),
+        DeclareLaunchArgument(
+            "params_file",
+            default_value=PathJoinSubstitution([FindPackageShare("adahi_ros"), "config", "ball.yaml"]),
+            description="ROS parameter file, such as 'adahi calibrate' writes",
+        ),
+        DeclareLaunchArgument(
+            "robot_id",
+            default_value="robot",
+            description="Names the robot's stream of random draws at the verifier; each robot its own",
+        ),
+        DeclareLaunchArgument(
+            "autostart",
+            default_value="true",
+            description="Configure and activate the node; else it waits for 'ros2 lifecycle set'",
+        ),
+        DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
+    ]
+    node = LifecycleNode(
+        package="adahi_ros",
+        executable="draft_policy_node",
+        name="draft_policy",
+        namespace=LaunchConfiguration("namespace"),
+        parameters=[LaunchConfiguration("params_file"), {"robot_id": LaunchConfiguration("robot_id")}],
+        arguments=["--ros-args", "--log-level", ["draft_policy:=", LaunchConfiguration("log_level")]],
+        output="screen",
+    )
+
+    def change(transition: int) -> EmitEvent:
+        return EmitEvent(
+            event=ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=transition)
+        )
+
+    configure = OnProcessStart(target_action=node, on_start=[change(Transition.TRANSITION_CONFIGURE)])
+    activate = OnStateTransition(
+        target_lifecycle_node=node,
+        start_state="configuring",
+        goal_state="inactive",
+        entities=[change(Transition.TRANSITION_ACTIVATE)],
+    )
+    autostart = GroupAction(
+        [RegisterEventHandler(configure), RegisterEventHandler(activate)],
+        condition=IfCondition(LaunchConfiguration("autostart")),
+    )
+    return LaunchDescription([*arguments, autostart, node])

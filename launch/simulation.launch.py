@@ -1,0 +1,56 @@
+"""The robot simulator node; what was launched with it ends when its episodes are over."""
+
+from __future__ import annotations
+
+from launch.actions import DeclareLaunchArgument, Shutdown
+from launch.events.process import ProcessExited
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+
+from launch import LaunchContext, LaunchDescription
+
+
+def end_with_it(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
+    """Shut down once the episodes are over; not again where that is why the simulator ended."""
+    return None if context.is_shutdown else Shutdown(reason="the simulation is over")
+
+
+def generate_launch_description() -> LaunchDescription:
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument("namespace", default_value="", description="Namespace of the robot"),
+            DeclareLaunchArgument("task", default_value="ball", description="What is simulated"),
+            DeclareLaunchArgument("seed", default_value="0", description="Seed of the world's draws"),
+            DeclareLaunchArgument(
+                "episodes", default_value="0", description="How many to run before it ends; 0 for no end"
+            ),
+            DeclareLaunchArgument(
+                "lockstep",
+                default_value="false",
+                description="Wait for the command to every state, and so run as fast as the policy",
+            ),
+            DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
+            Node(
+                package="adahi_ros",
+                executable="robot_simulator_node",
+                name="robot_simulator",
+                namespace=LaunchConfiguration("namespace"),
+                parameters=[
+                    {
+                        "task": LaunchConfiguration("task"),
+                        "seed": ParameterValue(LaunchConfiguration("seed"), value_type=int),
+                        "episodes": ParameterValue(LaunchConfiguration("episodes"), value_type=int),
+                        "lockstep": ParameterValue(LaunchConfiguration("lockstep"), value_type=bool),
+                    }
+                ],
+                arguments=[
+                    "--ros-args",
+                    "--log-level",
+                    ["robot_simulator:=", LaunchConfiguration("log_level")],
+                ],
+                output="screen",
+                on_exit=end_with_it,
+            ),
+        ]
+    )

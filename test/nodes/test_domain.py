@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from adahi_ros.nodes.domain import DOMAINS, exclusive_domain
+
+HOLD = """
+from adahi_ros.nodes.domain import exclusive_domain
+with exclusive_domain() as domain:
+    print(domain, flush=True)
+    input()
+"""
+
+
+def test_no_two_holders_have_the_same_domain() -> None:
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert other.stdout is not None
+        theirs = int(other.stdout.readline())
+        with exclusive_domain() as first, exclusive_domain() as second:
+            assert len({theirs, first, second}) == 3
+            assert {theirs, first, second} <= set(DOMAINS)
+    finally:
+        other.communicate("\n")
+
+
+def test_a_domain_is_free_again_afterwards() -> None:
+    for _ in range(2 * len(DOMAINS)):
+        with exclusive_domain():
+            pass

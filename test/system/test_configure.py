@@ -1,0 +1,101 @@
+"""Wrong parameters are refused by name, value and what is allowed, and can be put right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.srv import DescribeParameters, SetParameters
+from rclpy.parameter import Parameter
+
+from adahi_ros.nodes.node_process import NodeProcess
+
+
+@pytest.fixture(scope="module")
+def process(stage: Any) -> NodeProcess:
+    """A draft policy node with several wrong parameters."""
+    return stage.start(
+        "draft_policy_node",
+        checkpoint="/nowhere/draft",
+        backend="tensorrt",
+        deadline_s=-1.0,
+        draft_temperature=2,
+        joint_names=["elbow_joint"],
+    )
+
+
+def test_the_draft_policy_is_configured_once_everything_is_right(
+    stage: Any, process: NodeProcess, exported: Path
+) -> None:
+    client = stage.node.create_client(SetParameters, "draft_policy/set_parameters")
+
+    def put_right(name: str, value: Any) -> None:
+        parameter = Parameter(name, value=value).to_parameter_msg()
+        response = stage.call(client, SetParameters.Request(parameters=[parameter]))
+        assert response.results[0].successful, response.results[0].reason
+
+    def refused_with(*words: str) -> None:
+        before = len(process.output)
+        assert not stage.change_state("configure")
+        said = process.output[before:]
+        assert "[ERROR]" in said
+        for word in words:
+            assert word in said
+
+    refused_with("backend: 'tensorrt', must be one of onnxruntime, torch")
+    refused_with("deadline_s", "-1.0", "from 0.001 to 60")
+    refused_with("draft_temperature", "'2'", "DOUBLE", "from 0.001 to 100")
+    put_right("backend", "onnxruntime")
+    put_right("deadline_s", 0.02)
+    put_right("draft_temperature", 2.0)
+    refused_with("checkpoint: '/nowhere/draft'", "no such checkpoint")
+    put_right("checkpoint", str(exported / "draft"))
+    refused_with("joint_names: ['elbow_joint'], must be 2")
+    put_right("joint_names", ["a_joint", "b_joint"])
+    assert stage.change_state("configure")
+    assert stage.change_state("cleanup")
+    assert "Traceback" not in process.output
+
+
+def test_an_impossible_transition_is_answered(stage: Any, process: NodeProcess) -> None:
+    client = stage.node.create_client(ChangeState, "draft_policy/change_state")
+    impossible = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE))
+    assert not stage.call(client, impossible).success
+    assert not stage.call(client, impossible).success
+    assert process.exit_code is None
+
+
+def test_every_parameter_is_described(stage: Any, process: NodeProcess) -> None:
+    client = stage.node.create_client(DescribeParameters, "draft_policy/describe_parameters")
+    names = ["deadline_s", "gate.name", "gate.threshold", "joint_names", "seed", "robot_id"]
+    described = stage.call(client, DescribeParameters.Request(names=names)).descriptors
+    for name, descriptor in zip(names, described, strict=True):
+        assert descriptor.name == name
+        assert descriptor.description
+        assert descriptor.additional_constraints
+    assert described[0].floating_point_range[0].to_value == 60.0
+    assert described[4].integer_range[0].from_value == 0
+
+
+@pytest.mark.parametrize(
+    ("module", "parameters", "words"),
+    [
+        ("target_verifier_node", {"rule": "generous"}, ["rule: 'generous'", "one of speculative, target"]),
+        ("target_verifier_node", {"checkpoint": "/nowhere/target"}, ["checkpoint: '/nowhere/target'"]),
+        ("robot_simulator_node", {"task": "chess"}, ["task: 'chess'", "one of ball"]),
+        ("robot_simulator_node", {"episodes": -1}, ["episodes", "-1", "from 0"]),
+    ],
+)
+def test_a_wrong_parameter_ends_a_plain_node(
+    stage: Any, module: str, parameters: dict[str, Any], words: list[str]
+) -> None:
+    process = stage.start(module, **parameters)
+    stage.processes.all.remove(process)
+    stage.wait(lambda: process.exit_code is not None, "end")
+    assert process.exit_code == 1
+    assert "Traceback" not in process.output
+    for word in words:
+        assert word in process.output

@@ -1,0 +1,39 @@
+"""The robot goes on when the verifier is killed, and asks again when it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from adahi_ros.speculation.records import Reason, StepRecord
+
+
+def test_drafts_while_the_verifier_is_dead_then_verification_again(
+    stage: Any, make_robot: Callable[[Any], Any], exported: Path
+) -> None:
+    target = {"checkpoint": str(exported / "target")}
+    verifier = stage.start("target_verifier_node", **target)
+    draft = {"checkpoint": str(exported / "draft"), "gate__name": "always", "deadline_s": 0.3}
+    stage.start("draft_policy_node", verifier_wait_s=30.0, **draft)
+    robot = make_robot(stage)
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    stage.start("robot_simulator_node", lockstep=True)
+
+    def wait_for(what: str, right: Callable[[StepRecord], bool]) -> None:
+        robot.steps.clear()
+        stage.wait(lambda: any(right(record) for record in robot.steps), what)
+
+    wait_for("verified step", lambda record: record.verified)
+    stage.processes.kill(verifier)
+    wait_for("step without a verifier", lambda record: record.reason is Reason.NO_VERIFIER)
+    dead = list(robot.steps)
+    assert {record.reason for record in dead} <= {Reason.NONE, Reason.DEADLINE, Reason.NO_VERIFIER}
+    assert any(record.reason is Reason.DEADLINE and record.transmitted for record in dead)
+    for record in dead:
+        assert record.verified == (record.reason is Reason.NONE)
+        assert record.verified or record.action == record.draft_action
+        assert record.reason is not Reason.NO_VERIFIER or not record.transmitted
+    stage.start("target_verifier_node", **target)
+    wait_for("verified step after the restart", lambda record: record.verified)

@@ -1,0 +1,77 @@
+"""A run over DDS does what the rollout of the evaluation does, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.nodes.dds_run import run_over_dds
+from adahi_ros.nodes.node_process import DdsRunError
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.speculation.controller import Controller, ControllerConfig
+from adahi_ros.speculation.gates import Gate
+from adahi_ros.speculation.records import Reason, StepRecord
+from adahi_ros.speculation.verifier import TargetVerifier
+from adahi_ros.tasks import make
+
+SEED = 11
+THRESHOLD = 0.8  # the deviation of these drafts is above it in some steps and below it in others
+
+
+@pytest.mark.parametrize("rule", ["speculative", "target"])
+def test_lockstep_over_dds_equals_the_rollout(exported: Path, rule: str) -> None:
+    seen: list[StepRecord] = []
+    run = run_over_dds(
+        "ball",
+        {"checkpoint": str(exported / "draft"), "gate.threshold": THRESHOLD, "deadline_s": 20.0},
+        {"checkpoint": str(exported / "target"), "rule": rule},
+        SEED,
+        range(4, 6),
+        on_status=seen.append,
+    )
+    assert tuple(seen) == run.steps
+    assert [outcome.episode for outcome in run.episodes] == [4, 5]
+    draft, target = (load_policy(exported / name, "onnxruntime") for name in ("draft", "target"))
+    controller = Controller(draft, ControllerConfig(Gate("deviation", THRESHOLD)))
+    for outcome in run.episodes:
+        rows = [row for row in run.steps if row.episode == outcome.episode]
+        world = make("ball")
+        log = rollout(world, controller, TargetVerifier(target, rule), SEED, [outcome.episode])
+        assert [row.step for row in rows] == list(range(len(log.action))) == list(range(outcome.steps))
+        assert all(row.reason is Reason.NONE for row in rows)
+        np.testing.assert_array_equal(np.float32([row.action for row in rows]), log.action[:, 0])
+        assert [row.transmitted for row in rows] == log.transmitted[:, 0].tolist()
+        assert 0 < sum(row.transmitted for row in rows) < len(rows)
+        for row, accepted in zip(rows, log.accepted[:, 0], strict=True):
+            assert row.accepted == (tuple(accepted) if row.transmitted else ())
+        assert outcome.success == bool(world.success[0])
+
+
+def test_an_error_shows_what_the_node_said(exported: Path) -> None:
+    draft = {"checkpoint": str(exported / "draft"), "gate.name": "sometimes"}
+    with pytest.raises(DdsRunError, match=r"draft_policy_node did not configure(.|\n)*'sometimes'"):
+        run_over_dds("ball", draft, {"checkpoint": str(exported / "target")}, 0, range(1))
+
+
+def test_a_node_that_ends_early_is_an_error(exported: Path) -> None:
+    verifier = {"checkpoint": "/nowhere/target"}
+    with pytest.raises(DdsRunError, match=r"target_verifier_node ended early(.|\n)*/nowhere/target"):
+        run_over_dds("ball", {"checkpoint": str(exported / "draft")}, verifier, 0, range(1))
+
+
+def test_real_time(exported: Path) -> None:
+    run = run_over_dds(
+        "ball",
+        {"checkpoint": str(exported / "draft"), "gate.name": "random", "gate.threshold": 0.5},
+        {"checkpoint": str(exported / "target")},
+        SEED,
+        range(1),
+        lockstep=False,
+    )
+    assert [outcome.episode for outcome in run.episodes] == [0]
+    steps = [row.step for row in run.steps if row.episode == 0]
+    assert steps == sorted(set(steps))
+    assert len(steps) <= run.episodes[0].steps
