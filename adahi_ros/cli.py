@@ -210,7 +210,7 @@ def calibrate(
             lambda line: status.update(f"calibrating: {line}"),
         )
     found.save(out, "deviation", command_line())
-    picture = out.with_suffix(".png")
+    picture = Path("results") / f"calibration-{task}.png"
     draw_calibration(found, picture)
     console.print(calibration_table(found))
     say(f"parameters: {out}\npicture: {picture}")

@@ -26,7 +26,6 @@ from adahi_ros.speculation.drafting import draft_action
 from adahi_ros.speculation.gates import Evidence, Gate
 from adahi_ros.speculation.parameter_file import load_calibration
 
-
 BLOCK = 50  # a robot runs one backend, so each is timed warm; short blocks share out the noise
 
 

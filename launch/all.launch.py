@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from launch import LaunchDescription
 from launch.actions import IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-
-from launch import LaunchDescription
 
 JOBS = ("verifier", "draft", "simulation")
 

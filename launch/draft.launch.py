@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, EmitEvent, GroupAction, RegisterEventHandler
 from launch.conditions import IfCondition
 from launch.event_handlers import OnProcessStart
@@ -12,8 +13,6 @@ from launch_ros.event_handlers import OnStateTransition
 from launch_ros.events.lifecycle import ChangeState
 from launch_ros.substitutions import FindPackageShare
 from lifecycle_msgs.msg import Transition
-
-from launch import LaunchDescription
 
 
 def generate_launch_description() -> LaunchDescription:

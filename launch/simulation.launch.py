@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, Shutdown
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
-
-from launch import LaunchContext, LaunchDescription
 
 
 def end_with_it(event: ProcessExited, context: LaunchContext) -> Shutdown | None:

@@ -70,14 +70,16 @@ def run_over_dds(
         processes = stack.enter_context(node_processes(loopback_environment(domain)))
         drafting = processes.start("draft_policy_node", draft)
         processes.start("target_verifier_node", verifier)
+        processes.may_end = processes.start("robot_simulator_node", simulator)
         observer = Observer(domain, "adahi_run")
         stack.callback(observer.close)
         collector = _Collector(observer.node, on_status, on_episode)
         try:
-            for label in ("configure", "activate"):
-                if not observer.change_state("draft_policy", label, CONFIGURE_S, processes.check):
-                    raise drafting.fault(f"did not {label}")
-            processes.may_end = processes.start("robot_simulator_node", simulator)
+            if not observer.change_state("draft_policy", "configure", CONFIGURE_S, processes.check):
+                raise drafting.fault("did not configure")
+            observer.wait_until(collector.connected, CONFIGURE_S, "simulator's topics", processes.check)
+            if not observer.change_state("draft_policy", "activate", CONFIGURE_S, processes.check):
+                raise drafting.fault("did not activate")
             _watch(observer, collector, processes, len(episodes), lockstep)
         except TimeoutError as error:
             outputs = [str(process.fault("still runs")) for process in processes.all]
@@ -94,11 +96,16 @@ class _Collector:
     ) -> None:
         self.steps: list[StepRecord] = []
         self.episodes: list[EpisodeRecord] = []
+        self._node = node
         self._on_status = on_status
         self._on_episode = on_episode
         kept = QoSProfile(depth=STATUSES_KEPT, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         node.create_subscription(DraftStatus, "draft_status", self._add_step, kept)
         node.create_subscription(EpisodeResult, "episode_result", self._add_episode, kept)
+
+    def connected(self) -> bool:
+        """Whether both topics have their publisher."""
+        return all(self._node.count_publishers(topic) > 0 for topic in ("draft_status", "episode_result"))
 
     def _add_step(self, message: DraftStatus) -> None:
         self.steps.append(from_status(message))

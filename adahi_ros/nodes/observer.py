@@ -10,21 +10,23 @@ from typing import Any
 
 import rclpy
 from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
+from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.task import Future
 from rclpy.utilities import try_shutdown
 
 from adahi_ros.nodes.domain import loopback_environment
 
 POLL_S = 0.1
 SHUTDOWN_S = 1.0
-TRANSITIONS = {
-    "configure": Transition.TRANSITION_CONFIGURE,
-    "activate": Transition.TRANSITION_ACTIVATE,
-    "deactivate": Transition.TRANSITION_DEACTIVATE,
-    "cleanup": Transition.TRANSITION_CLEANUP,
+RESEND_S = 5.0
+TRANSITIONS = {  # with the state that each leads to
+    "configure": (Transition.TRANSITION_CONFIGURE, "inactive"),
+    "activate": (Transition.TRANSITION_ACTIVATE, "active"),
+    "deactivate": (Transition.TRANSITION_DEACTIVATE, "inactive"),
+    "cleanup": (Transition.TRANSITION_CLEANUP, "unconfigured"),
 }
 
 
@@ -43,7 +45,7 @@ class Observer:
             self.node = Node(name, context=self.context, use_global_arguments=False)
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
-        self._state_clients: dict[str, Any] = {}
+        self._clients: dict[str, Any] = {}
 
     def close(self) -> None:
         """Leave the domain."""
@@ -81,30 +83,57 @@ class Observer:
     ) -> Any:
         """Call a service and return its response.
 
+        The question is sent again where no answer comes: DDS may have found the way to the service
+        but not yet the way back. So this is for services that may be asked twice.
+
         Raises:
             TimeoutError: it is not there, or does not answer, by the deadline.
         """
         name = client.srv_name
         self.wait_until(client.service_is_ready, deadline_s, f"service {name}", check)
-        future = client.call_async(request)
+        futures: list[Future] = []
+        next_send = 0.0
+
+        def answered() -> bool:
+            nonlocal next_send
+            if time.monotonic() >= next_send:
+                futures.append(client.call_async(request))
+                next_send = time.monotonic() + RESEND_S
+            return any(future.done() for future in futures)
+
         try:
-            self.wait_until(future.done, deadline_s, f"answer of {name}", check)
+            self.wait_until(answered, deadline_s, f"answer of {name}", check)
         finally:
-            client.remove_pending_request(future)
-        return future.result()
+            for future in futures:
+                client.remove_pending_request(future)
+        return next(future.result() for future in futures if future.done())
 
     def change_state(
         self, name: str, label: str, deadline_s: float, check: Callable[[], None] = lambda: None
     ) -> bool:
-        """Let a lifecycle node make a transition; return whether it did.
+        """Let a lifecycle node make a transition; return whether it is where that leads to.
 
         Raises:
             TimeoutError: it is not there, or does not answer, by the deadline.
         """
-        if name not in self._state_clients:
-            self._state_clients[name] = self.node.create_client(ChangeState, f"{name}/change_state")
-        request = ChangeState.Request(transition=Transition(id=TRANSITIONS[label]))
-        return bool(self.call(self._state_clients[name], request, deadline_s, check).success)
+        transition, goal = TRANSITIONS[label]
+        request = ChangeState.Request(transition=Transition(id=transition))
+        changed = self.call(self._client(ChangeState, f"{name}/change_state"), request, deadline_s, check)
+        return bool(changed.success) or self.state(name, deadline_s, check) == goal
+
+    def state(self, name: str, deadline_s: float, check: Callable[[], None] = lambda: None) -> str:
+        """Return the state of a lifecycle node.
+
+        Raises:
+            TimeoutError: it is not there, or does not answer, by the deadline.
+        """
+        client = self._client(GetState, f"{name}/get_state")
+        return str(self.call(client, GetState.Request(), deadline_s, check).current_state.label)
+
+    def _client(self, kind: Any, name: str) -> Any:
+        if name not in self._clients:
+            self._clients[name] = self.node.create_client(kind, name)
+        return self._clients[name]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ the start of an episode.
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from adahi_ros.tasks import TASKS, make
 
 RESULTS_KEPT = 1000
 LAST_WORDS_S = 2.0
+GOODBYE_PERIOD_S = 0.05
 WARNING_PERIOD_S = 1.0
 
 TABLE = (
@@ -74,6 +76,7 @@ class RobotSimulatorNode(Node):
         self._episode = values["first_episode"]
         self._left = values["episodes"]
         self._ignored = 0
+        self._over = False
         self.finished: Future = Future()
         """Done when the last episode is over and its result delivered."""
         overridable = QoSOverridingOptions.with_default_policies
@@ -118,7 +121,7 @@ class RobotSimulatorNode(Node):
         self._state_out.publish(to_task_state(task.state[0], task.goal[0], self._episode, self._step, now))
 
     def _on_command(self, message: JointTrajectory) -> None:
-        if self.finished.done():
+        if self._over:
             return
         fault = self._fault(message)
         if fault is not None:
@@ -134,8 +137,8 @@ class RobotSimulatorNode(Node):
             if stamp >= self._episode_start:
                 self._command = (stamp, action)
         elif self._first_stamp <= stamp <= self._last_stamp:  # else it answers a state that is past
-            self._advance(action)
             self._timer.reset()
+            self._advance(action)
 
     def _fault(self, message: JointTrajectory) -> str | None:
         names = self._task.spec.joint_names
@@ -172,7 +175,7 @@ class RobotSimulatorNode(Node):
         self._first_stamp = 0
         if self._task.done[0]:
             self._end_episode()
-        if not self.finished.done():
+        if not self._over:
             self._publish_state()
 
     def _end_episode(self) -> None:
@@ -181,13 +184,26 @@ class RobotSimulatorNode(Node):
         outcome = "success" if record.success else "failure"
         self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
         if self._left == 1:
-            self._timer.cancel()
-            self._result_out.wait_for_all_acked(Duration(seconds=LAST_WORDS_S))
-            self.finished.set_result(None)
+            self._say_goodbye()
             return
         self._left = max(0, self._left - 1)
         self._episode += 1
         self._start_episode()
+
+    def _say_goodbye(self) -> None:
+        """Stay until somebody has the results, or nobody seems to want them."""
+        self._over = True
+        self.destroy_timer(self._timer)
+        deadline = time.monotonic() + LAST_WORDS_S
+
+        def look() -> None:
+            heard = self._result_out.get_subscription_count() > 0
+            delivered = heard and self._result_out.wait_for_all_acked(Duration(seconds=0))
+            if delivered or time.monotonic() > deadline:
+                self.destroy_timer(self._timer)
+                self.finished.set_result(None)
+
+        self._timer = self.create_timer(GOODBYE_PERIOD_S, look)
 
 
 def main() -> None:
