@@ -186,6 +186,9 @@ def calibrate(
     draft_temperature: Annotated[float, typer.Option(help="At which the draft samples.")] = 1.0,
     checkpoints: Checkpoints = None,
     backend: Backend = "onnxruntime",
+    picture: Annotated[
+        Path | None, typer.Option(help="Picture to write. Default: results/calibration-TASK.png.")
+    ] = None,
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
@@ -210,7 +213,7 @@ def calibrate(
             lambda line: status.update(f"calibrating: {line}"),
         )
     found.save(out, "deviation", command_line())
-    picture = Path("results") / f"calibration-{task}.png"
+    picture = picture if picture is not None else Path("results") / f"calibration-{task}.png"
     draw_calibration(found, picture)
     console.print(calibration_table(found))
     say(f"parameters: {out}\npicture: {picture}")

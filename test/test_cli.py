@@ -165,14 +165,16 @@ def test_export_writes_what_runs_without_torch(checkpoints: Path, tmp_path: Path
 
 def test_calibrate_writes_parameters_a_picture_and_figures(checkpoints: Path, tmp_path: Path) -> None:
     out, figures = tmp_path / "new" / "ball.yaml", tmp_path / "calibrate.json"
+    picture = tmp_path / "calibrate.png"
     options = ["--rate", 0.5, "--episodes", 6, "--smoothing", 0.5, "--out", out, "--json", figures]
+    options += ["--picture", picture]
     result = run("calibrate", "ball", "--checkpoints", checkpoints, "--backend", "torch", *options)
     assert result.exit_code == 0
     found = load_calibration(out)
     written = json.loads(figures.read_text())
     assert found.thresholds == written["thresholds"]
     assert found.transmission_rate == found.thresholds["random"] == 0.5
-    assert out.with_suffix(".png").is_file()
+    assert picture.is_file()
     assert "threshold, deviation gate" in result.output
 
 

@@ -15,11 +15,8 @@ from adahi_ros.speculation.records import RunRecord, StepRecord
 from adahi_ros.tasks import make
 
 
-def _longest_episode(rows: Sequence[StepRecord]) -> list[StepRecord]:
-    episodes: dict[int, list[StepRecord]] = {}
-    for row in rows:
-        episodes.setdefault(row.episode, []).append(row)
-    return max(episodes.values(), key=len)
+def _first_episode(steps: Sequence[StepRecord]) -> list[StepRecord]:
+    return [step for step in steps if step.episode == steps[0].episode]
 
 
 def _draw_world(axes: Axes, task: str, seed: int, rows: Sequence[StepRecord]) -> None:
@@ -108,7 +105,7 @@ def draw_run(
         figures: `run_figures` of each method.
         path: to write.
     """
-    shown = _longest_episode(runs.get("adahi", next(iter(runs.values()))).steps)
+    shown = _first_episode(runs.get("adahi", next(iter(runs.values()))).steps)
     drawn = figure(9.6, 6.4)
     grid = drawn.add_gridspec(2, 2, width_ratios=(1, 1.25))
     _draw_world(drawn.add_subplot(grid[0, 0]), task, seed, shown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
@@ -15,23 +16,27 @@ def _number(value: float | None, digits: int = 3) -> str:
 
 
 def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
-    """Return success, TR, TSR and MSE of each method; latency too where it was measured."""
-    table = Table(title=title, title_justify="left")
-    table.add_column("method")
+    """Return success, TR and TSR of each method, with MSE or, where it was measured, latency.
+
+    Eighty columns wide at the most.
+    """
     measured = [
         ("success", lambda f: _number(f["success_rate"])),
-        ("95 %", lambda f: "{:.3f} .. {:.3f}".format(*f["success_ci95"])),
+        ("95 %", lambda f: "{:.2f}-{:.2f}".format(*f["success_ci95"])),
         ("TR", lambda f: _number(f["transmission_rate"])),
         ("TSR", lambda f: _number(f["true_skip_ratio"])),
-        ("MSE", lambda f: _number(f["mse"])),
     ]
     if all("per_action_latency_ms" in f for f in figures.values()):
         measured += [
-            ("per action ms", lambda f: _number(f["per_action_latency_ms"]["mean"], 2)),
-            ("p95 ms", lambda f: _number(f["per_action_latency_ms"]["p95"], 2)),
-            ("verify p50 ms", lambda f: _number((f["verify_rtt_ms"] or {}).get("p50"), 2)),
-            ("fallbacks", lambda f: str(f["fallbacks"])),
+            ("action\nmean ms", lambda f: _number(f["per_action_latency_ms"]["mean"], 2)),
+            ("action\np95 ms", lambda f: _number(f["per_action_latency_ms"]["p95"], 2)),
+            ("verify\np50 ms", lambda f: _number((f["verify_rtt_ms"] or {}).get("p50"), 2)),
+            ("late", lambda f: str(f["fallbacks"])),
         ]
+    else:
+        measured.append(("MSE", lambda f: _number(f["mse"])))
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
+    table.add_column("method")
     for heading, _ in measured:
         table.add_column(heading, justify="right")
     for name, values in figures.items():
@@ -42,7 +47,9 @@ def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
 def calibration_table(calibration: Calibration) -> Table:
     """Return what a calibration found."""
     figures = calibration.figures
-    table = Table(title=f"{calibration.task}: calibration", title_justify="left", show_header=False)
+    table = Table(
+        title=f"{calibration.task}: calibration", title_justify="left", box=box.SIMPLE, show_header=False
+    )
     rows = {
         "deviation": f"normalization {calibration.normalization}, smoothing {calibration.smoothing}",
         "actions": f"{figures['actions']:,} on {figures['episodes']} episodes",

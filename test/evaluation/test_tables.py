@@ -19,25 +19,27 @@ FIGURES: dict[str, Any] = {
 SPREAD = {"mean": 1.5, "p50": 1.25, "p95": 3.0, "p99": 4.0}
 
 
-def text(table: Table) -> list[str]:
-    console = Console(width=160)
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get().splitlines()
+def headings(table: Table) -> list[str]:
+    return [str(column.header) for column in table.columns]
 
 
-def row(lines: list[str], start: str) -> list[str]:
-    line = next(line for line in lines if start in line)
-    return [cell.strip() for cell in line.strip("│┃").replace("┃", "│").split("│")]
+def row(table: Table, start: str) -> list[str]:
+    rows = list(zip(*(column.cells for column in table.columns), strict=True))
+    return next([str(cell) for cell in cells] for cells in rows if start in str(cells[0]))
+
+
+def width(table: Table) -> int:
+    console = Console(width=200)
+    return console.measure(table).maximum
 
 
 def test_methods_side_by_side() -> None:
     figures = {"adahi": {**FIGURES, "true_skip_ratio": 0.75}, "hybrid": FIGURES}
-    lines = text(method_table(figures, "ball, 10 episodes"))
-    assert lines[0].startswith("ball, 10 episodes")
-    assert row(lines, "method") == ["method", "success", "95 %", "TR", "TSR", "MSE"]
-    assert row(lines, "ADAHI") == ["ADAHI", "0.900", "0.800 .. 0.950", "0.612", "0.750", "0.250"]
-    assert row(lines, "Hybrid")[4] == ""
+    table = method_table(figures, "ball, 10 episodes")
+    assert table.title == "ball, 10 episodes"
+    assert headings(table) == ["method", "success", "95 %", "TR", "TSR", "MSE"]
+    assert row(table, "ADAHI") == ["ADAHI", "0.900", "0.80-0.95", "0.612", "0.750", "0.250"]
+    assert row(table, "Hybrid")[4] == ""
 
 
 def test_latency_is_shown_where_it_was_measured() -> None:
@@ -46,10 +48,11 @@ def test_latency_is_shown_where_it_was_measured() -> None:
         "adahi": {**FIGURES, **measured},
         "draft": {**FIGURES, **measured, "verify_rtt_ms": None, "fallbacks": 0},
     }
-    lines = text(method_table(figures, "ball over DDS"))
-    assert row(lines, "method")[6:] == ["per action ms", "p95 ms", "verify p50 ms", "fallbacks"]
-    assert row(lines, "ADAHI")[6:] == ["1.50", "3.00", "1.25", "2"]
-    assert row(lines, "Draft only")[6:] == ["1.50", "3.00", "", "0"]
+    table = method_table(figures, "ball over DDS")
+    assert headings(table)[5:] == ["action\nmean ms", "action\np95 ms", "verify\np50 ms", "late"]
+    assert row(table, "ADAHI")[5:] == ["1.50", "3.00", "1.25", "2"]
+    assert row(table, "Draft only")[5:] == ["1.50", "3.00", "", "0"]
+    assert width(table) <= 80
 
 
 def test_a_calibration(calibration: Calibration) -> None:
@@ -62,10 +65,10 @@ def test_a_calibration(calibration: Calibration) -> None:
         "linear": {"slope": 0.33, "intercept": 0.387, "r2": 0.8},
         "logarithmic": {"slope": 0.266, "intercept": -0.1, "r2": 0.987},
     }
-    lines = text(calibration_table(replace(calibration, figures=figures)))
-    assert row(lines, "actions")[1] == "12,345 on 20 episodes"
-    assert row(lines, "linear fit")[1] == "P = 0.330 d +0.387, R2 0.800"
-    assert row(lines, "logarithmic fit")[1] == "P = 0.266 ln d -0.100, R2 0.987"
-    assert row(lines, "threshold, deviation gate")[1] == "0.4000, TR 0.601"
-    assert row(lines, "threshold, random gate")[1] == "0.4000, TR 0.600"
-    assert row(lines, "rejection probability there")[1] == "0.640"
+    table = calibration_table(replace(calibration, figures=figures))
+    assert row(table, "actions")[1] == "12,345 on 20 episodes"
+    assert row(table, "linear fit")[1] == "P = 0.330 d +0.387, R2 0.800"
+    assert row(table, "logarithmic fit")[1] == "P = 0.266 ln d -0.100, R2 0.987"
+    assert row(table, "threshold, deviation gate")[1] == "0.4000, TR 0.601"
+    assert row(table, "threshold, random gate")[1] == "0.4000, TR 0.600"
+    assert row(table, "rejection probability there")[1] == "0.640"
