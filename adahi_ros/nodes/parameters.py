@@ -45,6 +45,8 @@ class Parameter:
         """What values may be given, for people."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
+        if self.low is not None and self.high == LARGEST_INTEGER:
+            return f"at least {self.low:g}"
         if self.low is not None and self.high is not None:
             return f"from {self.low:g} to {self.high:g}"
         kinds = {
