@@ -204,7 +204,7 @@ def install_requirements(ros: Ros, title: str) -> None:
     for info in SITE_PACKAGES.glob("*.dist-info"):
         if not (info / "RECORD").is_file():  # pip writes it last: this one was interrupted, install it again
             shutil.rmtree(info)
-    names = ["runtime.txt", "dev.txt"] if ros.distribution else ["runtime.txt", "dev.txt", "ros.txt"]
+    names = ["robot.txt", "runtime.txt", "dev.txt", *([] if ros.distribution else ["ros.txt"])]
     files = [word for name in names for word in ("-r", str(REQUIREMENTS / name))]
     options = ["--progress-bar", "off", "--disable-pip-version-check"]
     constraints = ["-c", str(REQUIREMENTS / "constraints.txt")]

@@ -1,0 +1,66 @@
+"""Rooms import one way, and the robot's side stays light (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import adahi_ros
+
+PACKAGE = Path(adahi_ros.__file__).parent
+ANYONE = {"randomness", "trajectories", "assets"}
+MAY_IMPORT = {
+    "policy": set(),
+    "tasks": set(),
+    "speculation": {"policy"},
+    "evaluation": {"policy", "speculation", "tasks"},
+    "nodes": {"policy", "speculation", "tasks"},
+}
+ROS = {
+    "rclpy",
+    "adahi_msgs",
+    "std_msgs",
+    "sensor_msgs",
+    "diagnostic_msgs",
+    "lifecycle_msgs",
+    "rcl_interfaces",
+}
+
+
+def imported(file: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import"
+            names.add(node.module or "")
+    return names
+
+
+@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
+def test_a_room_imports_only_what_it_may(room: str) -> None:
+    allowed = MAY_IMPORT[room] | ANYONE | {room}
+    for file in sorted((PACKAGE / room).glob("*.py")):
+        for name in imported(file):
+            parts = name.split(".")
+            if parts[0] == "adahi_ros" and len(parts) > 1:
+                assert parts[1] in allowed, f"{file.name} imports {name}"
+            if room != "nodes":
+                assert parts[0] not in ROS, f"{file.name} imports {name}"
+
+
+def test_the_robots_node_needs_no_more_than_robot_txt() -> None:
+    program = (
+        "import sys, adahi_ros.nodes.draft_policy_node, adahi_ros.policy.onnx_backend;"
+        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    heavy = {"torch", "scipy", "matplotlib", "rich", "typer", "gymnasium", "onnx", "vector_quantize_pytorch"}
+    assert heavy.isdisjoint(loaded.split())
