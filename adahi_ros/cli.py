@@ -26,6 +26,8 @@ from adahi_ros.assets import asset
 
 # Everything heavier than these is imported by the verb that needs it, so that `--help` is quick.
 
+ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
+
 app = typer.Typer(
     name="adahi",
     help="Hybrid inference for robots: draft on the robot, verify on a server, only when it must.",
@@ -268,11 +270,11 @@ def calibration_for(
     from adahi_ros.speculation.parameter_file import load_calibration
 
     found = load_calibration(path if path is not None else asset(f"config/{task}.yaml"))
-    fingerprint = policies.draft.decoder.fingerprint
-    if found.tokenizer_fingerprint != fingerprint and rate is None:
+    made_for = (found.task, found.draft, found.target)
+    if rate is None and made_for != (task, policies.draft.digest, policies.target.digest):
         raise ValueError(
-            f"calibration: made for tokenizer {found.tokenizer_fingerprint}, the checkpoints have "
-            f"{fingerprint}; run 'adahi calibrate {task}' or pass --rate"
+            f"calibration: made for other policies or another task ({found.task}); run "
+            f"'adahi calibrate {task}' for these or pass --rate"
         )
     if rate is None and draft_temperature in (None, found.draft_temperature):
         return found
@@ -434,6 +436,11 @@ def main() -> None:
     """Run the command; errors that a user can mend are one line, not a traceback."""
     try:
         app()
+    except ModuleNotFoundError as error:
+        needed = "a sourced ROS 2 with adahi_msgs built, or 'make setup'"
+        fault = f"{error.name}: not installed; this needs {needed}" if error.name in ROS else str(error)
+        Console(stderr=True).print(f"[bold red]adahi:[/] {escape(fault)}", highlight=False, soft_wrap=True)
+        sys.exit(2)
     except (ValueError, OSError, RuntimeError) as error:
         Console(stderr=True).print(
             f"[bold red]adahi:[/] {escape(str(error))}", highlight=False, soft_wrap=True

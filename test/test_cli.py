@@ -50,10 +50,10 @@ def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.fixture
 def calibrated(checkpoints: Path, tmp_path: Path) -> Path:
-    fingerprint = load_policy(checkpoints / "draft", "torch").decoder.fingerprint
+    digests = (load_policy(checkpoints / name, "torch").digest for name in ("draft", "target"))
     thresholds = {"deviation": 0.4, "uncertainty": 0.984, "random": 0.4}
     path = tmp_path / "given.yaml"
-    Calibration("ball", fingerprint, 0.5, "std", 1.0, 0.6, thresholds).save(path, "deviation", "by hand")
+    Calibration("ball", *digests, 0.5, "std", 1.0, 0.6, thresholds).save(path, "deviation", "by hand")
     return path
 
 
@@ -238,8 +238,5 @@ def test_a_calibration_of_other_checkpoints_is_refused(
     evaluate: list[object], make_checkpoints: Callable[..., Path], checkpoints: Path, fails: Main
 ) -> None:
     others = make_checkpoints(seed=1)
-    ours, theirs = (
-        load_policy(each / "draft", "torch").decoder.fingerprint for each in (checkpoints, others)
-    )
     said = fails(*(others if each == checkpoints else each for each in evaluate))
-    assert f"made for tokenizer {ours}, the checkpoints have {theirs}; run 'adahi calibrate ball'" in said
+    assert "made for other policies or another task (ball); run 'adahi calibrate ball'" in said

@@ -21,13 +21,17 @@ MAY_IMPORT = {
     "nodes": {"policy", "speculation", "tasks"},
 }
 ROS = {
-    "rclpy",
     "adahi_msgs",
-    "std_msgs",
-    "sensor_msgs",
+    "builtin_interfaces",
     "diagnostic_msgs",
+    "launch",
+    "launch_ros",
     "lifecycle_msgs",
     "rcl_interfaces",
+    "rclpy",
+    "sensor_msgs",
+    "std_msgs",
+    "trajectory_msgs",
 }
 
 
@@ -52,6 +56,11 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
                 assert parts[1] in allowed, f"{file.name} imports {name}"
             if room != "nodes":
                 assert parts[0] not in ROS, f"{file.name} imports {name}"
+
+
+def test_what_anyone_may_import_imports_no_room() -> None:
+    for name in ANYONE:
+        assert not any(each.startswith("adahi_ros.") for each in imported(PACKAGE / f"{name}.py")), name
 
 
 def test_the_robots_node_needs_no_more_than_robot_txt() -> None:

@@ -50,7 +50,7 @@ def _figures(curve: RejectionCurve, threshold: float, log: Log, rates: dict[str,
         "measured_rates": {gate: round(rate, 4) for gate, rate in rates.items()},
         "rank_correlation": round(curve.rank_correlation, 4),
         "rejection_rate": [round(float(r), 4) for r in 1.0 - log.accepted[log.active].mean(axis=0)],
-        "rejection_at_threshold": round(float(curve.best.rejection(np.array(threshold))), 4),
+        "rejection_at_threshold": round(float(curve.best.rejection(np.array(threshold)).clip(0.0, 1.0)), 4),
         **{
             fit.kind: {
                 "slope": round(fit.slope, 5),
@@ -136,7 +136,8 @@ def calibrate(
     thresholds["random"] = 1.0 - rate
     return Calibration(
         task=task,
-        tokenizer_fingerprint=policies.draft.decoder.fingerprint,
+        draft=policies.draft.digest,
+        target=policies.target.digest,
         smoothing=smoothing,
         normalization=normalization,
         draft_temperature=draft_temperature,

@@ -37,6 +37,9 @@ class Policies:
         ours, theirs = self.draft.decoder.fingerprint, self.target.decoder.fingerprint
         if ours != theirs:
             raise ValueError(f"tokenizer: the draft's is {ours}, the target's {theirs}; they must be one")
+        difference = self.draft.spec.difference(self.target.spec)
+        if difference is not None:
+            raise ValueError(f"draft and target: {difference}")
 
 
 def held_out(task: str, seed: int) -> Trajectories:

@@ -50,9 +50,9 @@ class Checkpoint:
     training: dict[str, Any]
 
     def digest(self) -> str:
-        """Return the SHA-256 of the network: its configuration and its weights."""
+        """Return 16 hexadecimal digits of the SHA-256 of the network: its configuration and weights."""
         config = json.dumps(self.config, sort_keys=True).encode()
-        return hashlib.sha256(config + self.weights.read_bytes()).hexdigest()
+        return hashlib.sha256(config + self.weights.read_bytes()).hexdigest()[:16]
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 
 MAX_COMBINATIONS = 1 << 16
+RANGE_MARGIN = 3.0  # in units of the action scale, beyond what the codes alone can say
 
 
 class ActionDecoder:
@@ -14,6 +15,11 @@ class ActionDecoder:
 
     Decoding is a lookup: it costs a microsecond on the robot and gives the same bits on every
     machine, which a neural decoder does not.
+
+    Attributes:
+        fingerprint: 16 hexadecimal digits; equal exactly when the same codes mean the same actions.
+        low, high: (A,) float32 in action units. No demonstrated action is near them: what lies beyond
+            is a fault, not an action.
 
     Args:
         table: (K,) * N + (W, A) float32, the chunk for each combination of N codes, action units.
@@ -34,15 +40,28 @@ class ActionDecoder:
         self.codebook_size, self.chunk_length, self.action_dim = self.table.shape[-3:]
         if self.action_scale.shape != (self.action_dim,) or not (self.action_scale > 0).all():
             raise ValueError(f"action_scale: {action_scale}, expected {self.action_dim} positive numbers")
+        actions = self.table.reshape(-1, self.action_dim)
+        self.low = actions.min(axis=0) - RANGE_MARGIN * self.action_scale
+        self.high = actions.max(axis=0) + RANGE_MARGIN * self.action_scale
+        digest = hashlib.sha256(repr(self.table.shape).encode())
+        digest.update(self.table.astype("<f4").tobytes())
+        self.fingerprint = digest.hexdigest()[:16]
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """Return the chunks (B, W, A) for codes (B, N)."""
         chunks: np.ndarray = self.table[tuple(codes.T)]
         return chunks
 
-    @property
-    def fingerprint(self) -> str:
-        """16 hexadecimal digits; equal exactly when the same codes mean the same actions."""
-        digest = hashlib.sha256(repr(self.table.shape).encode())
-        digest.update(self.table.astype("<f4").tobytes())
-        return digest.hexdigest()[:16]
+    def check(self, chunks: np.ndarray) -> None:
+        """Refuse chunks (B, W, A) that no policy on this tokenizer means.
+
+        Raises:
+            ValueError: an action is not finite, or not from `low` to `high`.
+        """
+        sound = (chunks >= self.low) & (chunks <= self.high)  # false for what is not a number
+        if not sound.all():
+            row, ahead, index = np.argwhere(~sound)[0]
+            raise ValueError(
+                f"action[{index}]: {chunks[row, ahead, index]:.4g}, must be from {self.low[index]:.4g} "
+                f"to {self.high[index]:.4g}"
+            )

@@ -34,6 +34,14 @@ class PolicySpec:
     action_dim: int
     parameters: int
 
+    def difference(self, other: PolicySpec) -> str | None:
+        """Say which size keeps a draft and a target apart, if one does: all must match but `parameters`."""
+        for name, ours in vars(self).items():
+            theirs = getattr(other, name)
+            if name != "parameters" and ours != theirs:
+                return f"{name}: {ours} here, {theirs} there; must be the same"
+        return None
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -57,10 +65,17 @@ class Prediction:
 
 
 class Policy(Protocol):
-    """Predicts codes and offsets from an observation window and a goal."""
+    """Predicts codes and offsets from an observation window and a goal.
+
+    Attributes:
+        spec: its sizes.
+        decoder: of the tokenizer that it speaks.
+        digest: names its very configuration and weights.
+    """
 
     spec: PolicySpec
     decoder: ActionDecoder
+    digest: str
 
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
         """Predict for B windows (B, H, O) and goals (B, G), both float32 in the task's units."""

@@ -12,7 +12,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, I
 from adahi_ros.policy.checkpoint import Checkpoint, CheckpointError
 from adahi_ros.policy.interface import Prediction
 
-DIGEST = "network_sha256"
+DIGEST = "network_digest"
 
 
 def _session(path: Path) -> ort.InferenceSession:
@@ -64,6 +64,7 @@ class OnnxPolicy:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.spec = checkpoint.spec
         self.decoder = checkpoint.decoder
+        self.digest = checkpoint.digest()
         self._session = onnx_session(checkpoint)
 
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:

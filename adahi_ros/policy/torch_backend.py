@@ -37,6 +37,7 @@ class TorchPolicy:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.spec = checkpoint.spec
         self.decoder = checkpoint.decoder
+        self.digest = checkpoint.digest()
         self._model = load_network(checkpoint)
 
     @torch.inference_mode()

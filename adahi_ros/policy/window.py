@@ -16,8 +16,8 @@ class ObservationWindow:
         """Forget everything."""
         self._empty = True
 
-    def push(self, observations: np.ndarray) -> np.ndarray:
-        """Add observations (B, O); return a copy of the window (B, H, O) float32, oldest first.
+    def with_newest(self, observations: np.ndarray) -> np.ndarray:
+        """Return what the window (B, H, O) float32, oldest first, would be with observations (B, O) in it.
 
         Raises:
             ValueError: wrong shape, or not finite.
@@ -30,9 +30,16 @@ class ObservationWindow:
         if not np.isfinite(observations).all():
             raise ValueError("observation: holds values that are not finite")
         if self._empty:
-            self._values[:] = observations[:, None]
-            self._empty = False
-        else:
-            self._values[:, :-1] = self._values[:, 1:]
-            self._values[:, -1] = observations
-        return self._values.copy()
+            return np.repeat(observations[:, None], self._values.shape[1], axis=1)
+        return np.concatenate([self._values[:, 1:], observations[:, None]], axis=1)
+
+    def keep(self, windows: np.ndarray) -> None:
+        """Make windows (B, H, O) from `with_newest` the present ones."""
+        self._values = windows.copy()
+        self._empty = False
+
+    def push(self, observations: np.ndarray) -> np.ndarray:
+        """Add observations (B, O); return the window. Arguments and errors as `with_newest`."""
+        windows = self.with_newest(observations)
+        self.keep(windows)
+        return windows

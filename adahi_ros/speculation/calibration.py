@@ -55,7 +55,12 @@ class Fit:
         if self.slope <= 0.0:
             raise ValueError(f"slope: {self.slope:.4g}, must be above 0: deviation tells nothing here")
         x = (rejection - self.intercept) / self.slope
-        return math.exp(x) if self.kind == "logarithmic" else max(x, 0.0)
+        if self.kind == "linear":
+            return max(x, 0.0)
+        try:
+            return math.exp(x)
+        except OverflowError:
+            raise ValueError(f"rejection: {rejection}, is not reached at any deviation") from None
 
 
 @dataclass(frozen=True)

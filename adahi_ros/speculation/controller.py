@@ -58,6 +58,7 @@ class Step:
         goals: (B, G) float32.
         draft: what they would do.
         deviation: (B,), infinite at the first step.
+        gate: that decided.
         score: (B,), the gate's.
         transmit: (B,) bool, whether to ask the target.
     """
@@ -67,6 +68,7 @@ class Step:
     goals: np.ndarray
     draft: Draft
     deviation: np.ndarray
+    gate: Gate
     score: np.ndarray
     transmit: np.ndarray
 
@@ -100,6 +102,7 @@ class Controller:
         self._window = ObservationWindow(len(episodes), spec.window_length, spec.observation_dim)
         self._deviation.reset()
         self._draws = EpisodeStreams(seed, "controller", episodes, spec.codebooks + 1)
+        self._step_draws: np.ndarray | None = None
         self._index = 0
 
     def begin(self, observations: np.ndarray, goals: np.ndarray) -> Step:
@@ -110,20 +113,26 @@ class Controller:
             goals: (B, G) float32.
 
         Raises:
-            ValueError: wrong shape, or not finite; nothing has happened then, and begin may be called again.
+            ValueError: wrong shape, not finite, or the policy makes nothing sound of it; nothing has
+                happened then, and begin may be called again.
         """
         expected = (len(observations), self.policy.spec.goal_dim)
         if goals.shape != expected:
             raise ValueError(f"goal: shape {goals.shape}, expected {expected}")
         if not np.isfinite(goals).all():
             raise ValueError("goal: holds values that are not finite")
-        windows = self._window.push(observations)
-        draws = self._draws.next()
+        windows = self._window.with_newest(observations)
+        if self._step_draws is None:
+            self._step_draws = self._draws.next()
+        draws = self._step_draws
         draft = draft_action(self.policy, windows, goals, draws[:, 1:], self.config.draft_temperature)
         deviation = self._deviation.deviation(draft.action)
         gate = self.config.gate
         score = gate.score(Evidence(draft, deviation, draws[:, 0]))
-        step = Step(self._index, windows, goals, draft, deviation, score, score > gate.threshold)
+        transmit = ~(score <= gate.threshold)  # a score that is not a number asks, too
+        step = Step(self._index, windows, goals, draft, deviation, gate, score, transmit)
+        self._window.keep(windows)
+        self._step_draws = None
         self._index += 1
         return step
 
@@ -136,10 +145,15 @@ class Controller:
             step: from `begin`.
             verification: the target's answer, or None to execute every draft.
             rows: the robots that it is for, by mask or index; None where it is for all.
+
+        Raises:
+            ValueError: the answer is no action that the tokenizer means; nothing has happened then, and
+                finish may be called again without it.
         """
         chunks = step.draft.chunk
         if verification is not None:
             verified = self.policy.decoder.decode(verification.codes) + verification.offset
+            self.policy.decoder.check(verified)
             chunks = chunks.copy()
             chunks[slice(None) if rows is None else rows] = verified
         self._deviation.update(chunks[:, 0])

@@ -42,9 +42,15 @@ def draft_action(
         goals: (B, G) float32.
         uniforms: (B, N) in [0, 1).
         temperature: of the code distributions, above zero.
+
+    Raises:
+        ValueError: what the policy predicts is not finite, or no action that its tokenizer means.
     """
     prediction = policy.predict(windows, goals)
+    if not np.isfinite(prediction.logits).all():
+        raise ValueError("draft: the policy predicts logits that are not finite for this observation")
     probabilities = softmax(prediction.logits, temperature)
     codes = sample(probabilities, uniforms)
     chunk = policy.decoder.decode(codes) + prediction.offset_at(codes)
+    policy.decoder.check(chunk)
     return Draft(codes, probabilities, chunk)

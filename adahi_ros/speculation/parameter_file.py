@@ -15,7 +15,7 @@ from adahi_ros.speculation.gates import Gate
 T = TypeVar("T")
 
 HEADER = "# Written by: {command}\n"
-NO_FIGURES = ("task", "tokenizer_fingerprint", "transmission_rate", "thresholds")
+ORIGIN_FIELDS = ("task", "draft", "target", "transmission_rate", "thresholds")
 WITHOUT_THRESHOLD = ("always", "never")
 
 
@@ -25,7 +25,7 @@ class Calibration:
 
     Attributes:
         task: registry name.
-        tokenizer_fingerprint: of the policies that it was measured on.
+        draft, target: digests of the policies that it was measured on.
         smoothing, normalization: of the action deviation.
         draft_temperature: at which the draft sampled.
         transmission_rate: that was asked for.
@@ -34,7 +34,8 @@ class Calibration:
     """
 
     task: str
-    tokenizer_fingerprint: str
+    draft: str
+    target: str
     smoothing: float
     normalization: str
     draft_temperature: float
@@ -65,7 +66,8 @@ class Calibration:
             "draft_temperature": self.draft_temperature,
             "calibration": {
                 "task": self.task,
-                "tokenizer_fingerprint": self.tokenizer_fingerprint,
+                "draft": self.draft,
+                "target": self.target,
                 "transmission_rate": self.transmission_rate,
                 "thresholds": self.thresholds,
                 **self.figures,
@@ -101,13 +103,14 @@ def _calibration(document: Any) -> Calibration:
     gates = _read(parameters, dict, "calibration", "thresholds")
     calibration = Calibration(
         task=_read(parameters, str, "calibration", "task"),
-        tokenizer_fingerprint=_read(parameters, str, "calibration", "tokenizer_fingerprint"),
+        draft=_read(parameters, str, "calibration", "draft"),
+        target=_read(parameters, str, "calibration", "target"),
         smoothing=_read(parameters, float, "deviation", "smoothing"),
         normalization=_read(parameters, str, "deviation", "normalization"),
         draft_temperature=_read(parameters, float, "draft_temperature"),
         transmission_rate=_read(parameters, float, "calibration", "transmission_rate"),
         thresholds={gate: _read(parameters, float, "calibration", "thresholds", gate) for gate in gates},
-        figures={name: value for name, value in origin.items() if name not in NO_FIGURES},
+        figures={name: value for name, value in origin.items() if name not in ORIGIN_FIELDS},
     )
     for gate in ("always", *gates):
         calibration.controller(gate)  # checks what is in it

@@ -8,7 +8,7 @@ import numpy as np
 
 from adahi_ros.policy.interface import Policy
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
-from adahi_ros.speculation.request import Verification, VerificationRequest
+from adahi_ros.speculation.request import RequestError, RequestFault, Verification, VerificationRequest
 from adahi_ros.speculation.sampling import sample, softmax, speculative_sample
 
 Rule = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -47,8 +47,17 @@ class TargetVerifier:
         self._temperature = temperature
 
     def verify(self, request: VerificationRequest, uniforms: np.ndarray) -> Verification:
-        """Verify M drafts with uniform draws (M, N, 2)."""
+        """Verify M drafts with uniform draws (M, N, 2).
+
+        Raises:
+            RequestError: the target makes nothing finite of an observation window.
+        """
         prediction = self.policy.predict(request.windows, request.goals)
+        if not (np.isfinite(prediction.logits).all() and np.isfinite(prediction.offsets).all()):
+            raise RequestError(
+                RequestFault.NOT_FINITE,
+                "observation_window: so far from the task's that the target's prediction is not finite",
+            )
         q = softmax(prediction.logits, self._temperature)
         codes, accepted = self._rule(request.probabilities, q, request.codes, uniforms)
         return Verification(codes, accepted, prediction.offset_at(codes))

@@ -20,7 +20,9 @@ def policies(checkpoints: Path) -> Policies:
 def calibration(policies: Policies) -> Calibration:
     """Thresholds that the deviation of these drafts is above in some steps and below in others."""
     thresholds = {"deviation": 0.4, "uncertainty": 0.984, "random": 0.4}
-    return Calibration("ball", policies.draft.decoder.fingerprint, 0.5, "std", 1.0, 0.6, thresholds)
+    return Calibration(
+        "ball", policies.draft.digest, policies.target.digest, 0.5, "std", 1.0, 0.6, thresholds
+    )
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ class FixedPolicy:
         table = np.stack([first, 10.0 * second], axis=-1)[:, :, None].repeat(chunk_length, axis=2)
         self.decoder = ActionDecoder(table.astype(np.float32), np.array([2.0, 4.0], np.float32))
         self.spec = PolicySpec(2, 3, 1, 2, size, chunk_length, 2, 0)
+        self.digest = "fixed"
         self._logits = logits.astype(np.float32)
         self._offsets = np.full((2, size, chunk_length, 2), offset / 2, np.float32)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.interface import Policy, Prediction
 from adahi_ros.speculation.controller import Controller, ControllerConfig, Step
-from adahi_ros.speculation.gates import Gate
+from adahi_ros.speculation.gates import GATES, Gate
 from adahi_ros.speculation.request import Verification
 from adahi_ros.speculation.verifier import TargetVerifier, VerificationDraws
 
@@ -204,3 +204,54 @@ def test_garbage_is_refused_and_leaves_no_trace(
 def test_wrong_settings_are_refused_before_the_first_step(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         ControllerConfig(Gate("always"), **changes)
+
+
+class Brittle:
+    """A policy whose prediction is not finite for observations above a limit."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.spec, self.decoder, self.digest = policy.spec, policy.decoder, policy.digest
+        self._policy = policy
+
+    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
+        prediction = self._policy.predict(windows, goals)
+        bad = (windows > 1e3).any(axis=(1, 2))[:, None, None]
+        return Prediction(np.where(bad, np.nan, prediction.logits), prediction.offsets)
+
+
+def test_an_observation_that_the_policy_makes_nothing_of_leaves_no_trace(fixed_policy: Make) -> None:
+    brittle, sound = (
+        Controller(policy, ControllerConfig(Gate("deviation", 0.1)))
+        for policy in (Brittle(fixed_policy(DRAFT)), fixed_policy(DRAFT))
+    )
+    for controller in (brittle, sound):
+        controller.finish(controller.begin(*observe(1)), None)
+    with pytest.raises(ValueError, match="not finite"):
+        brittle.begin(np.full((1, 3), 1e30, np.float32), np.zeros((1, 1), np.float32))
+    for index in range(1, 5):
+        ours, expected = (controller.begin(*observe(1, index)) for controller in (brittle, sound))
+        np.testing.assert_array_equal(ours.windows, expected.windows)
+        np.testing.assert_array_equal(ours.draft.codes, expected.draft.codes)
+        np.testing.assert_array_equal(ours.deviation, expected.deviation)
+        for controller, step in ((brittle, ours), (sound, expected)):
+            controller.finish(step, None)
+
+
+@pytest.mark.parametrize("offset", [np.nan, np.inf, 1e6, -1e6])
+def test_an_answer_that_is_no_action_is_refused_and_leaves_no_trace(
+    fixed_policy: Make, offset: float
+) -> None:
+    controller = Controller(fixed_policy(DRAFT), ControllerConfig(Gate("always")))
+    step = controller.begin(*observe(1))
+    bad = Verification(step.draft.codes, np.ones((1, 2), bool), np.full((1, 1, 2), offset, np.float32))
+    with pytest.raises(ValueError, match=r"action\[0\]: .* must be from"):
+        controller.finish(step, bad)
+    np.testing.assert_array_equal(controller.finish(step, None), step.draft.chunk)
+    assert np.isfinite(controller.begin(*observe(1, 1)).deviation).all()
+
+
+def test_a_score_that_is_not_a_number_asks(fixed_policy: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GATES, "deviation", lambda evidence: np.array([np.nan, 0.0, 1.0]))
+    controller = Controller(fixed_policy(DRAFT), ControllerConfig(Gate("deviation", 0.5)))
+    controller.reset(0, [0, 1, 2])
+    assert controller.begin(*observe(3)).transmit.tolist() == [True, False, True]

@@ -22,7 +22,9 @@ FIGURES = {
 @pytest.fixture
 def calibration() -> Calibration:
     thresholds = {"deviation": 0.75, "uncertainty": 0.98, "random": 0.4}
-    return Calibration("ball", "0123456789012345", 0.5, "std", 1.0, 0.6, thresholds, FIGURES)
+    return Calibration(
+        "ball", "0123456789012345", "abcdefabcdefabcd", 0.5, "std", 1.0, 0.6, thresholds, FIGURES
+    )
 
 
 @pytest.fixture

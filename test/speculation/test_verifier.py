@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy import stats
 
 from adahi_ros.policy.interface import Policy
 from adahi_ros.randomness import STEPS_PER_REFILL
-from adahi_ros.speculation.request import VerificationRequest
+from adahi_ros.speculation.request import RequestError, RequestFault, VerificationRequest
 from adahi_ros.speculation.verifier import TargetVerifier, VerificationDraws, verification_uniforms
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
@@ -107,3 +108,13 @@ def test_wrong_settings_are_refused(fixed_policy: Callable[..., Policy]) -> None
     for temperature in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match=re.escape(f"temperature: {temperature}, must be above 0")):
             TargetVerifier(policy, temperature=temperature)
+
+
+def test_what_the_target_makes_nothing_finite_of_is_refused(fixed_policy: Callable[..., Policy]) -> None:
+    policy = fixed_policy(TARGET)
+    prediction = policy.predict(np.zeros((1, 2, 3)), np.zeros((1, 1)))
+    broken = replace(prediction, offsets=np.full_like(prediction.offsets, np.nan))
+    policy.predict = lambda windows, goals: broken  # type: ignore[method-assign]
+    with pytest.raises(RequestError, match="observation_window") as refused:
+        TargetVerifier(policy).verify(request(np.array([[0, 0]])), np.zeros((1, 2, 2)))
+    assert refused.value.fault is RequestFault.NOT_FINITE

@@ -1,0 +1,50 @@
+"""What is shipped belongs together: weights, their export, their calibration, the recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnxruntime
+import pytest
+
+from adahi_ros.assets import asset
+from adahi_ros.policy.checkpoint import load_checkpoint
+from adahi_ros.policy.onnx_backend import DIGEST
+from adahi_ros.policy.recipe import load_recipe
+from adahi_ros.speculation.parameter_file import load_calibration
+from adahi_ros.tasks import TASKS
+
+POLICIES = ("draft", "target")
+
+
+@pytest.fixture(params=sorted(TASKS))
+def task(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def folder(task: str) -> Path:
+    return asset(f"checkpoints/{task}")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_export_is_of_the_weights_beside_it(task: str, name: str) -> None:
+    session = onnxruntime.InferenceSession(folder(task) / f"{name}.onnx", providers=["CPUExecutionProvider"])
+    made_of = session.get_modelmeta().custom_metadata_map[DIGEST]
+    assert made_of == load_checkpoint(folder(task) / name).digest()
+
+
+def test_the_calibration_is_of_the_shipped_policies(task: str) -> None:
+    calibration = load_calibration(asset(f"config/{task}.yaml"))
+    assert calibration.task == task
+    for name in POLICIES:
+        assert getattr(calibration, name) == load_checkpoint(folder(task) / name).digest()
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_recipe_is_what_the_policy_was_made_by(task: str, name: str) -> None:
+    checkpoint = load_checkpoint(folder(task) / name)
+    recipe = load_recipe(asset(f"config/recipes/{task}.yaml")).policies[name]
+    assert checkpoint.training["command"] == f"adahi train {task}"
+    assert checkpoint.training["seed"] == recipe.seed
+    assert checkpoint.training["steps"] == recipe.fit.steps
+    assert recipe.size.items() <= checkpoint.config.items()
