@@ -41,17 +41,6 @@ def probabilities_at(probabilities: np.ndarray, codes: np.ndarray) -> np.ndarray
     return np.take_along_axis(probabilities, codes[..., None], axis=-1)[..., 0]
 
 
-def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the probability (..., N) that the target rejects each code: 1 - min(1, q/p).
-
-    The paper's equation (8). Where p is zero the code is kept exactly when q is not.
-    """
-    p_code = probabilities_at(p, codes).astype(np.float64)
-    q_code = probabilities_at(q, codes).astype(np.float64)
-    kept = np.minimum(1.0, q_code / np.where(p_code > 0.0, p_code, 1.0))
-    return np.where(p_code > 0.0, 1.0 - kept, np.where(q_code > 0.0, 0.0, 1.0))
-
-
 def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return max(0, q - p) (..., K), the paper's equation (7) before it is normalised.
 

@@ -8,7 +8,6 @@ from scipy import stats
 
 from adahi_ros.speculation.sampling import (
     probabilities_at,
-    rejection_probability,
     residual,
     sample,
     softmax,
@@ -19,6 +18,17 @@ JUST_BELOW_ONE = np.nextafter(1.0, 0.0)
 UNIFORM_GRID = (np.arange(2000) + 0.5) / 2000
 
 WEIGHT = st.one_of(st.just(0.0), st.floats(1e-30, 1e-6), st.floats(1e-3, 1.0), st.floats(0.5, 1.0))
+
+
+def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The probability (..., N) that the target rejects each code: 1 - min(1, q/p).
+
+    The paper's equation (8). Where p is zero the code is kept exactly when q is not.
+    """
+    p_code = probabilities_at(p, codes).astype(np.float64)
+    q_code = probabilities_at(q, codes).astype(np.float64)
+    kept = np.minimum(1.0, q_code / np.where(p_code > 0.0, p_code, 1.0))
+    return np.where(p_code > 0.0, 1.0 - kept, np.where(q_code > 0.0, 0.0, 1.0))
 
 
 @st.composite
