@@ -36,6 +36,8 @@ app = typer.Typer(
 )
 console = Console()
 
+DEFAULT_RATE = 0.6
+STOPPED = 130  # what shells expect after Ctrl-C
 PATIENT_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
 
 
@@ -48,7 +50,9 @@ def known_task(name: str) -> str:
 
 TaskName = Annotated[str, typer.Argument(help="The task, such as 'ball'.", callback=known_task)]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", dir_okay=False, help="Write the figures to this file.")
+]
 Checkpoints = Annotated[
     Path | None, typer.Option(help="Folder with tokenizer, draft and target. Default: the shipped one.")
 ]
@@ -174,9 +178,11 @@ def train(
 @app.command()
 def calibrate(
     task: TaskName,
-    rate: Annotated[float, typer.Option(help="Transmission rate to reach, between 0 and 1.")] = 0.6,
+    rate: Annotated[
+        float | None, typer.Option(help="Transmission rate to reach, between 0 and 1. Default: 0.6.")
+    ] = None,
     rejection: Annotated[
-        float | None, typer.Option(help="Set the threshold at this rejection probability instead.")
+        float | None, typer.Option(help="Instead of a rate: set the threshold at this rejection probability.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Parameter file. Default: config/TASK.yaml.")] = None,
     episodes: Annotated[int, typer.Option(min=1, help="Calibration episodes.")] = 200,
@@ -199,13 +205,15 @@ def calibrate(
     from adahi_ros.evaluation.calibration_figure import draw_calibration
     from adahi_ros.evaluation.tables import calibration_table
 
+    if rate is not None and rejection is not None:
+        raise ValueError(f"rate: {rate}, must be left out where rejection ({rejection}) is given")
     out = out if out is not None else Path("config") / f"{task}.yaml"
     policies = load_policies(folder_of(task, checkpoints), backend)
     with console.status("calibrating") as status:
         found = run(
             task,
             policies,
-            rate,
+            DEFAULT_RATE if rate is None else rate,
             seed,
             episodes,
             smoothing,
@@ -310,7 +318,7 @@ def report(
 def evaluate(
     task: TaskName,
     methods: Annotated[
-        str, typer.Option(help="Comma-separated.")
+        str, typer.Option("--methods", "--method", help="One, or several separated by commas.")
     ] = "adahi,hybrid,draft,target,random,uncertainty",
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
     rate: Rate = None,
@@ -325,6 +333,7 @@ def evaluate(
     from adahi_ros.evaluation.evaluate import evaluate_method, held_out
     from adahi_ros.evaluation.methods import parse_methods
     from adahi_ros.evaluation.tables import method_table
+    from adahi_ros.tasks import make
 
     names = parse_methods(methods)
     policies = load_policies(folder_of(task, checkpoints), backend)
@@ -333,7 +342,7 @@ def evaluate(
     figures = {}
     with progress() as bar:
         for name in names:
-            job = bar.add_task(name, total=None, note="")
+            job = bar.add_task(f"{name}: steps", total=make(task).spec.max_steps, note="")
             figures[name] = evaluate_method(
                 name,
                 task,
@@ -353,7 +362,7 @@ def evaluate(
 def demo(
     task: TaskName,
     methods: Annotated[
-        str, typer.Option("--method", "--methods", help="One, or several separated by commas.")
+        str, typer.Option("--methods", "--method", help="One, or several separated by commas.")
     ] = "adahi,hybrid,draft,target,random",
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 20,
     real_time: Annotated[
@@ -436,6 +445,12 @@ def main() -> None:
     """Run the command; errors that a user can mend are one line, not a traceback."""
     try:
         app()
+    except KeyboardInterrupt:  # a second Ctrl-C, while the first was being obeyed
+        sys.exit(STOPPED)
+    except SystemExit as leaving:
+        if leaving.code == STOPPED:
+            Console(stderr=True).print("adahi: stopped", highlight=False)
+        raise
     except ModuleNotFoundError as error:
         needed = "a sourced ROS 2 with adahi_msgs built, or 'make setup'"
         fault = f"{error.name}: not installed; this needs {needed}" if error.name in ROS else str(error)

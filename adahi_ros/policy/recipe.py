@@ -144,6 +144,6 @@ def load_recipe(path: Path) -> Recipe:
     try:
         return _recipe(yaml.safe_load(path.read_text()))
     except yaml.YAMLError as error:
-        raise RecipeError(f"{path}: not YAML ({error})") from None
+        raise RecipeError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None

@@ -127,6 +127,6 @@ def load_calibration(path: Path) -> Calibration:
     try:
         return _calibration(yaml.safe_load(path.read_text()))
     except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not YAML ({error})") from None
+        raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

@@ -115,7 +115,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, field: str, value: Any, message:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "recipe: None, must be a mapping"), ("a: [1", "not YAML (")]
+    ("text", "message"), [("", "recipe: None, must be a mapping"), ("a: [1", "not YAML: ")]
 )
 def test_another_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "recipe.yaml"

@@ -133,7 +133,7 @@ def test_a_damaged_file_is_refused_by_file_and_field(
         ("", "/**: missing"),
         ("- a\n- b\n", "/**: missing"),
         ("/**: {}\n", "/**.ros__parameters: missing"),
-        ("/**: [1, 2", "not YAML ("),
+        ("/**: [1, 2", "not YAML: "),
     ],
 )
 def test_another_file_is_refused(path: Path, text: str, message: str) -> None:
