@@ -11,6 +11,7 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
 from launch_ros.events.lifecycle import ChangeState
+from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from lifecycle_msgs.msg import Transition
 
@@ -33,6 +34,13 @@ def generate_launch_description() -> LaunchDescription:
             default_value="true",
             description="Configure and activate the node; else it waits for 'ros2 lifecycle set'",
         ),
+        DeclareLaunchArgument(
+            "verifier_namespace",
+            default_value="",
+            description="Namespace of the verifier's services, such as /server where robots share it; "
+            "empty for the node's own",
+        ),
+        DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
     ]
     node = LifecycleNode(
@@ -40,8 +48,18 @@ def generate_launch_description() -> LaunchDescription:
         executable="draft_policy_node",
         name="draft_policy",
         namespace=LaunchConfiguration("namespace"),
-        parameters=[LaunchConfiguration("params_file"), {"robot_id": LaunchConfiguration("robot_id")}],
-        arguments=["--ros-args", "--log-level", ["draft_policy:=", LaunchConfiguration("log_level")]],
+        parameters=[
+            LaunchConfiguration("params_file"),
+            {
+                "robot_id": ParameterValue(LaunchConfiguration("robot_id"), value_type=str),
+                "use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool),
+            },
+        ],
+        remappings=[
+            (service, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), service]))
+            for service in ("describe_target", "verify_draft")
+        ],
+        arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
         output="screen",
     )
 

@@ -29,6 +29,9 @@ def generate_launch_description() -> LaunchDescription:
                 default_value="false",
                 description="Wait for the command to every state, and so run as fast as the policy",
             ),
+            DeclareLaunchArgument(
+                "use_sim_time", default_value="false", description="Take the time from /clock"
+            ),
             DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
             Node(
                 package="adahi_ros",
@@ -37,17 +40,14 @@ def generate_launch_description() -> LaunchDescription:
                 namespace=LaunchConfiguration("namespace"),
                 parameters=[
                     {
-                        "task": LaunchConfiguration("task"),
+                        "task": ParameterValue(LaunchConfiguration("task"), value_type=str),
                         "seed": ParameterValue(LaunchConfiguration("seed"), value_type=int),
                         "episodes": ParameterValue(LaunchConfiguration("episodes"), value_type=int),
                         "lockstep": ParameterValue(LaunchConfiguration("lockstep"), value_type=bool),
+                        "use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool),
                     }
                 ],
-                arguments=[
-                    "--ros-args",
-                    "--log-level",
-                    ["robot_simulator:=", LaunchConfiguration("log_level")],
-                ],
+                arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
                 output="screen",
                 on_exit=end_with_it,
             ),

@@ -6,6 +6,7 @@ from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 
@@ -13,12 +14,21 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             DeclareLaunchArgument(
-                "namespace", default_value="", description="Namespace of the services; that of the robot"
+                "namespace", default_value="", description="Namespace of the node; that of the robot"
             ),
             DeclareLaunchArgument(
                 "params_file",
                 default_value=PathJoinSubstitution([FindPackageShare("adahi_ros"), "config", "ball.yaml"]),
                 description="ROS parameter file, such as 'adahi calibrate' writes",
+            ),
+            DeclareLaunchArgument(
+                "verifier_namespace",
+                default_value="",
+                description="Namespace of the verifier's services, such as /server where robots share it; "
+                "empty for the node's own",
+            ),
+            DeclareLaunchArgument(
+                "use_sim_time", default_value="false", description="Take the time from /clock"
             ),
             DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
             Node(
@@ -26,12 +36,15 @@ def generate_launch_description() -> LaunchDescription:
                 executable="target_verifier_node",
                 name="target_verifier",
                 namespace=LaunchConfiguration("namespace"),
-                parameters=[LaunchConfiguration("params_file")],
-                arguments=[
-                    "--ros-args",
-                    "--log-level",
-                    ["target_verifier:=", LaunchConfiguration("log_level")],
+                parameters=[
+                    LaunchConfiguration("params_file"),
+                    {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
                 ],
+                remappings=[
+                    (service, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), service]))
+                    for service in ("describe_target", "verify_draft")
+                ],
+                arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
                 output="screen",
             ),
         ]

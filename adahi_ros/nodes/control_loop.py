@@ -11,21 +11,36 @@ import numpy as np
 from rclpy.serialization import serialize_message
 
 from adahi_ros.nodes.messages import to_request
-from adahi_ros.nodes.observations import Observation
+from adahi_ros.nodes.observations import InputError, Observation
 from adahi_ros.nodes.verifier_client import Answer, Link, VerifierClient
 from adahi_ros.speculation.controller import Controller, Step
 from adahi_ros.speculation.records import Reason, StepRecord
 
 
+class DraftError(ValueError):
+    """The policy proposes nothing that may be executed; says what, and what is allowed."""
+
+
 @dataclass
 class Totals:
-    """What has happened since the node was activated."""
+    """What has happened since the node was activated.
+
+    Attributes:
+        steps: commands that answered a new observation.
+        transmitted: of them, those whose draft was sent to the target.
+        verified: of them, those whose answer was executed.
+        kept: of them, those that kept every drafted code.
+        repeated: commands sent again for an observation that was repeated.
+        undrafted: observations that got no command, because the policy proposed none that is sound.
+        fallbacks: drafts executed without the target's answer, by reason.
+    """
 
     steps: int = 0
     transmitted: int = 0
     verified: int = 0
     kept: int = 0
     repeated: int = 0
+    undrafted: int = 0
     fallbacks: Counter[str] = field(default_factory=Counter)
 
     def add(self, record: StepRecord) -> None:
@@ -81,7 +96,7 @@ class ControlLoop:
         self._command = command
         self._status = status
         self._waiting: _Begun | None = None
-        self._last: tuple[tuple[int, int], np.ndarray] | None = None
+        self._last: tuple[Observation, np.ndarray] | None = None
 
     def stop(self) -> None:
         """Drop the step that waits for an answer, without a command, and start anew after it."""
@@ -94,32 +109,41 @@ class ControlLoop:
         """Begin the step of an observation; its command goes out now, or when the answer is there.
 
         An observation that is repeated, because its command was lost, gets the same command again.
+
+        Raises:
+            InputError: another observation has the number of the one before.
+            DraftError: the policy proposes nothing sound; there is no command, and the next observation
+                is taken as if this one had never been.
         """
         received = time.perf_counter()
         if self._waiting is not None:
-            if observation.key == self._waiting.observation.key:
+            if _is_repeated(observation, self._waiting.observation):
                 return
             self._supersede(observation)
-        if self._last is not None and observation.key == self._last[0]:
+        if self._last is not None and _is_repeated(observation, self._last[0]):
             self.totals.repeated += 1
             self._command(self._last[1], observation.stamp_ns)
             return
         if self._last is None or not self._continues(observation):
             self.controller.reset(self._seed, [observation.episode])
-        step = self.controller.begin(observation.values[None], observation.goal[None])
+        try:
+            step = self.controller.begin(observation.values[None], observation.goal[None])
+        except ValueError as error:
+            self.totals.undrafted += 1
+            raise DraftError(str(error)) from error
         begun = _Begun(observation, step, received, _milliseconds_since(received))
         if not step.transmit[0]:
             self._finish(begun, Answer(None, Reason.NONE))
         elif self._verifier.link is Link.READY:
             self._ask(begun)
         elif self._verifier.link is Link.MISMATCHED:
-            self._finish(begun, Answer(None, Reason.REFUSED, self._verifier.mismatch))
+            self._finish(begun, Answer(None, Reason.REFUSED, self._verifier.trouble))
         else:
-            self._finish(begun, Answer(None, Reason.NO_VERIFIER))
+            self._finish(begun, Answer(None, Reason.NO_VERIFIER, self._verifier.trouble))
 
     def _continues(self, observation: Observation) -> bool:
         assert self._last is not None
-        episode, step = self._last[0]
+        episode, step = self._last[0].key
         # A smaller step of the same episode: whoever counts them has started again.
         return observation.episode == episode and observation.step > step
 
@@ -127,9 +151,11 @@ class ControlLoop:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
         self._verifier.abandon()
-        if newer.episode == waiting.observation.episode:
+        episode, step = waiting.observation.key
+        if newer.episode == episode and newer.step > step:
             self._finish(waiting, Answer(None, Reason.SUPERSEDED))
-        # Else the draft belongs to an episode that is over: it must not move the robot in this one.
+        else:  # the draft belongs to an episode that is over: it must not move the robot in this one
+            self._last = None
 
     def _ask(self, begun: _Begun) -> None:
         observation = begun.observation
@@ -151,21 +177,24 @@ class ControlLoop:
 
     def _finish(self, begun: _Begun, answer: Answer) -> None:
         step, observation = begun.step, begun.observation
-        action = self.controller.finish(step, answer.verification)[0, 0]
+        try:
+            action = self.controller.finish(step, answer.verification)[0, 0]
+        except ValueError as error:
+            answer = Answer(None, Reason.BAD_ANSWER, str(error), response_bytes=answer.response_bytes)
+            action = self.controller.finish(step, None)[0, 0]
         self._command(action, observation.stamp_ns)
         total_ms = _milliseconds_since(begun.received)
-        self._last = (observation.key, action)
-        gate = self.controller.config.gate
+        self._last = (observation, action)
         verification = answer.verification
         record = StepRecord(
             stamp_ns=observation.stamp_ns,
             robot_id=self._robot_id,
             episode=observation.episode,
             step=observation.step,
-            gate=gate.name,
+            gate=step.gate.name,
             deviation=float(step.deviation[0]),
             score=float(step.score[0]),
-            threshold=gate.threshold,
+            threshold=step.gate.threshold,
             transmitted=begun.request_bytes > 0,
             verified=verification is not None,
             accepted=() if verification is None else tuple(map(bool, verification.accepted[0])),
@@ -182,6 +211,23 @@ class ControlLoop:
         )
         self.totals.add(record)
         self._status(record)
+
+
+def _is_repeated(observation: Observation, before: Observation) -> bool:
+    """Whether an observation is the one before again.
+
+    Raises:
+        InputError: it has the number of the one before, but is another.
+    """
+    if observation.key != before.key:
+        return False
+    same_values = np.array_equal(observation.values, before.values)
+    if same_values and np.array_equal(observation.goal, before.goal):
+        return True
+    raise InputError(
+        "task_state.step_id",
+        f"{observation.step} of episode {observation.episode} again, with other values; must rise",
+    )
 
 
 def _milliseconds_since(start: float) -> float:

@@ -10,9 +10,9 @@ from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
+from adahi_ros.nodes.child_processes import DdsRunError, NodeProcesses, node_processes
 from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.messages import from_episode_result, from_status
-from adahi_ros.nodes.node_process import DdsRunError, NodeProcesses, node_processes
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.speculation.records import EpisodeRecord, RunRecord, StepRecord
 from adahi_ros.tasks import make

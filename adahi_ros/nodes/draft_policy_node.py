@@ -11,6 +11,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -22,21 +24,23 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.nodes.control_loop import ControlLoop
+from adahi_ros.nodes.control_loop import ControlLoop, DraftError
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.messages import NANOSECONDS, to_command, to_status
 from adahi_ros.nodes.observations import InputError, Observation, ObservationInput
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
 from adahi_ros.nodes.policies import policy_from, policy_parameters
-from adahi_ros.nodes.process import run
+from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
-from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.policy.interface import Policy, PolicySpec
 from adahi_ros.speculation.controller import Controller, ControllerConfig
 from adahi_ros.speculation.deviation import NORMALIZATIONS
 from adahi_ros.speculation.gates import GATES, Gate
 
+NO_OBSERVATION_S = 1.0  # then an active node is in error
 STATUS_DEPTH = 100  # for a recorder that was busy, or came a moment late
 WARNING_PERIOD_S = 1.0
+SLOW_WARNING_PERIOD_S = 10.0  # of a verifier that stays too slow
 
 TABLE = (
     *policy_parameters("ball/draft"),
@@ -45,7 +49,8 @@ TABLE = (
     Parameter(
         "joint_names",
         ["plate_roll_joint", "plate_pitch_joint"],
-        "Joints that the policy observes and commands, in its order",
+        "Joints that the policy observes and commands: the leading entries of its observation, in the "
+        "order of its action",
     ),
     Parameter(
         "control_rate_hz", 20.0, "Control steps per second; a command is to be reached in one", 0.1, 1000.0
@@ -105,6 +110,7 @@ class DraftPolicyNode(LifecycleNode):
     def __init__(self, **options: Any) -> None:
         super().__init__("draft_policy", **options)
         self._declared = Parameters(self, TABLE)
+        self._opened = ExitStack()
         self._active = False
         self._service_change_state.callback = _refusing(self._service_change_state.callback)
 
@@ -116,45 +122,24 @@ class DraftPolicyNode(LifecycleNode):
             values = self._declared.read()
             policy = policy_from(values)
             check_sizes(policy.spec, values["joint_names"])
-            controller = Controller(policy, controller_config(values))
-        except ValueError as error:
-            self.get_logger().error(f"cannot be configured: {error}")
+            self._open(values, policy)
+        except Exception as error:  # noqa: BLE001  rclpy would end the transition without a word
+            self._close()
+            reason = error if isinstance(error, ValueError) else repr(error)
+            self.get_logger().error(f"cannot be configured: {reason}")
             return TransitionCallbackReturn.FAILURE
-        except Exception:  # noqa: BLE001  rclpy would end the transition without a word
-            self.get_logger().error(f"cannot be configured: {sys.exc_info()[1]!r}")
-            return TransitionCallbackReturn.FAILURE
-        self._values = values
-        self._inputs = ObservationInput(
-            values["joint_names"],
-            policy.spec.observation_dim - len(values["joint_names"]),
-            policy.spec.goal_dim,
-            values["max_skew_s"],
-            values["max_age_s"],
-        )
-        self._open_topics()
-        self._verifier = VerifierClient(self, policy, self._on_link)
-        self._loop = ControlLoop(
-            controller,
-            self._verifier,
-            values["robot_id"],
-            values["seed"],
-            values["deadline_s"],
-            self._publish_command,
-            lambda record: self._status_publisher.publish(to_status(record)),
-        )
-        self._forget()
-        self._refusal = ""
         self._declared.frozen = True
         self.get_logger().info(
             f"draft policy of {policy.spec.parameters} parameters, tokenizer {policy.decoder.fingerprint}"
         )
+        self._check_deadline(values)
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Look for a verifier, then begin to step."""
         self._forget()
         self._refusal = ""
-        self._wait_until = time.monotonic() + self._values["verifier_wait_s"]
+        self._wait_until = self._heard + self._values["verifier_wait_s"]
         self._verifier.start()
         self._active = True
         return super().on_activate(state)
@@ -164,6 +149,7 @@ class DraftPolicyNode(LifecycleNode):
         self._active = False
         self._verifier.stop()
         self._loop.stop()
+        self._forget()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -173,45 +159,79 @@ class DraftPolicyNode(LifecycleNode):
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Close everything."""
-        if self._declared.frozen:
-            self._close()
+        self._close()
         return TransitionCallbackReturn.SUCCESS
 
-    def _open_topics(self) -> None:
-        overridable = QoSOverridingOptions.with_default_policies
-        self._command_publisher = self.create_lifecycle_publisher(
-            JointTrajectory, "command", QoSProfile(depth=1), qos_overriding_options=overridable()
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Close everything, after a transition that has failed halfway; the node can be configured again."""
+        self._close()
+        return TransitionCallbackReturn.SUCCESS
+
+    def _open(self, values: dict[str, Any], policy: Policy) -> None:
+        self._values = values
+        self._refusal = ""
+        self._inputs = ObservationInput(
+            values["joint_names"],
+            policy.spec.observation_dim - len(values["joint_names"]),
+            policy.spec.goal_dim,
+            values["max_skew_s"],
+            values["max_age_s"],
         )
+        self._command_publisher = self._open_publisher(JointTrajectory, "command", QoSProfile(depth=1))
         kept = QoSProfile(depth=STATUS_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._status_publisher = self.create_lifecycle_publisher(
-            DraftStatus, "draft_status", kept, qos_overriding_options=overridable()
+        self._status_publisher = self._open_publisher(DraftStatus, "draft_status", kept)
+        self._verifier = VerifierClient(self, policy, self._on_verifier)
+        self._opened.callback(self._verifier.destroy)
+        self._loop = ControlLoop(
+            Controller(policy, controller_config(values)),
+            self._verifier,
+            values["robot_id"],
+            values["seed"],
+            values["deadline_s"],
+            self._publish_command,
+            lambda record: self._status_publisher.publish(to_status(record)),
         )
-        self._inputs_open = [
-            self.create_subscription(
-                kind, topic, callback, qos_profile_sensor_data, qos_overriding_options=overridable()
-            )
-            for kind, topic, callback in (
-                (JointState, "joint_states", self._on_joint_states),
-                (TaskState, "task_state", self._on_task_state),
-            )
-        ]
-        self._diagnostics = DiagnosticsPublisher(self, self._values["robot_id"], self._health)
+        self._forget()
+        self._open_subscription(JointState, "joint_states", self._on_joint_states)
+        self._open_subscription(TaskState, "task_state", self._on_task_state)
+        self._opened.callback(DiagnosticsPublisher(self, values["robot_id"], self._health).destroy)
+
+    def _open_publisher(self, kind: type, topic: str, qos: QoSProfile) -> Any:
+        publisher = self.create_lifecycle_publisher(
+            kind, topic, qos, qos_overriding_options=QoSOverridingOptions.with_default_policies()
+        )
+        self._opened.callback(self.destroy_lifecycle_publisher, publisher)
+        return publisher
+
+    def _open_subscription(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
+        subscription = self.create_subscription(
+            kind,
+            topic,
+            callback,
+            copy(qos_profile_sensor_data),  # rclpy writes what is overridden into it
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+        self._opened.callback(self.destroy_subscription, subscription)
 
     def _close(self) -> None:
         self._active = False
-        self._verifier.destroy()
-        self._diagnostics.destroy()
-        for subscription in self._inputs_open:
-            self.destroy_subscription(subscription)
-        for publisher in (self._command_publisher, self._status_publisher):
-            self.destroy_lifecycle_publisher(publisher)
+        self._opened.close()
         self._declared.frozen = False
 
     def _forget(self) -> None:
         self._inputs.clear()
         self._faults: Counter[str] = Counter()
         self._newest_ns = 0
-        self._reported = (time.monotonic(), 0, 0, 0)
+        self._heard = time.monotonic()
+        self._reported = (self._heard, 0, 0, 0, 0)
+
+    def _check_deadline(self, values: dict[str, Any]) -> None:
+        period_s = 1.0 / values["control_rate_hz"]
+        if values["deadline_s"] >= period_s:
+            self.get_logger().warning(
+                f"deadline_s: {values['deadline_s']:g}, should be below the control period, {period_s:g} s: "
+                "a step that waits longer is superseded by the next observation"
+            )
 
     # A step
 
@@ -226,74 +246,85 @@ class DraftPolicyNode(LifecycleNode):
     def _take(self, add: Any, message: JointState | TaskState) -> None:
         try:
             observation: Observation | None = add(message, self.get_clock().now().nanoseconds)
+            if observation is not None:
+                self._observe(observation)
         except InputError as error:
             self._faults[error.field] += 1
-            self._warn(f"ignored: {error}")
-            return
-        if observation is None:
-            return
-        self._newest_ns = observation.stamp_ns
+            self.get_logger().warning(f"ignored: {error}", throttle_duration_sec=WARNING_PERIOD_S)
+        except DraftError as error:
+            self.get_logger().warning(f"no command: {error}", throttle_duration_sec=WARNING_PERIOD_S)
+
+    def _observe(self, observation: Observation) -> None:
+        self._newest_ns, self._heard = observation.stamp_ns, time.monotonic()
         if self._verifier.link is Link.ABSENT and self._loop.totals.steps == 0:
             if time.monotonic() < self._wait_until:
                 return
-            self.get_logger().warning("no verifier: drafts are executed until there is one")
+            self.get_logger().warning(
+                "no verifier: drafts are executed until there is one", throttle_duration_sec=WARNING_PERIOD_S
+            )
         if self._declared.changed:
             self._declared.changed = False
             values = self._declared.read()
             self._loop.controller.config = controller_config(values)
             self._loop.deadline_s = values["deadline_s"]
+            self._check_deadline(values)
         self._loop.observe(observation)
 
     def _publish_command(self, action: np.ndarray, stamp_ns: int) -> None:
         period_s = 1.0 / self._values["control_rate_hz"]
         self._command_publisher.publish(to_command(self._values["joint_names"], action, period_s, stamp_ns))
 
-    def _on_link(self) -> None:
-        link, mismatch = self._verifier.link, self._verifier.mismatch
+    def _on_verifier(self) -> None:
+        link, trouble = self._verifier.link, self._verifier.trouble
         if link is Link.READY:
-            self.get_logger().info(link.value)
+            if not self._verifier.doubted:
+                self.get_logger().info(link.value)
+        elif link is Link.ABSENT and self._verifier.doubted:
+            self.get_logger().warning(trouble, throttle_duration_sec=SLOW_WARNING_PERIOD_S)
         elif link is Link.ABSENT:
-            self.get_logger().warning(link.value)
+            self.get_logger().warning(trouble, throttle_duration_sec=WARNING_PERIOD_S)
         elif self._loop.totals.steps > 0:
-            self.get_logger().error(f"{link.value}, drafts are executed: {mismatch}")
+            self.get_logger().error(f"{link.value}, drafts are executed: {trouble}")
         else:
-            self._refusal = f"refused to start, {link.value}: {mismatch}"
+            self._refusal = f"refused to start, {link.value}: {trouble}"
             self.get_logger().error(self._refusal)
             self.trigger_deactivate()
-
-    def _warn(self, text: str) -> None:
-        self.get_logger().warning(text, throttle_duration_sec=WARNING_PERIOD_S)
 
     # Diagnostics
 
     def _health(self) -> Health:
         totals, link = self._loop.totals, self._verifier.link
         now = time.monotonic()
-        then, steps, fallbacks, faults = self._reported
-        self._reported = (now, totals.steps, totals.fallbacks.total(), self._faults.total())
+        then, steps, undrafted, fallbacks, faults = self._reported
+        counts = (totals.steps, totals.undrafted, totals.fallbacks.total(), self._faults.total())
+        self._reported = (now, *counts)
         age_s = np.inf
         if self._newest_ns:
             age_s = (self.get_clock().now().nanoseconds - self._newest_ns) / NANOSECONDS
         values: dict[str, object] = {
             "active": self._active,
             "link": link.value,
+            "trouble": self._verifier.trouble,
             "steps": totals.steps,
             "rate_hz": f"{(totals.steps - steps) / (now - then):.1f}",
             "transmission_rate": _share(totals.transmitted, totals.steps),
             "acceptance": _share(totals.kept, totals.verified),
             "repeated": totals.repeated,
+            "undrafted": totals.undrafted,
             "observation_age_s": f"{age_s:.3f}",
             **{f"fallbacks.{reason}": count for reason, count in totals.fallbacks.items()},
             **{f"ignored.{name}": count for name, count in self._faults.items()},
         }
         if self._refusal or link is Link.MISMATCHED:
-            return Health(DiagnosticStatus.ERROR, self._refusal or self._verifier.mismatch, values)
+            return Health(DiagnosticStatus.ERROR, self._refusal or self._verifier.trouble, values)
         if not self._active:
             return Health(DiagnosticStatus.OK, "inactive", values)
+        if totals.undrafted > undrafted:
+            return Health(DiagnosticStatus.ERROR, "no sound action for an observation, no command", values)
         if self._faults.total() > faults:
             return Health(DiagnosticStatus.WARN, "input ignored", values)
-        if age_s > max(1.0, self._values["max_age_s"]):
-            return Health(DiagnosticStatus.STALE, "no observation", values)
+        if now - self._heard > NO_OBSERVATION_S:
+            return Health(DiagnosticStatus.ERROR, "no observation", values)
         if totals.fallbacks.total() > fallbacks:
             return Health(DiagnosticStatus.WARN, "drafts executed without the target's answer", values)
         return Health(DiagnosticStatus.OK, "stepping", values)

@@ -140,10 +140,12 @@ def to_joint_state(
     )
 
 
-def to_task_state(state: np.ndarray, goal: np.ndarray, episode: int, step: int, stamp_ns: int) -> TaskState:
-    """Make a TaskState from state (S,) and goal (G,)."""
+def to_task_state(
+    state: np.ndarray, goal: np.ndarray, episode: int, step: int, stamp_ns: int, frame_id: str = ""
+) -> TaskState:
+    """Make a TaskState from state (S,) and goal (G,), measured in a frame."""
     return TaskState(
-        header=Header(stamp=to_stamp(stamp_ns)),
+        header=Header(stamp=to_stamp(stamp_ns), frame_id=frame_id),
         episode_id=episode,
         step_id=step,
         state=_doubles(state),

@@ -86,16 +86,22 @@ class ObservationInput:
     def add_joints(self, message: JointState, now_ns: int) -> Observation | None:
         """Take a joint state; return the observation that it completes, if it does.
 
+        One that has none of the joints, such as a gripper's, is nobody's fault and is passed over.
+
         Raises:
-            InputError: it is stale, lacks a joint or a position, or is not finite.
+            InputError: it is stale, has only some of the joints, or one's position is not finite.
         """
-        stamp_ns = self._fresh("joint_states", message.header.stamp, now_ns)
         index = {name: position for position, name in enumerate(message.name)}
         missing = [name for name in self._joint_names if name not in index]
+        if len(missing) == len(self._joint_names):
+            return None
+        stamp_ns = self._fresh("joint_states", message.header.stamp, now_ns)
         if missing:
             raise InputError("joint_states.name", f"{list(message.name)}, lacks {', '.join(missing)}")
-        positions = _finite("joint_states.position", message.position, len(message.name))
-        self._joints.append((stamp_ns, positions[[index[name] for name in self._joint_names]]))
+        ours = [index[name] for name in self._joint_names]
+        positions = _sized("joint_states.position", message.position, len(message.name))
+        _check_finite("joint_states.position", positions, ours)
+        self._joints.append((stamp_ns, positions[ours]))
         return self._pair()
 
     def add_state(self, message: TaskState, now_ns: int) -> Observation | None:
@@ -105,8 +111,11 @@ class ObservationInput:
             InputError: it is stale, of the wrong size, or not finite.
         """
         self._fresh("task_state", message.header.stamp, now_ns)
-        _finite("task_state.state", message.state, self._state_dim)
-        _finite("task_state.goal", message.goal, self._goal_dim)
+        for field, numbers, size in (
+            ("task_state.state", message.state, self._state_dim),
+            ("task_state.goal", message.goal, self._goal_dim),
+        ):
+            _check_finite(field, _sized(field, numbers, size), range(size))
         self._state = message
         return self._pair()
 
@@ -136,11 +145,15 @@ class ObservationInput:
         return Observation(stamp_ns, message.episode_id, message.step_id, values, goal)
 
 
-def _finite(field: str, values: Sequence[float], size: int) -> np.ndarray:
-    checked = np.asarray(values, dtype=np.float64)
-    if len(checked) != size:
-        raise InputError(field, f"{len(checked)} values, expected {size}")
-    if not np.isfinite(checked.astype(np.float32)).all():
-        index = int(np.flatnonzero(~np.isfinite(checked.astype(np.float32)))[0])
-        raise InputError(f"{field}[{index}]", f"{checked[index]}, must be finite as float32")
-    return checked
+def _sized(field: str, values: Sequence[float], size: int) -> np.ndarray:
+    array = np.asarray(values, dtype=np.float64)
+    if len(array) != size:
+        raise InputError(field, f"{len(array)} values, expected {size}")
+    return array
+
+
+def _check_finite(field: str, values: np.ndarray, indices: Sequence[int]) -> None:
+    finite = np.isfinite(values) & (np.abs(values) <= np.finfo(np.float32).max)
+    for index in indices:
+        if not finite[index]:
+            raise InputError(f"{field}[{index}]", f"{values[index]}, must be finite as float32")

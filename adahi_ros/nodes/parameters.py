@@ -118,6 +118,7 @@ class Parameters:
             if fault is not None:
                 self._faults[row.name] = fault
         node.add_on_set_parameters_callback(self._check)
+        node.add_post_set_parameters_callback(self._note)
 
     def read(self) -> dict[str, Any]:
         """Return every parameter's value by its name.
@@ -140,7 +141,11 @@ class Parameters:
             fault = row.fault(parameter.value)
             if fault is not None:
                 return SetParametersResult(successful=False, reason=fault)
-        for parameter in parameters:
-            self._faults.pop(parameter.name, None)
-            self.changed = True
         return SetParametersResult(successful=True)
+
+    def _note(self, parameters: list[Any]) -> None:
+        """Take notice of what has been set; `_check` cannot, since others may refuse it after that."""
+        for parameter in parameters:
+            if parameter.name in self._table:
+                self._faults.pop(parameter.name, None)
+                self.changed = True

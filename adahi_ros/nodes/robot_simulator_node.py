@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from adahi_ros.nodes.messages import (
     to_task_state,
 )
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
-from adahi_ros.nodes.process import run
+from adahi_ros.nodes.spin import run
 from adahi_ros.speculation.records import EpisodeRecord
 from adahi_ros.tasks import TASKS, make
 
@@ -81,10 +82,10 @@ class RobotSimulatorNode(Node):
         """Done when the last episode is over and its result delivered."""
         overridable = QoSOverridingOptions.with_default_policies
         self._joints_out = self.create_publisher(
-            JointState, "joint_states", qos_profile_sensor_data, qos_overriding_options=overridable()
+            JointState, "joint_states", copy(qos_profile_sensor_data), qos_overriding_options=overridable()
         )
         self._state_out = self.create_publisher(
-            TaskState, "task_state", qos_profile_sensor_data, qos_overriding_options=overridable()
+            TaskState, "task_state", copy(qos_profile_sensor_data), qos_overriding_options=overridable()
         )
         kept = QoSProfile(depth=RESULTS_KEPT, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._result_out = self.create_publisher(EpisodeResult, "episode_result", kept)
@@ -118,7 +119,10 @@ class RobotSimulatorNode(Node):
         self._joints_out.publish(
             to_joint_state(names, task.joint_positions[0], task.joint_velocities[0], now)
         )
-        self._state_out.publish(to_task_state(task.state[0], task.goal[0], self._episode, self._step, now))
+        frame = task.spec.frame_id
+        self._state_out.publish(
+            to_task_state(task.state[0], task.goal[0], self._episode, self._step, now, frame)
+        )
 
     def _on_command(self, message: JointTrajectory) -> None:
         if self._over:
@@ -134,7 +138,8 @@ class RobotSimulatorNode(Node):
         action = np.array([positions[name] for name in self._task.spec.joint_names])
         stamp = from_stamp(message.header.stamp)
         if not self._values["lockstep"]:
-            if stamp >= self._episode_start:
+            before = self._episode_start if self._command is None else self._command[0]
+            if stamp >= before:
                 self._command = (stamp, action)
         elif self._first_stamp <= stamp <= self._last_stamp:  # else it answers a state that is past
             self._timer.reset()
@@ -151,6 +156,9 @@ class RobotSimulatorNode(Node):
             return f"points[0].positions: {len(positions)} values, expected {len(names)}"
         if not np.isfinite(positions).all():
             return f"points[0].positions: {positions.tolist()}, must be finite"
+        ahead_s = (from_stamp(message.header.stamp) - self._last_stamp) / NANOSECONDS
+        if ahead_s > 0:
+            return f"header.stamp: {ahead_s:.3f} s after the newest state, must be that of a state"
         return None
 
     def _tick(self) -> None:

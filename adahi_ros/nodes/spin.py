@@ -10,7 +10,7 @@ import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.task import Future
-from rclpy.utilities import try_shutdown
+from rclpy.utilities import ok, try_shutdown
 
 from adahi_ros.nodes.parameters import ParameterError
 
@@ -43,6 +43,9 @@ def run(make: Callable[[], N], finished: Callable[[N], Future | None] = lambda n
         return 1
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
+    except RuntimeError:  # rclpy's RCLError is one: the signal came while a callback was publishing
+        if ok():
+            raise
     finally:
         if node is not None:
             node.destroy_node()

@@ -19,7 +19,7 @@ from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.messages import describe, fill_answer, from_request
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
 from adahi_ros.nodes.policies import policy_from, policy_parameters
-from adahi_ros.nodes.process import run
+from adahi_ros.nodes.spin import run
 from adahi_ros.speculation.request import RequestError, RequestFault, Verification, check_request
 from adahi_ros.speculation.verifier import RULES, TargetVerifier, verification_uniforms
 

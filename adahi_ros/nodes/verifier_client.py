@@ -21,13 +21,14 @@ from adahi_ros.speculation.request import RequestError, Verification, check_answ
 WATCH_PERIOD_S = 0.05
 DESCRIBE_DEADLINE_S = 1.0
 DESCRIBE_RETRY_S = 1.0
+LONGEST_PAUSE_S = 2.0  # after missed answers; it doubles from DESCRIBE_RETRY_S
 MISSES_UNTIL_LOST = 3  # answers missed in a row; DDS itself notices a killed verifier only after 20 s
 
 
 class Link(Enum):
     """Whether there is a verifier to ask."""
 
-    ABSENT = "no verifier has described itself"
+    ABSENT = "no verifier"
     READY = "verifier ready"
     MISMATCHED = "verifier of another kind"
 
@@ -57,22 +58,27 @@ class VerifierClient:
     """Asks one question at a time, of a verifier that has proved to fit.
 
     While started it looks for a verifier, asks it what it expects, and does so again when the
-    verifier has gone, refuses the tokenizer, or has missed several deadlines.
+    verifier has gone, refuses the tokenizer, or has missed several deadlines. In the last case it waits
+    first, longer each time, until an answer comes in time.
+
+    Attributes:
+        link: whether there is a verifier to ask.
+        trouble: why not, for people; where it is MISMATCHED, the field that does not fit. Empty while READY.
+        doubted: deadlines were missed, and no answer has come in time since.
 
     Args:
         node: spins the clients and timers.
         policy: the draft policy, which the verifier must fit.
-        on_link: called when `link` has changed.
+        on_change: called when one of the attributes has changed.
     """
 
-    def __init__(self, node: Node, policy: Policy, on_link: Callable[[], None]) -> None:
+    def __init__(self, node: Node, policy: Policy, on_change: Callable[[], None]) -> None:
         self._node = node
         self._policy = policy
         self._ours = describe(policy)
-        self._on_link = on_link
-        self.link = Link.ABSENT
-        self.mismatch = ""
-        """Names the field that does not fit; empty unless `link` is MISMATCHED."""
+        self._on_change = on_change
+        self.doubted = False
+        self._forget()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._describe_client = node.create_client(DescribeTarget, "describe_target")
         self._verify_client = node.create_client(VerifyDraft, "verify_draft")
@@ -82,14 +88,10 @@ class VerifierClient:
         self._deadline.cancel()
         self._describing: Future | None = None
         self._asked: Future | None = None
-        self._next_look = 0.0
-        self._misses = 0
 
     def start(self) -> None:
         """Look for a verifier from now on."""
-        self.link, self.mismatch = Link.ABSENT, ""
-        self._next_look = 0.0
-        self._misses = 0
+        self._forget()
         self._watch.reset()
 
     def stop(self) -> None:
@@ -97,7 +99,7 @@ class VerifierClient:
         self._watch.cancel()
         self.abandon()
         self._forget_description()
-        self.link = Link.ABSENT
+        self._forget()
 
     def destroy(self) -> None:
         """Stop, and free the clients and timers."""
@@ -135,13 +137,17 @@ class VerifierClient:
         verify_ms = 1e3 * (time.perf_counter() - self._sent)
         self.abandon()
         self._misses = 0
+        self._pause_s = DESCRIBE_RETRY_S
+        if self.doubted:
+            self.doubted = False
+            self._on_change()
         answer = self._judge(future.result(), verify_ms)
         self._on_answer(answer)
 
     def _judge(self, response: VerifyDraft.Response, verify_ms: float) -> Answer:
         size = len(serialize_message(response))
         if response.status == VerifyDraft.Response.STATUS_TOKENIZER_MISMATCH:
-            self._lose()
+            self._lose("the verifier refuses the tokenizer")
         if response.status != VerifyDraft.Response.STATUS_OK:
             message = response.message or f"status {response.status}"
             return Answer(None, Reason.REFUSED, message, response_bytes=size)
@@ -162,18 +168,21 @@ class VerifierClient:
         self.abandon()
         self._misses += 1
         if self._misses >= MISSES_UNTIL_LOST:
-            self._lose()
+            self.doubted = True
+            self._lose(f"verifier too slow, or gone: {self._misses} answers in a row not by the deadline")
+            self._next_look = time.monotonic() + self._pause_s
+            self._pause_s = min(2.0 * self._pause_s, LONGEST_PAUSE_S)
         self._on_answer(Answer(None, Reason.DEADLINE))
 
     def _look(self) -> None:
         present = self._describe_client.service_is_ready() and self._verify_client.service_is_ready()
-        if self.link is Link.READY:
-            if not present:
-                self._lose()
-            return
+        if not present and self.link is not Link.ABSENT:
+            self._lose("verifier lost: its services are gone")
         now = time.monotonic()
-        if not present or now < self._next_look:
+        if not present or self.link is Link.READY or now < self._next_look:
             return
+        if self._describing is not None and self.link is Link.MISMATCHED:
+            self._lose("verifier lost: it does not describe itself any more")
         self._forget_description()
         self._next_look = now + DESCRIBE_DEADLINE_S
         self._describing = self._describe_client.call_async(DescribeTarget.Request())
@@ -184,17 +193,28 @@ class VerifierClient:
             return
         self._describing = None
         self._next_look = time.monotonic() + DESCRIBE_RETRY_S
-        self.mismatch = first_difference(self._ours, future.result()) or ""
-        self.link = Link.MISMATCHED if self.mismatch else Link.READY
         self._misses = 0
-        self._on_link()
+        difference = first_difference(self._ours, future.result())
+        self._change(Link.READY if difference is None else Link.MISMATCHED, difference or "")
 
     def _forget_description(self) -> None:
         if self._describing is not None:
             self._describe_client.remove_pending_request(self._describing)
             self._describing = None
 
-    def _lose(self) -> None:
-        self.link, self.mismatch = Link.ABSENT, ""
+    def _forget(self) -> None:
+        self.link = Link.ABSENT
+        self.trouble = "no verifier has described itself"
+        self.doubted = False
         self._next_look = 0.0
-        self._on_link()
+        self._pause_s = DESCRIBE_RETRY_S
+        self._misses = 0
+
+    def _lose(self, trouble: str) -> None:
+        self._next_look = 0.0
+        self._change(Link.ABSENT, trouble)
+
+    def _change(self, link: Link, trouble: str) -> None:
+        if (link, trouble) != (self.link, self.trouble):
+            self.link, self.trouble = link, trouble
+            self._on_change()

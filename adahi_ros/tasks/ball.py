@@ -80,6 +80,7 @@ class BallBalancing:
             name="ball",
             joint_names=("plate_roll_joint", "plate_pitch_joint"),
             state_names=("ball_x_m", "ball_y_m", "ball_vx_m_s", "ball_vy_m_s"),
+            frame_id="plate",
             goal_dim=2,
             action_names=("roll_command_rad", "pitch_command_rad"),
             action_low=-limit,

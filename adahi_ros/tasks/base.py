@@ -20,6 +20,7 @@ class TaskSpec:
         name: registry name.
         joint_names: the J joints, in the order of `joint_positions`.
         state_names: the S entries of the task's state, with units where they have one.
+        frame_id: coordinate frame of state and goal (REP-105).
         goal_dim: G, 0 without a goal.
         action_names: the A entries of the action, with units.
         action_low: (A,) smallest action.
@@ -32,6 +33,7 @@ class TaskSpec:
     name: str
     joint_names: tuple[str, ...]
     state_names: tuple[str, ...]
+    frame_id: str
     goal_dim: int
     action_names: tuple[str, ...]
     action_low: np.ndarray

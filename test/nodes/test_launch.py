@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from adahi_ros.assets import asset
 
@@ -67,6 +68,57 @@ def test_one_job_per_file(job: str, executables: list[str]) -> None:
 
     nodes = [entity for entity in description_of(job).entities if isinstance(entity, ExecuteLocal)]
     assert [node.node_executable for node in nodes] == executables
+
+
+def node_of(job: str, **arguments: str) -> Any:
+    """Return a file's node as it is started with launch arguments."""
+    from launch import LaunchContext
+    from launch.actions import DeclareLaunchArgument, ExecuteLocal
+
+    context = LaunchContext()
+    context.launch_configurations.update(arguments)
+    description = description_of(job)
+    for entity in description.entities:
+        if isinstance(entity, DeclareLaunchArgument):
+            entity.visit(context)
+    (node,) = (entity for entity in description.entities if isinstance(entity, ExecuteLocal))
+    node._perform_substitutions(context)
+    return node
+
+
+def parameters_of(node: Any) -> dict[str, Any]:
+    given = node._Node__expanded_parameter_arguments
+    parameters: dict[str, Any] = {}
+    for file, is_file in given:
+        assert is_file
+        for section in yaml.safe_load(Path(file).read_text()).values():
+            parameters |= section.get("ros__parameters", {})
+    return parameters
+
+
+@pytest.mark.parametrize(("job", "name"), [("draft", "robot_id"), ("simulation", "task")])
+@pytest.mark.parametrize("value", ["7", "1.5", "true", "arm"])
+def test_strings_stay_strings(job: str, name: str, value: str) -> None:
+    node = node_of(job, params_file=str(asset("config/ball.yaml")), **{name: value})
+    assert parameters_of(node)[name] == value
+
+
+@pytest.mark.parametrize("job", JOBS[:3])
+def test_sim_time(job: str) -> None:
+    file = str(asset("config/ball.yaml"))
+    assert parameters_of(node_of(job, params_file=file))["use_sim_time"] is False
+    assert parameters_of(node_of(job, params_file=file, use_sim_time="true"))["use_sim_time"] is True
+
+
+@pytest.mark.parametrize("job", ["draft", "verifier"])
+@pytest.mark.parametrize(
+    ("namespace", "prefix"), [("", ""), ("/", "/"), ("/server", "/server/"), ("server", "server/")]
+)
+def test_robots_in_namespaces_can_share_a_verifier(job: str, namespace: str, prefix: str) -> None:
+    file = str(asset("config/ball.yaml"))
+    node = node_of(job, params_file=file, namespace="r1", verifier_namespace=namespace)
+    services = ("describe_target", "verify_draft")
+    assert node.expanded_remapping_rules == [(name, f"{prefix}{name}") for name in services]
 
 
 def test_all_runs_to_the_end_of_its_episodes() -> None:

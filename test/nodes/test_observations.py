@@ -54,6 +54,31 @@ def test_the_joints_nearest_in_time_are_taken_within_the_skew() -> None:
     assert values(inputs.add_joints(joints(24, 2.4), 24 * MS))[0] == pytest.approx(2.4)
 
 
+def test_joint_states_of_other_joints_are_passed_over() -> None:
+    inputs = make()
+    gripper = to_joint_state(["gripper"], np.array([np.nan]), np.zeros(1), 0)
+    assert inputs.add_joints(gripper, 10_000 * MS) is None
+    inputs.add_joints(joints(10), 10 * MS)
+    assert inputs.add_joints(gripper, 10_000 * MS) is None
+    assert values(inputs.add_state(state(10), 10 * MS)) == [0.0, 1.0, 5.0, 6.0]
+
+
+def test_only_the_joints_of_the_policy_must_be_finite() -> None:
+    inputs, message = make(), joints(10)
+    message.position[0] = np.nan
+    inputs.add_joints(message, 10 * MS)
+    assert values(inputs.add_state(state(10), 10 * MS)) == [0.0, 1.0, 5.0, 6.0]
+    message.position[2] = 1e39
+    with pytest.raises(InputError, match=r"joint_states.position\[2\]: 1e\+39, must be finite"):
+        inputs.add_joints(message, 10 * MS)
+
+
+def test_some_of_the_joints_are_not_enough() -> None:
+    half = to_joint_state(["b"], np.zeros(1), np.zeros(1), 10 * MS)
+    with pytest.raises(InputError, match=r"joint_states.name: \['b'\], lacks a"):
+        make().add_joints(half, 10 * MS)
+
+
 def test_nothing_old_is_left_after_clear() -> None:
     inputs = make()
     inputs.add_joints(joints(10), 10 * MS)

@@ -13,9 +13,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.nodes.child_processes import NodeProcess, NodeProcesses, node_processes
 from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.messages import from_stamp, from_status, to_joint_state, to_task_state
-from adahi_ros.nodes.node_process import NodeProcess, NodeProcesses, node_processes
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.speculation.records import StepRecord

@@ -11,7 +11,7 @@ from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import DescribeParameters, SetParameters
 from rclpy.parameter import Parameter
 
-from adahi_ros.nodes.node_process import NodeProcess
+from adahi_ros.nodes.child_processes import NodeProcess
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import math
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from sensor_msgs.msg import JointState
 
 from adahi_ros.nodes.messages import describe, to_stamp
 from adahi_ros.nodes.observer import Observer
+from adahi_ros.nodes.verifier_client import DESCRIBE_RETRY_S, MISSES_UNTIL_LOST
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.checkpoint import load_decoder
 from adahi_ros.speculation.records import Reason
@@ -50,20 +52,22 @@ class HeldVerifier:
 
     def wait_for_question(self, episode: int, step: int) -> VerifyDraft.Request:
         """Return the request of a step."""
+        self._stage.wait(lambda: bool(self.questions(episode, step)), f"question of step {step}")
+        return self.questions(episode, step)[0]
 
-        def found() -> list[VerifyDraft.Request]:
-            return [
-                request for request in self._asked if (request.episode_id, request.step_id) == (episode, step)
-            ]
-
-        self._stage.wait(lambda: bool(found()), f"question of step {step}")
-        return found()[0]
+    def questions(self, episode: int, step: int) -> list[VerifyDraft.Request]:
+        """Return the requests of a step that have come."""
+        return [
+            request for request in self._asked if (request.episode_id, request.step_id) == (episode, step)
+        ]
 
     def answer(self, response: VerifyDraft.Response) -> None:
         """Answer the oldest question without an answer."""
         self._answers.put(response)
 
     def close(self) -> None:
+        if self._stop.is_set():
+            return
         self._stop.set()
         self._answers.put(VerifyDraft.Response())
         self._thread.join()
@@ -122,6 +126,15 @@ class Scene:
         result = self.stage.call(self._set_client, request).result
         assert bool(result.reason) != result.successful
         return str(result.reason)
+
+    def report(self, key: str) -> DiagnosticStatus:
+        """Wait for diagnostics that have a figure; return the first since `health` was cleared."""
+
+        def has_it(status: DiagnosticStatus) -> bool:
+            return key in {pair.key for pair in status.values}
+
+        self.stage.wait(lambda: any(map(has_it, self.health)), f"diagnostics with {key}")
+        return next(filter(has_it, self.health))
 
     def state(self) -> str:
         return str(self.stage.observer.state("draft_policy", 30.0, self.stage.check))
@@ -218,6 +231,39 @@ def test_an_episode_that_is_over_moves_nothing(scene: Scene) -> None:
     scene.new_episode()  # past the one that was begun here
 
 
+def test_an_episode_that_starts_again_drops_the_step_that_waits(scene: Scene) -> None:
+    episode, robot = scene.new_episode(), scene.robot
+    robot.show(episode, 1)
+    scene.verifier.answer(right_answer(scene.verifier.wait_for_question(episode, 1)))
+    robot.answer_to(episode, 1)
+    robot.show(episode, 3)
+    late = scene.verifier.wait_for_question(episode, 3)
+    commands = len(robot.commands)
+    stamp = robot.show(episode, 2)
+    scene.verifier.answer(right_answer(late))
+    request = scene.verifier.wait_for_question(episode, 2)
+    window = np.reshape(request.observation_window, (-1, 6))
+    assert (window == window[-1]).all()  # nothing of before is left
+    scene.verifier.answer(right_answer(request))
+    robot.command_to(stamp)
+    assert len(robot.commands) == commands + 1
+    assert not any((record.episode, record.step) == (episode, 3) for record in robot.steps)
+
+
+def test_a_status_names_the_gate_that_decided(scene: Scene) -> None:
+    episode, robot = scene.new_episode(), scene.robot
+    threshold = robot.steps[-1].threshold
+    robot.show(episode, 1)
+    request = scene.verifier.wait_for_question(episode, 1)
+    assert not scene.set(gate__name="never", gate__threshold=threshold + 1.0)
+    robot.show(episode, 2)
+    record = robot.answer_to(episode, 1)
+    assert (record.gate, record.threshold, record.reason) == ("always", threshold, Reason.SUPERSEDED)
+    assert robot.answer_to(episode, 2).gate == "never"
+    scene.verifier.answer(right_answer(request))
+    assert not scene.set(gate__threshold=threshold)
+
+
 @pytest.mark.parametrize(
     ("changes", "reason", "message"),
     [
@@ -227,6 +273,7 @@ def test_an_episode_that_is_over_moves_nothing(scene: Scene) -> None:
         ({"codes": []}, Reason.BAD_ANSWER, "codes"),
         ({"accepted": [True]}, Reason.BAD_ANSWER, "accepted"),
         ({"offset": [math.nan, 0.0]}, Reason.BAD_ANSWER, "offset"),
+        ({"offset": [0.0, -1e30]}, Reason.BAD_ANSWER, "action[1]"),
     ],
 )
 def test_an_answer_that_is_no_good_executes_the_draft(
@@ -251,6 +298,49 @@ def test_a_repeated_observation_gets_the_same_command_again(scene: Scene) -> Non
     robot.command_to(robot.show(episode, 2))
     robot.answer_to(episode, 2)
     assert sum((record.episode, record.step) == (episode, 1) for record in robot.steps) == 1
+
+
+def test_another_observation_of_the_same_number_moves_nothing(scene: Scene) -> None:
+    episode, robot = scene.new_episode(), scene.robot
+    assert not scene.set(gate__name="never")
+    first = robot.command_to(robot.show(episode, 1))
+    commands = len(robot.commands)
+    scene.health.clear()
+    stamp = robot.now()
+    other = robot.state(episode, 1, stamp)
+    other.state[0] += 0.001
+    robot.joints_out.publish(robot.joints(stamp))
+    robot.state_out.publish(other)
+    assert robot.command_to(robot.show(episode, 1)) == first
+    assert len(robot.commands) == commands + 1
+    first_report = scene.report("ignored.task_state.step_id")
+    assert (first_report.level, first_report.message) == (DiagnosticStatus.WARN, "input ignored")
+    robot.command_to(robot.show(episode, 2))
+
+
+def test_what_overflows_the_policy_moves_nothing(scene: Scene) -> None:
+    """The next good observation is answered as if the one too large had never been."""
+    episode, robot = scene.new_episode(), scene.robot
+    commands = len(robot.commands)
+    scene.health.clear()
+    stamp = robot.now()
+    huge = robot.state(episode, 1, stamp)
+    huge.state = [1e38] * 4
+    robot.joints_out.publish(robot.joints(stamp))
+    robot.state_out.publish(huge)
+    scene.stage.wait(lambda: any(h.level == DiagnosticStatus.ERROR for h in scene.health), "ERROR")
+    report = next(health for health in scene.health if health.level == DiagnosticStatus.ERROR)
+    assert report.message == "no sound action for an observation, no command"
+    assert {pair.key: pair.value for pair in report.values}["undrafted"] == "1"
+    assert "no command: " in scene.process.output
+    robot.show(episode, 1)
+    request = scene.verifier.wait_for_question(episode, 1)
+    assert max(request.observation_window) < 1.0
+    scene.verifier.answer(right_answer(request))
+    assert robot.answer_to(episode, 1).verified
+    robot.command_to(robot.answer_to(episode, 1).stamp_ns)
+    assert len(robot.commands) == commands + 1
+    assert np.isfinite([command.points[0].positions for command in robot.commands]).all()
 
 
 JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
@@ -303,12 +393,7 @@ def test_what_is_ignored_is_said_and_counted(scene: Scene) -> None:
     garbage.position = [0.0, math.nan]
     scene.health.clear()
     scene.robot.joints_out.publish(garbage)
-
-    def counted(status: DiagnosticStatus) -> bool:
-        return "ignored.joint_states.position[1]" in {pair.key for pair in status.values}
-
-    scene.stage.wait(lambda: any(map(counted, scene.health)), "diagnostics")
-    first = next(filter(counted, scene.health))
+    first = scene.report("ignored.joint_states.position[1]")
     assert (first.level, first.message) == (DiagnosticStatus.WARN, "input ignored")
     assert "ignored: " in scene.process.output
 
@@ -344,6 +429,64 @@ def test_no_command_after_deactivation(scene: Scene) -> None:
     stamps = {(c.header.stamp.sec, c.header.stamp.nanosec) for c in robot.commands[commands:]}
     first = to_stamp(repeats[0].stamp_ns)
     assert min(stamps) == (first.sec, first.nanosec)
+
+
+def test_diagnostics_of_an_idle_node(scene: Scene) -> None:
+    scene.new_episode()
+    scene.health.clear()
+    scene.stage.wait(lambda: bool(scene.health), "report of the steps")
+
+    def wait_for(message: str) -> DiagnosticStatus:
+        scene.stage.wait(lambda: any(health.message == message for health in scene.health), message)
+        return next(health for health in scene.health if health.message == message)
+
+    assert scene.stage.change_state("deactivate")
+    rates = {pair.key: pair.value for pair in wait_for("inactive").values}
+    assert float(rates["rate_hz"]) == 0.0
+    assert scene.stage.change_state("activate")
+    assert wait_for("no observation").level == DiagnosticStatus.ERROR
+    scene.new_episode()
+
+
+def test_a_slow_verifier_is_asked_less_and_less_often(scene: Scene) -> None:
+    episode, robot = scene.new_episode(), scene.robot
+    assert not scene.set(deadline_s=0.05)
+    ready = scene.process.output.count("verifier ready")
+    bursts: list[list[int]] = [[]]
+    step = 0
+    while len(bursts) < 4:
+        step += 1
+        stamp = robot.show(episode, step)
+        record = robot.answer_to(episode, step)
+        assert not record.verified
+        if record.transmitted:
+            assert record.reason is Reason.DEADLINE
+            scene.verifier.answer(right_answer(scene.verifier.wait_for_question(episode, step)))
+            bursts[-1].append(stamp)
+        else:
+            assert record.reason is Reason.NO_VERIFIER
+            assert "too slow" in record.message
+            if bursts[-1]:
+                bursts.append([])
+    assert [len(burst) for burst in bursts] == [MISSES_UNTIL_LOST] * 3 + [0]
+    pauses_ns = [after[0] - before[-1] for before, after in pairwise(bursts[:3])]
+    assert pauses_ns[0] > DESCRIBE_RETRY_S * 1e9
+    assert pauses_ns[1] > 2 * DESCRIBE_RETRY_S * 1e9
+    assert scene.process.output.count("verifier ready") == ready
+    assert scene.process.output.count("too slow, or gone") == 1
+    assert not scene.set(deadline_s=30.0)
+    asked: list[VerifyDraft.Request] = []
+    while not asked:
+        step += 1
+        robot.show(episode, step)
+        scene.stage.wait(
+            lambda step=step: scene.verifier.questions(episode, step) or robot.steps[-1].step == step,
+            "question or status",
+        )
+        asked = scene.verifier.questions(episode, step)
+    scene.verifier.answer(right_answer(asked[0]))
+    assert robot.answer_to(episode, step).verified
+    scene.stage.wait(lambda: scene.process.output.count("verifier ready") == ready + 1, "ready again")
 
 
 def test_a_verifier_of_another_tokenizer_is_refused_before_the_first_step(scene: Scene) -> None:
@@ -391,3 +534,20 @@ def test_a_verifier_that_is_replaced_by_another_kind_is_not_asked(scene: Scene) 
     request = scene.verifier.wait_for_question(episode, 3)
     scene.verifier.answer(right_answer(request))
     assert robot.answer_to(episode, 3).verified
+
+
+def test_a_verifier_of_another_kind_that_has_gone_is_none(scene: Scene) -> None:
+    episode, robot, complaint = scene.new_episode(), scene.robot, "drafts are executed: tokenizer_fingerprint"
+    complaints = scene.process.output.count(complaint)
+    scene.verifier.description = DescribeTarget.Response(tokenizer_fingerprint="feedfacefeedface")
+    robot.show(episode, 1)
+    request = scene.verifier.wait_for_question(episode, 1)
+    scene.verifier.answer(right_answer(request, status=1, message="tokenizer_fingerprint: another"))
+    scene.stage.wait(lambda: scene.process.output.count(complaint) > complaints, "error")
+    scene.health.clear()
+    scene.stage.wait(lambda: len(scene.health) >= 3, "seconds in which it is asked again")
+    scene.verifier.close()
+    scene.stage.wait(lambda: "verifier lost" in scene.process.output, "loss")
+    robot.show(episode, 2)
+    assert robot.answer_to(episode, 2).reason is Reason.NO_VERIFIER
+    assert scene.process.output.count(complaint) == complaints + 1

@@ -99,15 +99,25 @@ def test_a_malformed_request_gets_its_status_and_the_next_good_one_an_answer(
     assert ask(VerifyDraft.Request(**good)).status == VerifyDraft.Response.STATUS_OK
 
 
-FLOATS = st.lists(st.floats(width=32), max_size=20)
+FLOATS = st.floats(width=32)
+LARGE = st.floats(-(2.0**127), 2.0**127, width=32)
 
 
-@settings(max_examples=40)
+def floats(size: int) -> st.SearchStrategy[list[float]]:
+    """Any numbers of any size, finite ones of the right size, and harmless ones."""
+    return st.one_of(
+        st.lists(FLOATS, max_size=20),
+        st.lists(LARGE, min_size=size, max_size=size),
+        st.just([1.0 / 8.0] * size),
+    )
+
+
+@settings(max_examples=100)
 @given(
-    window=st.one_of(FLOATS, st.just([0.0] * 18)),
-    goal=st.one_of(FLOATS, st.just([0.0] * 2)),
-    codes=st.lists(st.integers(0, 65535), max_size=4),
-    probabilities=st.one_of(FLOATS, st.just([0.125] * 16)),
+    window=floats(18),
+    goal=floats(2),
+    codes=st.one_of(st.lists(st.integers(0, 65535), max_size=4), st.just([1, 2])),
+    probabilities=st.one_of(floats(16), st.just([0.125] * 16)),
     step=st.integers(0, 2**32 - 1),
     robot=st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=8),
 )
@@ -135,6 +145,14 @@ def test_no_request_is_an_internal_error(
     assert response.status != VerifyDraft.Response.STATUS_INTERNAL_ERROR, response.message
     assert (response.status == VerifyDraft.Response.STATUS_OK) == (len(response.codes) == 2)
     assert bool(response.message) == (response.status != VerifyDraft.Response.STATUS_OK)
+    assert np.isfinite(response.offset).all()
+
+
+def test_what_overflows_the_target_is_refused(ask: Ask, good: dict[str, Any]) -> None:
+    response = ask(VerifyDraft.Request(**{**good, "observation_window": [1e38] * 18}))
+    assert response.status == RequestFault.NOT_FINITE
+    assert response.message.startswith("observation_window")
+    assert ask(VerifyDraft.Request(**good)).status == VerifyDraft.Response.STATUS_OK
 
 
 def test_it_describes_itself(ask: Ask, stage: Any, exported: Path) -> None:

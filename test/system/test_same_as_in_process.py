@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.nodes.child_processes import DdsRunError
 from adahi_ros.nodes.dds_run import run_over_dds
-from adahi_ros.nodes.node_process import DdsRunError
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.speculation.controller import Controller, ControllerConfig
 from adahi_ros.speculation.gates import Gate

@@ -22,7 +22,7 @@ FIRST_EPISODE = 6
 class Pilot:
     """Sees the states, sends the commands."""
 
-    def __init__(self, stage: Any) -> None:
+    def __init__(self, stage: Any, **parameters: Any) -> None:
         self.stage = stage
         self.names = make("ball").spec.joint_names
         self.states: list[TaskState] = []
@@ -39,9 +39,7 @@ class Pilot:
             "robot_simulator_node",
             seed=SEED,
             first_episode=FIRST_EPISODE,
-            episodes=2,
-            lockstep=True,
-            command_timeout_s=0.1,
+            **parameters,
         )
         stage.processes.may_end = self.process
 
@@ -100,6 +98,7 @@ def fly(pilot: Pilot, episode: int) -> None:
     while not world.done[0]:
         state = pilot.state(episode, steps)
         assert list(state.state) == world.state[0].tolist()
+        assert state.header.frame_id == world.spec.frame_id
         assert list(state.goal) == world.goal[0].tolist()
         pilot.send(pilot.names[::-1], action[::-1], from_stamp(state.header.stamp))
         world.step(action[None])
@@ -112,14 +111,35 @@ def fly(pilot: Pilot, episode: int) -> None:
 
 def test_lockstep(stage: Any) -> None:
     """States are repeated, garbage moves nothing, good commands move the task, and it ends by itself."""
-    pilot = Pilot(stage)
+    pilot = Pilot(stage, episodes=2, lockstep=True, command_timeout_s=0.1)
     see_the_state_repeated(pilot)
     send_garbage(pilot)
     fly(pilot, FIRST_EPISODE)
     fly(pilot, FIRST_EPISODE + 1)
     stage.wait(lambda: pilot.process.exit_code is not None, "end")
-    assert pilot.process.exit_code == 0
+    stage.processes.all.remove(pilot.process)
+    assert pilot.process.exit_code == 0, pilot.process.output
     output = pilot.process.output
     assert "ignored command" in output
     assert "must be finite" in output
     assert "Traceback" not in output
+
+
+def test_real_time(stage: Any) -> None:
+    """The clock starts with a command, and without a new one the joints hold still."""
+    pilot = Pilot(stage)
+    good = np.array([0.05, -0.1])
+    stage.wait(lambda: pilot.command_out.get_subscription_count() > 0, "simulator's subscription")
+    stamp = from_stamp(pilot.state(FIRST_EPISODE, 0).header.stamp)
+    pilot.send(pilot.names, good, stamp + 3_600_000_000_000)
+    stage.wait(lambda: "ignored command" in pilot.process.output, "warning of a command from the future")
+    assert "must be that of a state" in pilot.process.output
+    seen = len(pilot.states)
+    stage.wait(lambda: len(pilot.states) > seen + 2, "states after it")
+    assert pilot.states[-1].step_id == 0
+    pilot.send(pilot.names, good, from_stamp(pilot.states[-1].header.stamp))
+    stage.wait(lambda: "holding still" in pilot.process.output, "warning of no command")
+    assert pilot.states[-1].step_id > 0
+    stage.processes.all.remove(pilot.process)
+    pilot.process.end()
+    assert pilot.process.exit_code == 0, pilot.process.output

@@ -1,0 +1,71 @@
+"""Parameters on a real node: what rclpy has not accepted has no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.node import Node
+from rclpy.parameter import Parameter as Value
+
+from adahi_ros.nodes.domain import exclusive_domain
+from adahi_ros.nodes.observer import Observer
+from adahi_ros.nodes.parameters import Parameter, ParameterError, Parameters
+
+TABLE = (
+    Parameter("size", 1, "A number", 0, 10, live=True),
+    Parameter("colour", "red", "A choice", choices=("red", "green")),
+)
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "watcher")
+        node = Node(
+            "parameters",
+            context=observer.context,
+            use_global_arguments=False,
+            parameter_overrides=[Value("size", value=99), Value("colour", value="blue")],
+        )
+        yield node
+        node.destroy_node()
+        observer.close()
+
+
+def test_what_another_refuses_is_not_taken_for_set(node: Node) -> None:
+    parameters = Parameters(node, TABLE)
+    refusing = True
+
+    def other(values: list[Value]) -> SetParametersResult:
+        return SetParametersResult(successful=not refusing, reason="not now")
+
+    node.add_on_set_parameters_callback(other)
+    node._on_set_parameters_callbacks.reverse()  # whichever is asked first
+    good = [Value("size", value=3), Value("colour", value="green")]
+    for _ in range(2):
+        assert not node.set_parameters_atomically(good).successful
+        assert not parameters.changed
+        with pytest.raises(ParameterError, match=r"size.*99.*colour: 'blue', must be one of red, green"):
+            parameters.read()
+        node._on_set_parameters_callbacks.reverse()
+    refusing = False
+    assert node.set_parameters_atomically(good).successful
+    assert parameters.changed
+    assert parameters.read() == {"size": 3, "colour": "green"}
+
+
+def test_parameters_of_others_are_no_change(node: Node) -> None:
+    parameters = Parameters(node, TABLE)
+    node.declare_parameter("other", 1)
+    assert node.set_parameters([Value("other", value=2)])[0].successful
+    assert not parameters.changed
+
+
+def test_only_live_ones_can_be_set_while_frozen(node: Node) -> None:
+    parameters = Parameters(node, TABLE)
+    parameters.frozen = True
+    assert not node.set_parameters([Value("colour", value="green")])[0].successful
+    assert node.set_parameters([Value("size", value=2)])[0].successful
+    assert parameters.changed
