@@ -32,7 +32,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "autostart",
             default_value="true",
-            description="Configure and activate the node; else it waits for 'ros2 lifecycle set'",
+            description="Configure and activate the node when it starts; else 'ros2 lifecycle set' does",
         ),
         DeclareLaunchArgument(
             "verifier_namespace",
@@ -74,6 +74,7 @@ def generate_launch_description() -> LaunchDescription:
         start_state="configuring",
         goal_state="inactive",
         entities=[change(Transition.TRANSITION_ACTIVATE)],
+        handle_once=True,  # who configures it again by hand does not want it to move
     )
     autostart = GroupAction(
         [RegisterEventHandler(configure), RegisterEventHandler(activate)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -18,6 +19,13 @@ import yaml
 
 END_S = 5.0
 LINES_SHOWN = 20
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_parent() -> None:
+    """Have Linux end this process when its parent is gone, even if that was killed."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class DdsRunError(RuntimeError):
@@ -53,6 +61,7 @@ class NodeProcess:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
+                preexec_fn=_end_with_parent,
                 start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
             )
 
@@ -137,7 +146,7 @@ class NodeProcesses:
 @contextmanager
 def node_processes(environment: Mapping[str, str]) -> Iterator[NodeProcesses]:
     """Yield a place to start nodes from; they are ended on every way out, SIGTERM included."""
-    with _ending_on_sigterm(), tempfile.TemporaryDirectory(prefix="adahi_ros_") as directory:
+    with _ending_on_signals(), tempfile.TemporaryDirectory(prefix="adahi_ros_") as directory:
         processes = NodeProcesses(environment, Path(directory))
         try:
             yield processes
@@ -146,8 +155,8 @@ def node_processes(environment: Mapping[str, str]) -> Iterator[NodeProcesses]:
 
 
 @contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end this process as Ctrl-C does, by an exception, so that no child outlives it."""
+def _ending_on_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end this process as Ctrl-C does, by an exception, and its children with it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -155,8 +164,9 @@ def _ending_on_sigterm() -> Iterator[None]:
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, leave)
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

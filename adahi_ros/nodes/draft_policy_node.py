@@ -112,6 +112,7 @@ class DraftPolicyNode(LifecycleNode):
         self._declared = Parameters(self, TABLE)
         self._opened = ExitStack()
         self._active = False
+        self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
         self._service_change_state.callback = _refusing(self._service_change_state.callback)
 
     # Lifecycle
@@ -142,6 +143,8 @@ class DraftPolicyNode(LifecycleNode):
         self._wait_until = self._heard + self._values["verifier_wait_s"]
         self._verifier.start()
         self._active = True
+        wait_s = self._values["verifier_wait_s"]
+        self.get_logger().info(f"active; looks for a verifier, for {wait_s:g} s before it begins without one")
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -349,7 +352,7 @@ def _share(part: int, whole: int) -> str:
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(DraftPolicyNode))
+    sys.exit(run(DraftPolicyNode, __doc__ or "", TABLE))
 
 
 if __name__ == "__main__":

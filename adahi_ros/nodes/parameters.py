@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
 LARGEST_INTEGER = 2**63 - 1
+FOR_OTHERS = ("calibration.", "qos_overrides.", "start_type_description_service")  # not in any table
 
 
 class ParameterError(ValueError):
@@ -117,8 +119,20 @@ class Parameters:
                 fault = f"{error}, must be {row.allowed}"
             if fault is not None:
                 self._faults[row.name] = fault
+        self._warn_of_unknown()
         node.add_on_set_parameters_callback(self._check)
-        node.add_post_set_parameters_callback(self._note)
+        # Humble cannot tell after the fact; there, what passes `_check` is taken for set.
+        self._tells_afterwards = hasattr(node, "add_post_set_parameters_callback")
+        if self._tells_afterwards:
+            node.add_post_set_parameters_callback(self._note)
+
+    def _warn_of_unknown(self) -> None:
+        """Name what the command line or a file sets and no node of this kind has."""
+        for name in getattr(self._node, "_parameter_overrides", {}):
+            if name not in self._table and name != "use_sim_time" and not name.startswith(FOR_OTHERS):
+                near = difflib.get_close_matches(name, self._table, 1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self._table)}"
+                self._node.get_logger().warning(f"{name}: no parameter of this node, ignored; {hint}")
 
     def read(self) -> dict[str, Any]:
         """Return every parameter's value by its name.
@@ -141,6 +155,8 @@ class Parameters:
             fault = row.fault(parameter.value)
             if fault is not None:
                 return SetParametersResult(successful=False, reason=fault)
+        if not self._tells_afterwards:
+            self._note(parameters)
         return SetParametersResult(successful=True)
 
     def _note(self, parameters: list[Any]) -> None:

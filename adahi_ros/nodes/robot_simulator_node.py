@@ -216,7 +216,7 @@ class RobotSimulatorNode(Node):
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(RobotSimulatorNode, lambda node: node.finished))
+    sys.exit(run(RobotSimulatorNode, __doc__ or "", TABLE, lambda node: node.finished))
 
 
 if __name__ == "__main__":

@@ -2,49 +2,71 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.task import Future
-from rclpy.utilities import ok, try_shutdown
+from rclpy.utilities import ok, remove_ros_args, try_shutdown
 
-from adahi_ros.nodes.parameters import ParameterError
+from adahi_ros.nodes.parameters import Parameter, ParameterError
 
 N = TypeVar("N", bound=Node)
 
 
-def run(make: Callable[[], N], finished: Callable[[N], Future | None] = lambda node: None) -> int:
+def _read_arguments(about: str, table: Sequence[Parameter]) -> None:
+    """Answer `--help`; refuse what is neither that nor ROS's."""
+    width = max((len(row.name) for row in table), default=0)
+    rows = "\n".join(f"  {row.name:{width}}  {row.description} ({row.allowed})" for row in table)
+    argparse.ArgumentParser(
+        description=about,
+        epilog=f"parameters, as --ros-args -p NAME:=VALUE or --params-file FILE:\n{rows}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    ).parse_args(remove_ros_args(sys.argv)[1:])
+
+
+def run(
+    make: Callable[[], N],
+    about: str,
+    table: Sequence[Parameter],
+    finished: Callable[[N], Future | None] = lambda node: None,
+) -> int:
     """Spin a node until it has finished, or SIGINT or SIGTERM asks it to end.
 
     Args:
         make: creates the node.
+        about: what the node is, for `--help`.
+        table: its parameters, for `--help`.
         finished: returns the future that ends the process, or None to run for ever.
 
     Returns:
         The exit code: 0, or 1 where a parameter is wrong.
     """
-    rclpy.init()
     node = None
     try:
+        _read_arguments(about, table)
+        rclpy.init()
         node = make()
         executor = SingleThreadedExecutor()
         executor.add_node(node)
         end = finished(node)
-        if end is None:
-            executor.spin()
-        else:
-            executor.spin_until_future_complete(end)
+        # Not spin_until_future_complete, which hangs one more callback on the future at every event.
+        while ok() and (end is None or not end.done()):
+            executor.spin_once()
     except ParameterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
-    except RuntimeError:  # rclpy's RCLError is one: the signal came while a callback was publishing
-        if ok():
+    except RuntimeError as error:  # rclpy's RCLError is one
+        if node is None:  # what --ros-args names cannot be read
+            print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+            return 1
+        if ok():  # else the signal came while a callback was publishing
             raise
     finally:
         if node is not None:

@@ -127,7 +127,7 @@ class TargetVerifierNode(Node):
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(TargetVerifierNode))
+    sys.exit(run(TargetVerifierNode, __doc__ or "", TABLE))
 
 
 if __name__ == "__main__":

@@ -69,3 +69,22 @@ def test_only_live_ones_can_be_set_while_frozen(node: Node) -> None:
     assert not node.set_parameters([Value("colour", value="green")])[0].successful
     assert node.set_parameters([Value("size", value=2)])[0].successful
     assert parameters.changed
+
+
+def test_what_no_parameter_is_named_like_is_told_with_the_nearest(capfd: pytest.CaptureFixture[str]) -> None:
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "watcher")
+        given = {"colur": "red", "calibration.rate": 0.5, "use_sim_time": False}
+        node = Node(
+            "parameters",
+            context=observer.context,
+            use_global_arguments=False,
+            parameter_overrides=[Value(name, value=value) for name, value in given.items()],
+        )
+        Parameters(node, TABLE)
+        node.destroy_node()
+        observer.close()
+    said = capfd.readouterr().err
+    assert "colur: no parameter of this node, ignored; did you mean colour?" in said
+    assert "calibration" not in said
+    assert "use_sim_time" not in said

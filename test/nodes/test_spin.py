@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -25,23 +26,24 @@ class Interrupted(Node):
         self.create_timer(0.001, self.publish)
 
     def publish(self):
-        os.kill(os.getpid(), int(sys.argv[1]))
+        os.kill(os.getpid(), int(os.environ["NUMBER"]))
         while rclpy.ok():  # until the signal has arrived
             pass
         self.out.publish(Header())
 
-sys.exit(run(Interrupted))
+sys.exit(run(Interrupted, "", ()))
 """
 
 
-BROKEN = INTERRUPTED.replace("os.kill(os.getpid(), int(sys.argv[1]))", "raise RuntimeError('broken')")
+SIGNAL = 'os.kill(os.getpid(), int(os.environ["NUMBER"]))'
+BROKEN = INTERRUPTED.replace(SIGNAL, "raise RuntimeError('broken')")
 
 
 def outcome(program: str, number: signal.Signals) -> tuple[int, str]:
     with exclusive_domain() as domain:
         process = subprocess.run(
-            [sys.executable, "-c", program, str(int(number))],
-            env={**os.environ, **loopback_environment(domain)},
+            [sys.executable, "-c", program],
+            env={**os.environ, **loopback_environment(domain), "NUMBER": str(int(number))},
             capture_output=True,
             text=True,
             timeout=60.0,
@@ -60,3 +62,23 @@ def test_a_fault_of_its_own_is_told() -> None:
     code, errors = outcome(BROKEN, signal.SIGTERM)
     assert code == 1
     assert "RuntimeError: broken" in errors
+
+
+@pytest.mark.parametrize("node", ["draft_policy_node", "target_verifier_node", "robot_simulator_node"])
+def test_help_lists_the_parameters_and_other_arguments_are_refused(node: str) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", f"adahi_ros.nodes.{node}", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=False)
+
+    helped = run("--help")
+    assert helped.returncode == 0
+    for row in importlib.import_module(f"adahi_ros.nodes.{node}").TABLE:
+        assert f"  {row.name} " in helped.stdout
+        assert row.allowed in helped.stdout
+    refused = run("--bogus")
+    assert refused.returncode == 2
+    assert "unrecognized arguments: --bogus" in refused.stderr
+    unread = run("--ros-args", "--params-file", "/nowhere.yaml")
+    assert unread.returncode == 1
+    assert "/nowhere.yaml" in unread.stderr
+    assert "Traceback" not in unread.stderr
