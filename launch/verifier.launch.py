@@ -17,9 +17,11 @@ def generate_launch_description() -> LaunchDescription:
                 "namespace", default_value="", description="Namespace of the node; that of the robot"
             ),
             DeclareLaunchArgument(
-                "params_file",
-                default_value=PathJoinSubstitution([FindPackageShare("adahi_ros"), "config", "ball.yaml"]),
-                description="ROS parameter file, such as 'adahi calibrate' writes",
+                "verifier_params_file",
+                default_value=PathJoinSubstitution(
+                    [FindPackageShare("adahi_ros"), "config", "verifier.yaml"]
+                ),
+                description="ROS parameter file of the verifier: which target, on what, by which rule",
             ),
             DeclareLaunchArgument(
                 "verifier_namespace",
@@ -37,7 +39,7 @@ def generate_launch_description() -> LaunchDescription:
                 name="target_verifier",
                 namespace=LaunchConfiguration("namespace"),
                 parameters=[
-                    LaunchConfiguration("params_file"),
+                    LaunchConfiguration("verifier_params_file"),
                     {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
                 ],
                 remappings=[

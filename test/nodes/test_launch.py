@@ -31,6 +31,10 @@ service.include_launch_description(LaunchDescription([include]))
 sys.exit(service.run())
 """
 JOBS = ("draft", "verifier", "simulation", "all")
+FILES = {
+    "params_file": str(asset("config/ball.yaml")),
+    "verifier_params_file": str(asset("config/verifier.yaml")),
+}
 
 
 def description_of(job: str) -> Any:
@@ -99,15 +103,14 @@ def parameters_of(node: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("job", "name"), [("draft", "robot_id"), ("simulation", "task")])
 @pytest.mark.parametrize("value", ["7", "1.5", "true", "arm"])
 def test_strings_stay_strings(job: str, name: str, value: str) -> None:
-    node = node_of(job, params_file=str(asset("config/ball.yaml")), **{name: value})
+    node = node_of(job, **FILES, **{name: value})
     assert parameters_of(node)[name] == value
 
 
 @pytest.mark.parametrize("job", JOBS[:3])
 def test_sim_time(job: str) -> None:
-    file = str(asset("config/ball.yaml"))
-    assert parameters_of(node_of(job, params_file=file))["use_sim_time"] is False
-    assert parameters_of(node_of(job, params_file=file, use_sim_time="true"))["use_sim_time"] is True
+    assert parameters_of(node_of(job, **FILES))["use_sim_time"] is False
+    assert parameters_of(node_of(job, **FILES, use_sim_time="true"))["use_sim_time"] is True
 
 
 @pytest.mark.parametrize("job", ["draft", "verifier"])
@@ -115,8 +118,7 @@ def test_sim_time(job: str) -> None:
     ("namespace", "prefix"), [("", ""), ("/", "/"), ("/server", "/server/"), ("server", "server/")]
 )
 def test_robots_in_namespaces_can_share_a_verifier(job: str, namespace: str, prefix: str) -> None:
-    file = str(asset("config/ball.yaml"))
-    node = node_of(job, params_file=file, namespace="r1", verifier_namespace=namespace)
+    node = node_of(job, **FILES, namespace="r1", verifier_namespace=namespace)
     services = ("describe_target", "verify_draft")
     assert node.expanded_remapping_rules == [(name, f"{prefix}{name}") for name in services]
 
