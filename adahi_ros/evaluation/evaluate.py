@@ -10,7 +10,7 @@ from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.metrics import transmission_rate, true_skip_ratio, wilson_interval
 from adahi_ros.evaluation.recorded import RecordedWorld, squared_error
 from adahi_ros.evaluation.rollout import rollout
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.interface import Policy, misfit
 from adahi_ros.speculation.controller import Controller
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.speculation.verifier import TargetVerifier
@@ -34,12 +34,10 @@ class Policies:
     target: Policy
 
     def __post_init__(self) -> None:
-        ours, theirs = self.draft.decoder.fingerprint, self.target.decoder.fingerprint
-        if ours != theirs:
-            raise ValueError(f"tokenizer: the draft's is {ours}, the target's {theirs}; they must be one")
-        difference = self.draft.spec.difference(self.target.spec)
-        if difference is not None:
-            raise ValueError(f"draft and target: {difference}")
+        draft, target = self.draft, self.target
+        fault = misfit(draft.spec, draft.decoder.fingerprint, target.spec, target.decoder.fingerprint)
+        if fault is not None:
+            raise ValueError(fault)
 
 
 def held_out(task: str, seed: int) -> Trajectories:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,11 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.interface import Policy, PolicySpec
 from adahi_ros.speculation.records import EpisodeRecord, Reason, StepRecord
 from adahi_ros.speculation.request import Verification, VerificationRequest
 
 NANOSECONDS = 1_000_000_000
-SIZES = (
-    "window_length",
-    "observation_dim",
-    "goal_dim",
-    "codebooks",
-    "codebook_size",
-    "chunk_length",
-    "action_dim",
-)
 
 
 def to_stamp(nanoseconds: int) -> Time:
@@ -97,19 +89,13 @@ def from_answer(response: VerifyDraft.Response) -> tuple[np.ndarray, np.ndarray,
 
 def describe(policy: Policy) -> DescribeTarget.Response:
     """Make the message that says what a policy expects."""
-    return DescribeTarget.Response(
-        tokenizer_fingerprint=policy.decoder.fingerprint,
-        parameters=policy.spec.parameters,
-        **{size: getattr(policy.spec, size) for size in SIZES},
-    )
+    return DescribeTarget.Response(tokenizer_fingerprint=policy.decoder.fingerprint, **vars(policy.spec))
 
 
-def first_difference(ours: DescribeTarget.Response, theirs: DescribeTarget.Response) -> str | None:
-    """Name the first field in which draft and target do not fit, with both values."""
-    for field in ("tokenizer_fingerprint", *SIZES):
-        if getattr(ours, field) != getattr(theirs, field):
-            return f"{field}: ours is {getattr(ours, field)!r}, the verifier's {getattr(theirs, field)!r}"
-    return None
+def from_description(response: DescribeTarget.Response) -> tuple[PolicySpec, str]:
+    """Return the target's sizes and its tokenizer's fingerprint."""
+    sizes = {field.name: getattr(response, field.name) for field in fields(PolicySpec)}
+    return PolicySpec(**sizes), response.tokenizer_fingerprint
 
 
 def to_command(

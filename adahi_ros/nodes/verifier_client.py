@@ -13,8 +13,8 @@ from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
-from adahi_ros.nodes.messages import describe, first_difference, from_answer
-from adahi_ros.policy.interface import Policy
+from adahi_ros.nodes.messages import from_answer, from_description
+from adahi_ros.policy.interface import Policy, misfit
 from adahi_ros.speculation.records import Reason
 from adahi_ros.speculation.request import RequestError, Verification, check_answer
 
@@ -75,7 +75,6 @@ class VerifierClient:
     def __init__(self, node: Node, policy: Policy, on_change: Callable[[], None]) -> None:
         self._node = node
         self._policy = policy
-        self._ours = describe(policy)
         self._on_change = on_change
         self.doubted = False
         self._forget()
@@ -194,7 +193,8 @@ class VerifierClient:
         self._describing = None
         self._next_look = time.monotonic() + DESCRIBE_RETRY_S
         self._misses = 0
-        difference = first_difference(self._ours, future.result())
+        ours = self._policy.spec, self._policy.decoder.fingerprint
+        difference = misfit(*ours, *from_description(future.result()))
         self._change(Link.READY if difference is None else Link.MISMATCHED, difference or "")
 
     def _forget_description(self) -> None:

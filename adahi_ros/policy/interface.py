@@ -34,14 +34,6 @@ class PolicySpec:
     action_dim: int
     parameters: int
 
-    def difference(self, other: PolicySpec) -> str | None:
-        """Say which size keeps a draft and a target apart, if one does: all must match but `parameters`."""
-        for name, ours in vars(self).items():
-            theirs = getattr(other, name)
-            if name != "parameters" and ours != theirs:
-                return f"{name}: {ours} here, {theirs} there; must be the same"
-        return None
-
 
 @dataclass(frozen=True)
 class Prediction:
@@ -79,3 +71,18 @@ class Policy(Protocol):
 
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
         """Predict for B windows (B, H, O) and goals (B, G), both float32 in the task's units."""
+
+
+def misfit(
+    draft: PolicySpec, draft_fingerprint: str, target: PolicySpec, target_fingerprint: str
+) -> str | None:
+    """Name the first field that keeps a draft and a target apart, with both values; None where none does.
+
+    The tokenizer's fingerprint and every size but `parameters` must be the same.
+    """
+    ours = {"tokenizer_fingerprint": draft_fingerprint, **vars(draft)}
+    theirs = {"tokenizer_fingerprint": target_fingerprint, **vars(target)}
+    for field, value in ours.items():
+        if field != "parameters" and value != theirs[field]:
+            return f"{field}: the draft's is {value}, the target's {theirs[field]}; must be the same"
+    return None

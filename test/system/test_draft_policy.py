@@ -502,7 +502,7 @@ def test_a_verifier_of_another_tokenizer_is_refused_before_the_first_step(scene:
     )
     assert scene.stage.change_state("activate")
     scene.stage.wait(lambda: "feedfacefeedface" in scene.process.output, "the reason in the log")
-    assert f"tokenizer_fingerprint: ours is '{right.tokenizer_fingerprint}'" in scene.process.output
+    assert f"tokenizer_fingerprint: the draft's is {right.tokenizer_fingerprint}" in scene.process.output
     assert scene.state() == "inactive"
     scene.health.clear()
     scene.stage.wait(lambda: any(h.level == DiagnosticStatus.ERROR for h in scene.health), "ERROR")
