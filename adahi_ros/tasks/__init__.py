@@ -1,18 +1,38 @@
 """Simulated worlds, their experts and demonstrations.
 
-The registries are plain dicts: a new task is a class that implements `base.Task`, a class that
-implements `base.Expert`, and an entry in each.
+A new task is a class that implements `base.Task`, a class that implements `base.Expert`, and an
+entry in `TASKS`.
 """
 
 from __future__ import annotations
 
-from adahi_ros.tasks.ball import BallBalancing, BallExpert
+from dataclasses import dataclass
+from importlib import import_module
+
 from adahi_ros.tasks.base import Expert, Task, TaskSpec
 
-TASKS: dict[str, type[Task]] = {"ball": BallBalancing}
-EXPERTS: dict[str, type[Expert]] = {"ball": BallExpert}
 
-__all__ = ["EXPERTS", "TASKS", "Expert", "Task", "TaskSpec", "make", "make_expert"]
+@dataclass(frozen=True)
+class Registered:
+    """Where a task and its expert are, as "module:class": imported when made, for a simulator takes seconds."""
+
+    task: str
+    expert: str
+
+
+TASKS: dict[str, Registered] = {
+    "ball": Registered("adahi_ros.tasks.ball:BallBalancing", "adahi_ros.tasks.ball:BallExpert"),
+    "kitchen": Registered("adahi_ros.tasks.kitchen:Kitchen", "adahi_ros.tasks.kitchen_expert:KitchenExpert"),
+    "swarm": Registered("adahi_ros.tasks.swarm:Swarm", "adahi_ros.tasks.swarm:SwarmExpert"),
+}
+
+__all__ = ["TASKS", "Expert", "Task", "TaskSpec", "make", "make_expert"]
+
+
+def _registered(name: str) -> Registered:
+    if name not in TASKS:
+        raise ValueError(f"task: '{name}', expected one of {', '.join(sorted(TASKS))}")
+    return TASKS[name]
 
 
 def make(name: str) -> Task:
@@ -21,17 +41,17 @@ def make(name: str) -> Task:
     Raises:
         ValueError: no such task; the message names those there are.
     """
-    if name not in TASKS:
-        raise ValueError(f"task: '{name}', expected one of {', '.join(sorted(TASKS))}")
-    return TASKS[name]()
+    module, _, kind = _registered(name).task.partition(":")
+    task: Task = getattr(import_module(module), kind)()
+    return task
 
 
 def make_expert(name: str) -> Expert:
     """Return a new expert for the task of this registry name.
 
     Raises:
-        ValueError: no such expert; the message names those there are.
+        ValueError: no such task; the message names those there are.
     """
-    if name not in EXPERTS:
-        raise ValueError(f"expert: '{name}', expected one of {', '.join(sorted(EXPERTS))}")
-    return EXPERTS[name]()
+    module, _, kind = _registered(name).expert.partition(":")
+    expert: Expert = getattr(import_module(module), kind)()
+    return expert

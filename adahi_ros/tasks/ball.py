@@ -89,6 +89,7 @@ class BallBalancing:
             max_steps=self.parameters.max_steps,
             success_text=f"ball within {self.parameters.goal_tolerance_m * 100:g} cm of the goal "
             f"for {self.parameters.hold_steps} consecutive steps ({hold_s:g} s)",
+            subtask_names=("ball on the goal",),
         )
         self.reset(0, [0])
 
@@ -147,6 +148,16 @@ class BallBalancing:
         return self._held.copy()
 
     @property
+    def completed(self) -> np.ndarray:
+        """(E, 1) bool, latched: the ball has rested on the goal."""
+        return self._success[:, None].copy()
+
+    @property
+    def fulfilled(self) -> np.ndarray:
+        """(E, 1) bool: the ball is within the tolerance of the goal now."""
+        return self._on_goal()[:, None]
+
+    @property
     def success(self) -> np.ndarray:
         """(E,) bool, latched."""
         return self._success.copy()
@@ -180,9 +191,7 @@ class BallBalancing:
         self._command = command
         self._trail.append(self._position)
         self._steps += active
-        offset = self._position - self._goal
-        near = _norm(offset) <= self.parameters.goal_tolerance_m
-        held = np.where(near & ~self._failed, self._held + 1, 0)
+        held = np.where(self._on_goal(), self._held + 1, 0)
         self._held = np.where(active, held, self._held)
         self._success |= active & (self._held >= self.parameters.hold_steps)
 
@@ -207,6 +216,10 @@ class BallBalancing:
                 failed=bool(self._failed[index]),
             )
         )
+
+    def _on_goal(self) -> np.ndarray:
+        near: np.ndarray = _norm(self._position - self._goal) <= self.parameters.goal_tolerance_m
+        return near & ~self._failed
 
     def _checked(self, action: np.ndarray) -> np.ndarray:
         action = np.asarray(action, dtype=np.float64)

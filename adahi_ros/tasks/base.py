@@ -28,6 +28,7 @@ class TaskSpec:
         control_rate_hz: control steps per second.
         max_steps: an episode's length at most.
         success_text: the criterion, for people.
+        subtask_names: the P parts that make a success together, at least one.
     """
 
     name: str
@@ -41,6 +42,7 @@ class TaskSpec:
     control_rate_hz: float
     max_steps: int
     success_text: str
+    subtask_names: tuple[str, ...]
 
     @property
     def observation_dim(self) -> int:
@@ -94,8 +96,16 @@ class Task(Protocol):
         """
 
     @property
+    def completed(self) -> np.ndarray:
+        """(E, P) bool, latched: which sub-tasks have been completed."""
+
+    @property
+    def fulfilled(self) -> np.ndarray:
+        """(E, P) bool: which sub-tasks are as they should be now; what was completed may be undone."""
+
+    @property
     def success(self) -> np.ndarray:
-        """(E,) bool, latched: the criterion has been met."""
+        """(E,) bool, latched: the criterion has been met, which takes every sub-task completed."""
 
     @property
     def failed(self) -> np.ndarray:
