@@ -20,8 +20,11 @@ def generate_launch_description() -> LaunchDescription:
     arguments = [
         DeclareLaunchArgument("namespace", default_value="", description="Namespace of the robot"),
         DeclareLaunchArgument(
+            "task", default_value="ball", description="Whose shipped files are the defaults"
+        ),
+        DeclareLaunchArgument(
             "params_file",
-            default_value=PathJoinSubstitution([FindPackageShare("adahi_ros"), "config", "ball.yaml"]),
+            default_value=[FindPackageShare("adahi_ros"), "/config/", LaunchConfiguration("task"), ".yaml"],
             description="ROS parameter file, such as 'adahi calibrate' writes",
         ),
         DeclareLaunchArgument(

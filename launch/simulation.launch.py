@@ -19,7 +19,11 @@ def generate_launch_description() -> LaunchDescription:
     return LaunchDescription(
         [
             DeclareLaunchArgument("namespace", default_value="", description="Namespace of the robot"),
-            DeclareLaunchArgument("task", default_value="ball", description="What is simulated"),
+            DeclareLaunchArgument(
+                "task",
+                default_value="ball",
+                description="What is simulated: ball, kitchen, swarm, or a YAML file of another",
+            ),
             DeclareLaunchArgument("seed", default_value="0", description="Seed of the world's draws"),
             DeclareLaunchArgument(
                 "episodes", default_value="0", description="How many to run before it ends; 0 for no end"

@@ -17,11 +17,15 @@ def generate_launch_description() -> LaunchDescription:
                 "namespace", default_value="", description="Namespace of the node; that of the robot"
             ),
             DeclareLaunchArgument(
+                "task", default_value="ball", description="Whose shipped files are the defaults"
+            ),
+            DeclareLaunchArgument(
                 "verifier_params_file",
                 default_value=PathJoinSubstitution(
                     [FindPackageShare("adahi_ros"), "config", "verifier.yaml"]
                 ),
-                description="ROS parameter file of the verifier: which target, on what, by which rule",
+                description="ROS parameter file of the verifier: on what, by which rule, which target; "
+                "without one, the task's",
             ),
             DeclareLaunchArgument(
                 "verifier_namespace",
@@ -39,6 +43,7 @@ def generate_launch_description() -> LaunchDescription:
                 name="target_verifier",
                 namespace=LaunchConfiguration("namespace"),
                 parameters=[
+                    {"checkpoint": [LaunchConfiguration("task"), "/target"]},
                     LaunchConfiguration("verifier_params_file"),
                     {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
                 ],

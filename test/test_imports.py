@@ -12,12 +12,13 @@ import pytest
 import adahi_ros
 
 PACKAGE = Path(adahi_ros.__file__).parent
-ANYONE = {"randomness", "trajectories", "assets"}
+ANYONE = {"randomness", "trajectories", "assets", "parallel"}
 MAY_IMPORT = {
     "policy": set(),
     "tasks": set(),
     "speculation": {"policy"},
-    "evaluation": {"policy", "speculation", "tasks"},
+    "link": set(),
+    "evaluation": {"policy", "speculation", "tasks", "link"},
     "nodes": {"policy", "speculation", "tasks"},
 }
 ROS = {
@@ -46,6 +47,11 @@ def imported(file: Path) -> set[str]:
     return names
 
 
+def test_every_folder_is_a_room_that_is_known() -> None:
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders == MAY_IMPORT.keys() | {"cli"}
+
+
 @pytest.mark.parametrize("room", sorted(MAY_IMPORT))
 def test_a_room_imports_only_what_it_may(room: str) -> None:
     allowed = MAY_IMPORT[room] | ANYONE | {room}
@@ -56,6 +62,16 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
                 assert parts[1] in allowed, f"{file.name} imports {name}"
             if room != "nodes":
                 assert parts[0] not in ROS, f"{file.name} imports {name}"
+
+
+def test_only_the_verb_that_runs_nodes_imports_them() -> None:
+    files = sorted((PACKAGE / "cli").glob("*.py"))
+    importers = [
+        file.name
+        for file in files
+        if any(name.startswith("adahi_ros.nodes") or name.split(".")[0] in ROS for name in imported(file))
+    ]
+    assert importers == ["over_dds.py"]
 
 
 def test_what_anyone_may_import_imports_no_room() -> None:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
-from adahi_ros.evaluation.evaluate import Policies
+from adahi_ros.evaluation.bench import PolicyFiles
+from adahi_ros.evaluation.evaluate import Comparison, play_all
 from adahi_ros.evaluation.metrics import transmission_rate
-from adahi_ros.evaluation.rollout import Log, rollout
+from adahi_ros.evaluation.rollout import Log
 from adahi_ros.speculation.calibration import RejectionCurve, rejection_curve, threshold_for_rate
-from adahi_ros.speculation.controller import Controller, ControllerConfig
-from adahi_ros.speculation.deviation import DeviationTracker
-from adahi_ros.speculation.gates import Gate
+from adahi_ros.speculation.controller import ControllerConfig
+from adahi_ros.speculation.deviation import NORMALIZATIONS, DeviationTracker
+from adahi_ros.speculation.gates import ORACLE, Gate
 from adahi_ros.speculation.parameter_file import Calibration
-from adahi_ros.speculation.verifier import TargetVerifier
 from adahi_ros.tasks import make
 
 FIRST_EPISODE = 1_000_000  # calibration episodes are never evaluation episodes
 EPISODES = 200
 SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8)  # at 1 the average would be the last action alone
-CALIBRATED_GATES = ("deviation", "uncertainty")
+FOLDS = 5
+METHOD_OF_GATE = {"deviation": "adahi", "uncertainty": "uncertainty", ORACLE: "oracle"}
+Variant = tuple[float, str]
 Say = Callable[[str], None]
 
 
@@ -43,12 +46,62 @@ def measure(log: Log, scale: np.ndarray, smoothing: float, normalization: str) -
     return rejection_curve(values[log.active], ~log.accepted[log.active][:, 0])
 
 
-def _figures(curve: RejectionCurve, threshold: float, log: Log, rates: dict[str, float]) -> dict[str, Any]:
+def rank_correlation(log: Log, values: np.ndarray, episodes: np.ndarray) -> float:
+    """Return Spearman's correlation of deviations (T, E) with the rejection of primary codes.
+
+    Args:
+        log: of hybrid inference.
+        values: the deviations.
+        episodes: columns that count.
+
+    Returns:
+        0 where all, or none, are rejected.
+    """
+    counted = log.active[:, episodes]
+    deviation = values[:, episodes][counted]
+    rejected = ~log.accepted[:, episodes][counted][:, 0]
+    known = np.isfinite(deviation)
+    deviation, rejected = deviation[known], rejected[known]
+    if len(deviation) < 2 or not np.ptp(deviation) or rejected.all() or not rejected.any():
+        return 0.0
+    return float(spearmanr(deviation, rejected).statistic)
+
+
+def best_variant(log: Log, scale: np.ndarray, variants: Iterable[Variant]) -> tuple[Variant, float]:
+    """Choose the form of deviation that ranks rejections best, by cross-validation over episodes.
+
+    Args:
+        log: of hybrid inference.
+        scale: (A,) of the actions.
+        variants: pairs of smoothing and normalization.
+
+    Returns:
+        The choice on all episodes; and what such a choice is worth: the mean correlation on each of
+        `FOLDS` folds of what ranked best on the others.
+    """
+    values = {variant: deviations(log, scale, *variant) for variant in variants}
+    episodes = np.arange(log.active.shape[1])
+    everything = {variant: rank_correlation(log, each, episodes) for variant, each in values.items()}
+    chosen = max(everything, key=lambda variant: everything[variant])
+    if len(episodes) < FOLDS or len(values) == 1:
+        return chosen, everything[chosen]
+    held_out = []
+    for fold in range(FOLDS):
+        inside = episodes % FOLDS == fold
+        best = max(values, key=lambda v: rank_correlation(log, values[v], episodes[~inside]))
+        held_out.append(rank_correlation(log, values[best], episodes[inside]))
+    return chosen, float(np.mean(held_out))
+
+
+def _figures(
+    curve: RejectionCurve, held_out: float, threshold: float, log: Log, rates: dict[str, float]
+) -> dict[str, Any]:
     return {
         "episodes": int(log.active.shape[1]),
         "actions": curve.actions,
         "measured_rates": {gate: round(rate, 4) for gate, rate in rates.items()},
         "rank_correlation": round(curve.rank_correlation, 4),
+        "rank_correlation_held_out": round(held_out, 4),
         "rejection_rate": [round(float(r), 4) for r in 1.0 - log.accepted[log.active].mean(axis=0)],
         "rejection_at_threshold": round(float(curve.best.rejection(np.array(threshold)).clip(0.0, 1.0)), 4),
         **{
@@ -66,31 +119,49 @@ def _figures(curve: RejectionCurve, threshold: float, log: Log, rates: dict[str,
     }
 
 
+def node_parameters(task: str, draft: str) -> dict[str, Any]:
+    """Return the parameters of a draft policy node that a task decides.
+
+    Args:
+        task: registry name.
+        draft: the node's parameter `checkpoint`.
+    """
+    spec = make(task).spec
+    return {
+        "checkpoint": draft,
+        "joint_names": list(spec.joint_names) or [""],  # a parameter file has no empty list of strings
+        "command": {"joint_names": list(spec.commanded), "field": spec.command_field},
+        "control_rate_hz": float(spec.control_rate_hz),
+    }
+
+
 def calibrate(
     task: str,
-    policies: Policies,
+    files: PolicyFiles,
     rate: float,
     seed: int,
     episodes: int = EPISODES,
     smoothing: float | None = None,
-    normalization: str = "std",
+    normalization: str | None = None,
     draft_temperature: float = 1.0,
     rejection: float | None = None,
+    workers: int = 1,
     say: Say = lambda line: None,
 ) -> Calibration:
     """Calibrate the gates.
 
     Args:
         task: registry name.
-        policies: draft and target.
+        files: draft and target.
         rate: transmission rate to reach.
         seed: of the calibration episodes, which are of numbers that no evaluation uses.
         episodes: how many.
-        smoothing: of the deviation's average; None takes the one that ranks rejections best.
-        normalization: of the deviation.
+        smoothing: of the deviation's average; None takes what ranks rejections best.
+        normalization: of the deviation; None takes what ranks rejections best.
         draft_temperature: at which the draft samples.
         rejection: a rejection probability to set the deviation's threshold at, by the better fit,
             instead of at the rate; the other gates then get the rate that this one has.
+        workers: processes.
         say: told what is being done.
 
     Raises:
@@ -102,46 +173,55 @@ def calibrate(
         raise ValueError(f"rate: {rate}, must be between 0 and 1")
     if rejection is not None and not 0.0 <= rejection <= 1.0:
         raise ValueError(f"rejection: {rejection}, must be 0 to 1")
+    variants = [
+        (s, n)
+        for s in (SMOOTHINGS if smoothing is None else (smoothing,))
+        for n in (NORMALIZATIONS if normalization is None else (normalization,))
+    ]
+    for s, n in variants:
+        ControllerConfig(Gate("always"), s, n, draft_temperature)  # checks them
+    make(task)
     numbers = range(FIRST_EPISODE, FIRST_EPISODE + episodes)
-    verifier = TargetVerifier(policies.target)
-    world = make(task)
+    policies = files.load()
+    base = Calibration(
+        task=task,
+        draft=policies.draft.digest,
+        target=policies.target.digest,
+        smoothing=variants[0][0],
+        normalization=variants[0][1],
+        draft_temperature=draft_temperature,
+        transmission_rate=rate,
+        thresholds={},
+    )
 
-    def run(config: ControllerConfig) -> Log:
-        return rollout(world, Controller(policies.draft, config), verifier, seed, numbers)
+    def run(calibration: Calibration, method: str) -> Log:
+        return play_all(Comparison(task, files, calibration, seed), [method], numbers, workers)[method].log
 
     say(f"hybrid inference on {episodes} episodes")
-    candidates = SMOOTHINGS if smoothing is None else (smoothing,)
-    base = ControllerConfig(Gate("always"), candidates[0], normalization, draft_temperature)
-    hybrid = run(base)
+    hybrid = run(base, "hybrid")
     scale = policies.draft.decoder.action_scale
-    curves = {s: measure(hybrid, scale, s, normalization) for s in candidates}
-    smoothing = max(candidates, key=lambda s: curves[s].rank_correlation)
-    base, curve = replace(base, smoothing=smoothing), curves[smoothing]
+    (smoothing, normalization), held_out = best_variant(hybrid, scale, variants)
+    curve = measure(hybrid, scale, smoothing, normalization)
+    base = replace(base, smoothing=smoothing, normalization=normalization)
 
-    def rate_at(gate: str, threshold: float) -> float:
-        log = run(replace(base, gate=Gate(gate, threshold)))
-        return transmission_rate(log.transmitted, log.active)
+    def trial(gate: str, threshold: float) -> tuple[np.ndarray, float]:
+        log = run(replace(base, thresholds={gate: threshold}), METHOD_OF_GATE[gate])
+        return log.score[log.active], transmission_rate(log.transmitted, log.active)
 
     thresholds, rates = {}, {}
     if rejection is not None:
         thresholds["deviation"] = curve.best.threshold(rejection)
-        rates["deviation"] = rate = rate_at("deviation", thresholds["deviation"])
+        rates["deviation"] = rate = trial("deviation", thresholds["deviation"])[1]
         if rate == 1.0:
             raise ValueError(f"rejection: {rejection}, every action is transmitted; must be higher")
-    for gate in CALIBRATED_GATES:
+    for gate in METHOD_OF_GATE:
         if gate not in thresholds:
             say(f"threshold of the {gate} gate for a transmission rate of {rate:.3f}")
-            highest = 1.0 if gate == "uncertainty" else float(2 * curve.deviation[-1])
-            thresholds[gate], rates[gate] = threshold_for_rate(partial(rate_at, gate), highest, rate)
+            thresholds[gate], rates[gate] = threshold_for_rate(partial(trial, gate), rate)
     thresholds["random"] = 1.0 - rate
-    return Calibration(
-        task=task,
-        draft=policies.draft.digest,
-        target=policies.target.digest,
-        smoothing=smoothing,
-        normalization=normalization,
-        draft_temperature=draft_temperature,
+    return replace(
+        base,
         transmission_rate=rate,
         thresholds=thresholds,
-        figures=_figures(curve, thresholds["deviation"], hybrid, rates),
+        figures=_figures(curve, held_out, thresholds["deviation"], hybrid, rates),
     )

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from adahi_ros.evaluation.style import COLOURS, figure, save, titled
 from adahi_ros.speculation.parameter_file import Calibration
 
 
-def draw_calibration(calibration: Calibration, path: Path) -> None:
-    """Draw the bins, the fits and the threshold of a calibration."""
+def _draw(axes: Axes, calibration: Calibration) -> None:
     figures = calibration.figures
     deviation = np.array(figures["bins"]["deviation"])
-    drawn = figure(4.2, 3.2)
-    axes = titled(
-        drawn.add_subplot(), calibration.task, "action deviation", "rejection probability (primary code)"
-    )
+    titled(axes, calibration.task, "action deviation", "rejection probability (primary code)")
     axes.plot(
         deviation, figures["bins"]["rejection"], "o", color="0.25", markersize=4, label="equal-count bins"
     )
@@ -37,4 +35,11 @@ def draw_calibration(calibration: Calibration, path: Path) -> None:
     threshold = calibration.thresholds["deviation"]
     axes.axvline(threshold, color="0.5", linestyle=":", label=f"threshold {threshold:.3f}")
     axes.legend(fontsize=8)
+
+
+def draw_calibrations(calibrations: Sequence[Calibration], path: Path) -> None:
+    """Draw the bins, the fits and the threshold of calibrations, side by side."""
+    drawn = figure(4.2 * len(calibrations), 3.2)
+    for column, calibration in enumerate(calibrations):
+        _draw(drawn.add_subplot(1, len(calibrations), column + 1), calibration)
     save(drawn, path)

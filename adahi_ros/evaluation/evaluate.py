@@ -1,85 +1,177 @@
-"""`adahi evaluate`: every method on the same episodes, in process."""
+"""`adahi evaluate`: every method on the same episodes, in process, on all cores."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from adahi_ros.evaluation.bench import Bench, PolicyFiles
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.metrics import transmission_rate, true_skip_ratio, wilson_interval
 from adahi_ros.evaluation.recorded import RecordedWorld, squared_error
-from adahi_ros.evaluation.rollout import rollout
-from adahi_ros.policy.interface import Policy, misfit
-from adahi_ros.speculation.controller import Controller
+from adahi_ros.evaluation.rollout import Log
+from adahi_ros.parallel import Job, run_jobs
 from adahi_ros.speculation.parameter_file import Calibration
-from adahi_ros.speculation.verifier import TargetVerifier
-from adahi_ros.tasks import make, make_expert
-from adahi_ros.tasks.demonstrations import collect
+from adahi_ros.tasks import make
+from adahi_ros.tasks.demonstrations import collect_parallel
 from adahi_ros.trajectories import Trajectories
 
+BATCH = 100  # episodes side by side; fixed, because a network may round another batch otherwise
 HELD_OUT_EPISODES = 50
 HELD_OUT_SEED_OFFSET = 7_000_000  # demonstrations that no recipe trains on
+Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
-class Policies:
-    """A draft and a target on one tokenizer.
+class Outcome:
+    """What became of E episodes with one method.
 
-    Raises:
-        ValueError: they do not belong together; names what differs.
+    Attributes:
+        log: step by step.
+        success: (E,) bool.
+        completed: (E, P) bool, sub-tasks that were completed at some time.
+        fulfilled: (E, P) bool, sub-tasks that were as they should be at the end.
+        seconds: of one core that they took.
     """
 
-    draft: Policy
-    target: Policy
+    log: Log
+    success: np.ndarray
+    completed: np.ndarray
+    fulfilled: np.ndarray
+    seconds: float
 
-    def __post_init__(self) -> None:
-        draft, target = self.draft, self.target
-        fault = misfit(draft.spec, draft.decoder.fingerprint, target.spec, target.decoder.fingerprint)
-        if fault is not None:
-            raise ValueError(fault)
+    @classmethod
+    def side_by_side(cls, parts: Sequence[Outcome]) -> Outcome:
+        """Join different episodes of one method."""
+        return cls(
+            Log.side_by_side([part.log for part in parts]),
+            np.concatenate([part.success for part in parts]),
+            np.concatenate([part.completed for part in parts]),
+            np.concatenate([part.fulfilled for part in parts]),
+            sum(part.seconds for part in parts),
+        )
 
 
-def held_out(task: str, seed: int) -> Trajectories:
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared, and on what; pickles, so that workers can be told.
+
+    Attributes:
+        task: registry name.
+        files: the policies.
+        calibration: of their gates.
+        seed: of every draw.
+    """
+
+    task: str
+    files: PolicyFiles
+    calibration: Calibration
+    seed: int
+
+    def bench(self) -> Bench:
+        """Load what methods run on."""
+        return Bench(self.task, self.files.load(), self.calibration)
+
+
+def batches(episodes: Sequence[int]) -> list[Sequence[int]]:
+    """Split episodes as jobs are."""
+    return [episodes[start : start + BATCH] for start in range(0, len(episodes), BATCH)]
+
+
+def play(comparison: Comparison, name: str, episodes: Sequence[int]) -> Outcome:
+    """Run episodes of the task with one method."""
+    started = time.process_time()
+    world = make(comparison.task)
+    log = METHODS[name].run(comparison.bench(), world, comparison.seed, episodes, lambda step: None)
+    return Outcome(log, world.success, world.completed, world.fulfilled, time.process_time() - started)
+
+
+def expert_error(comparison: Comparison, name: str, expert: Trajectories) -> float:
+    """Return a method's mean squared error to the expert on its own observations, in action scales."""
+    bench = comparison.bench()
+    episodes = range(len(expert))
+    log = METHODS[name].run(bench, RecordedWorld(expert), comparison.seed, episodes, lambda step: None)
+    return squared_error(expert, log.action, log.active, bench.policies.draft.decoder.action_scale)
+
+
+def held_out(task: str, seed: int, workers: int = 1) -> Trajectories:
     """Return expert episodes to compare actions with."""
-    world = make(task)
-    return collect(
-        world, make_expert(task), HELD_OUT_EPISODES, HELD_OUT_SEED_OFFSET + seed, action_noise=0.0
-    ).trajectories
+    recorded = collect_parallel(
+        task, HELD_OUT_EPISODES, HELD_OUT_SEED_OFFSET + seed, action_noise=0.0, workers=workers
+    )
+    return recorded.trajectories
 
 
-def expert_error(controller: Controller, verifier: TargetVerifier, seed: int, expert: Trajectories) -> float:
-    """Return the mean squared error to the expert's actions on its own observations, in action scales."""
-    replay = rollout(RecordedWorld(expert), controller, verifier, seed, range(len(expert)))
-    return squared_error(expert, replay.action, replay.active, controller.policy.decoder.action_scale)
-
-
-def evaluate_method(
-    name: str,
-    task: str,
-    policies: Policies,
-    calibration: Calibration,
-    seed: int,
+def play_all(
+    comparison: Comparison,
+    names: Sequence[str],
     episodes: Sequence[int],
-    expert: Trajectories,
-    on_step: Callable[[int], None] = lambda step: None,
-) -> dict[str, Any]:
-    """Run one method; return its figures, as `adahi evaluate --json` writes them."""
-    method = METHODS[name]
-    config = calibration.controller(method.gate)
-    controller = Controller(policies.draft, config)
-    verifier = TargetVerifier(policies.target, method.rule)
-    world = make(task)
-    log = rollout(world, controller, verifier, seed, episodes, on_step)
-    successes = int(world.success.sum())
+    workers: int,
+    on_done: Progress = lambda name, episodes: None,
+) -> dict[str, Outcome]:
+    """Run every method on the same episodes.
+
+    Args:
+        comparison: what on what.
+        names: keys of `METHODS`.
+        episodes: their numbers.
+        workers: processes.
+        on_done: told a method and how many of its episodes have just ended.
+    """
+    parts = batches(episodes)
+    jobs: list[Job[Outcome]] = [(play, (comparison, name, part)) for name in names for part in parts]
+    outcomes = run_jobs(jobs, workers, lambda index: on_done(jobs[index][1][1], len(jobs[index][1][2])))
+    count = len(parts)
     return {
-        "gate": method.gate,
-        "threshold": config.gate.threshold,
-        "success_rate": successes / len(episodes),
-        "success_ci95": list(wilson_interval(successes, len(episodes))),
+        name: Outcome.side_by_side(outcomes[row * count : (row + 1) * count])
+        for row, name in enumerate(names)
+    }
+
+
+def outcome_figures(outcome: Outcome) -> dict[str, Any]:
+    """Return the figures of a method's episodes."""
+    log, episodes = outcome.log, len(outcome.success)
+    successes = int(outcome.success.sum())
+    return {
+        "success_rate": successes / episodes,
+        "success_ci95": list(wilson_interval(successes, episodes)),
+        "success_at_end": float(outcome.fulfilled.all(axis=1).mean()),
+        "subtasks": outcome.completed.shape[1],
+        "subtasks_completed": float(outcome.completed.sum(axis=1).mean()),
         "transmission_rate": transmission_rate(log.transmitted, log.active),
         "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
-        "mse": expert_error(controller, verifier, seed, expert),
         "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
-        "steps_per_episode": float(log.active.sum() / len(episodes)),
+        "steps_per_episode": float(log.active.sum() / episodes),
+        "core_seconds": round(outcome.seconds, 2),
     }
+
+
+def evaluate_methods(
+    comparison: Comparison,
+    names: Sequence[str],
+    episodes: Sequence[int],
+    workers: int = 1,
+    on_done: Progress = lambda name, episodes: None,
+) -> dict[str, dict[str, Any]]:
+    """Run every method; return the figures of each, as `adahi evaluate --json` writes them.
+
+    Arguments and errors as `play_all`.
+    """
+    thresholds = {name: METHODS[name].threshold(comparison.calibration) for name in names}
+    expert = held_out(comparison.task, comparison.seed, workers)
+    outcomes = play_all(comparison, names, episodes, workers, on_done)
+    errors = run_jobs([(expert_error, (comparison, name, expert)) for name in names], workers)
+    figures: dict[str, dict[str, Any]] = {}
+    for name, error in zip(names, errors, strict=True):
+        gate, threshold = thresholds[name] or (None, None)
+        figures[name] = {
+            "gate": gate,
+            "threshold": threshold,
+            **outcome_figures(outcomes[name]),
+            "mse": error,
+        }
+    return figures

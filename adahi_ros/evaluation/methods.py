@@ -1,45 +1,170 @@
-"""The methods that are compared: a gate on the robot, a rule at the verifier."""
+"""The methods that are compared."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from adahi_ros.evaluation.bench import Bench
+from adahi_ros.evaluation.open_loop import open_loop_rollout
+from adahi_ros.evaluation.oracle import oracle_score
+from adahi_ros.evaluation.rollout import Log, World, rollout
+from adahi_ros.speculation.controller import Controller, ControllerConfig
+from adahi_ros.speculation.gates import ORACLE
+from adahi_ros.speculation.parameter_file import Calibration
+from adahi_ros.speculation.verifier import TargetVerifier
+
+OnStep = Callable[[int], None]
+COOL = 0.3  # a temperature at which the draft hardly ever makes a wild error
+
+
+class Method(Protocol):
+    """One way to share the work between robot and server."""
+
+    @property
+    def label(self) -> str:
+        """For tables and pictures."""
+
+    @property
+    def about(self) -> str:
+        """One line for people."""
+
+    def threshold(self, calibration: Calibration) -> tuple[str, float] | None:
+        """Return its gate and that gate's threshold; None without one."""
+
+    def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
+        """Run episodes of a world to their end."""
 
 
 @dataclass(frozen=True)
-class Method:
-    """One way to share the work between draft and target.
+class GatedMethod:
+    """A gate on the robot, a rule at the verifier: what a robot can do.
 
     Attributes:
+        label, about: see `Method`.
         gate: a key of `gates.GATES`.
         rule: a key of `verifier.RULES`.
-        label: for tables and pictures.
-        about: one line for people.
+        draft_temperature: at which the draft samples; None takes the calibration's.
     """
 
+    label: str
+    about: str
     gate: str
-    rule: str
+    rule: str = "speculative"
+    draft_temperature: float | None = None
+
+    def config(self, calibration: Calibration) -> ControllerConfig:
+        """Return how its controller is configured."""
+        config = calibration.controller(self.gate)
+        if self.draft_temperature is None:
+            return config
+        return replace(config, draft_temperature=self.draft_temperature)
+
+    def threshold(self, calibration: Calibration) -> tuple[str, float] | None:
+        """See `Method`."""
+        return self.gate, calibration.threshold(self.gate)
+
+    def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
+        """See `Method`."""
+        controller = Controller(bench.policies.draft, self.config(bench.calibration))
+        verifier = TargetVerifier(bench.policies.target, self.rule)
+        return rollout(world, controller, verifier, seed, episodes, on_step)
+
+
+@dataclass(frozen=True)
+class OracleMethod:
+    """Verify where the target really is likely to reject: what no robot can know beforehand."""
+
     label: str
     about: str
 
+    def threshold(self, calibration: Calibration) -> tuple[str, float] | None:
+        """See `Method`."""
+        return ORACLE, calibration.threshold(ORACLE)
+
+    def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
+        """See `Method`."""
+        policies = bench.policies
+        config = bench.calibration.controller(ORACLE, oracle_score(policies.target))
+        controller, verifier = Controller(policies.draft, config), TargetVerifier(policies.target)
+        return rollout(world, controller, verifier, seed, episodes, on_step)
+
+
+@dataclass(frozen=True)
+class OpenLoopMethod:
+    """The target alone, k actions of each of its chunks executed blindly.
+
+    Attributes:
+        label, about: see `Method`.
+        executed: k.
+    """
+
+    label: str
+    about: str
+    executed: int
+
+    def threshold(self, calibration: Calibration) -> tuple[str, float] | None:
+        """See `Method`."""
+        return None
+
+    def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
+        """See `Method`.
+
+        Raises:
+            ValueError: there is no policy that proposes chunks.
+        """
+        target = bench.policies.chunks
+        if target is None:
+            raise ValueError(
+                f"{self.label}: there is no target on chunks of actions beside these policies; train one "
+                f"with a recipe such as config/recipes/{bench.task}-chunks.yaml"
+            )
+        return open_loop_rollout(world, target, self.executed, seed, episodes, on_step)
+
 
 METHODS: dict[str, Method] = {
-    "adahi": Method("deviation", "speculative", "ADAHI", "verify where the action deviates"),
-    "hybrid": Method("always", "speculative", "Hybrid", "verify every step"),
-    "draft": Method("never", "speculative", "Draft only", "never ask the target"),
-    "target": Method("always", "target", "Target only", "the target acts, every observation is sent"),
-    "random": Method("random", "speculative", "Random", "verify by lot, at ADAHI's rate"),
-    "uncertainty": Method("uncertainty", "speculative", "Uncertainty", "verify where the draft was unsure"),
+    "adahi": GatedMethod("ADAHI", "verify where the action deviates", "deviation"),
+    "hybrid": GatedMethod("Hybrid", "verify every step", "always"),
+    "draft": GatedMethod("Draft only", "never ask the target", "never"),
+    "target": GatedMethod("Target only", "the target acts, every observation is sent", "always", "target"),
+    "random": GatedMethod("Random", "verify by lot, at ADAHI's rate", "random"),
+    "uncertainty": GatedMethod("Uncertainty", "verify where the draft was unsure", "uncertainty"),
+    "random_cool": GatedMethod(
+        "Cool random", f"by lot, the draft at temperature {COOL}", "random", draft_temperature=COOL
+    ),
+    "oracle": OracleMethod("Oracle", "verify where the target is likely to reject"),
+    **{
+        f"chunks_{k}": OpenLoopMethod(f"Chunks of {k}", f"the target, {k} steps of each plan open loop", k)
+        for k in (2, 4, 8)
+    },
 }
 
 
-def parse_methods(text: str) -> list[str]:
+def parse_methods(text: str, on_air: bool = False) -> list[str]:
     """Split a comma-separated list of methods.
 
+    Args:
+        text: the list.
+        on_air: only what a robot can do over ROS is allowed.
+
     Raises:
-        ValueError: an unknown one, or none.
+        ValueError: one that is not allowed, or none.
     """
+    allowed = [name for name, method in METHODS.items() if isinstance(method, GatedMethod) or not on_air]
     names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in METHODS]
+    unknown = [name for name in names if name not in allowed]
     if unknown or not names:
-        raise ValueError(f"methods: {', '.join(unknown) or text!r}, must be of {', '.join(METHODS)}")
+        raise ValueError(f"methods: {', '.join(unknown) or text!r}, must be of {', '.join(allowed)}")
     return names
+
+
+def gated(name: str) -> GatedMethod:
+    """Return a method that a robot can run.
+
+    Raises:
+        ValueError: it is another.
+    """
+    method = METHODS[parse_methods(name, on_air=True)[0]]
+    assert isinstance(method, GatedMethod)
+    return method

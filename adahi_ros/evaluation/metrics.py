@@ -32,7 +32,9 @@ def true_skip_ratio(transmitted: np.ndarray, accepted: np.ndarray, active: np.nd
         active: (T, E) bool.
 
     Returns:
-        None where nothing was skipped.
+        None where nothing was skipped, or nothing drafted (N is 0).
     """
     skipped = active & ~transmitted
-    return float(accepted[skipped].all(axis=-1).mean()) if skipped.any() else None
+    if accepted.shape[-1] == 0 or not skipped.any():
+        return None
+    return float(accepted[skipped].all(axis=-1).mean())

@@ -6,19 +6,13 @@ from itertools import groupby
 
 import numpy as np
 
-from adahi_ros.evaluation.evaluate import Policies
+from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.methods import Method
-from adahi_ros.evaluation.rollout import rollout
-from adahi_ros.speculation.controller import Controller
-from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.speculation.records import RunRecord
-from adahi_ros.speculation.verifier import TargetVerifier
 from adahi_ros.tasks import make
 
 
-def repeated_true_skip_ratio(
-    run: RunRecord, task: str, policies: Policies, calibration: Calibration, method: Method, seed: int
-) -> float | None:
+def repeated_true_skip_ratio(run: RunRecord, bench: Bench, method: Method, seed: int) -> float | None:
     """Return the TSR of a run: what the target would have said of each skipped draft.
 
     Same seeds, same rollout: the run is repeated with a verifier at hand. It must come out the same,
@@ -27,12 +21,10 @@ def repeated_true_skip_ratio(
     Returns:
         None where nothing was skipped, or the run cannot be repeated.
     """
-    controller = Controller(policies.draft, calibration.controller(method.gate))
-    verifier = TargetVerifier(policies.target, method.rule)
     kept: list[np.ndarray] = []
     for episode, steps in groupby(run.steps, key=lambda step: step.episode):
         actions = np.array([step.action for step in steps], dtype=np.float32)
-        log = rollout(make(task), controller, verifier, seed, [episode])
+        log = method.run(bench, make(bench.task), seed, [episode], lambda step: None)
         if not np.array_equal(log.action[:, 0], actions):
             return None
         kept.append(log.accepted[~log.transmitted].all(axis=-1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
@@ -45,6 +45,7 @@ class Log:
         score: (T, E) float64, the gate's.
         accepted: (T, E, N) bool, whether the target keeps each drafted code. Of skipped steps too:
             the evaluation asks the target about every draft, the robot only hears of what it sent.
+            N is 0 where nothing is drafted.
         draft_action: (T, E, A) float32, what the draft alone would have executed.
         action: (T, E, A) float32, executed.
     """
@@ -56,6 +57,21 @@ class Log:
     accepted: np.ndarray
     draft_action: np.ndarray
     action: np.ndarray
+
+    @classmethod
+    def side_by_side(cls, logs: Sequence[Log]) -> Log:
+        """Join logs of different episodes of one method; shorter ones get rows that are not active."""
+        steps = max(len(log.active) for log in logs)
+
+        def joined(name: str) -> np.ndarray:
+            columns = [getattr(log, name) for log in logs]
+            filled = [
+                np.concatenate([column, np.zeros((steps - len(column), *column.shape[1:]), column.dtype)])
+                for column in columns
+            ]
+            return np.concatenate(filled, axis=1)
+
+        return cls(*(joined(field.name) for field in fields(cls)))
 
 
 def rollout(

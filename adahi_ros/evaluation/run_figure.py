@@ -1,4 +1,4 @@
-"""The picture of a run: where the ball went, what the gate saw, what each method cost."""
+"""The picture of a run: how an episode ended, what the gate saw, what each method cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.style import COLOURS, MARKERS, SENT, SKIPPED, UNANSWERED, figure, save, titled
+from adahi_ros.evaluation.style import COLOURS, MARKERS, figure, save, titled
+from adahi_ros.evaluation.trace_figure import Trace, draw_trace
 from adahi_ros.speculation.records import RunRecord, StepRecord
 from adahi_ros.tasks import make
 
@@ -30,29 +31,16 @@ def _draw_world(axes: Axes, task: str, seed: int, rows: Sequence[StepRecord]) ->
     axes.set_title(f"episode {rows[0].episode}, as it ended", loc="left", fontsize=9.5, fontweight="bold")
 
 
-def _draw_deviation(axes: Axes, rows: Sequence[StepRecord], rate_hz: float) -> None:
-    titled(axes, "what the gate saw", "time (s)", "action deviation")
-    time = np.array([row.step for row in rows]) / rate_hz
-    deviation = np.array([row.deviation for row in rows])
-    transmitted = np.array([row.transmitted for row in rows])
-    verified = np.array([row.verified for row in rows])
-    accepted = np.array([all(row.accepted) for row in rows])
-    known = np.isfinite(deviation)
-    axes.plot(time[known], deviation[known], color="0.8", linewidth=0.8, zorder=1)
-    for mask, colour, marker, label in (
-        (~transmitted, SKIPPED, "o", "skipped: the draft is executed"),
-        (verified & accepted, SENT, "o", "sent, accepted"),
-        (verified & ~accepted, SENT, "x", "sent, resampled"),
-        (transmitted & ~verified, UNANSWERED, "^", "sent, no answer: the draft is executed"),
-    ):
-        mask = mask & known
-        if mask.any():
-            axes.scatter(time[mask], deviation[mask], s=14, c=colour, marker=marker, label=label, zorder=2)
-    if rows[0].gate == "deviation":  # the other gates' thresholds are not of the deviation
-        threshold = rows[0].threshold
-        axes.axhline(threshold, color="0.3", linestyle=":", label=f"threshold {threshold:.2f}")
-    axes.set_ylim(top=1.5 * axes.get_ylim()[1])  # room for the legend
-    axes.legend(fontsize=7.5, loc="upper right")
+def _trace(rows: Sequence[StepRecord], rate_hz: float) -> Trace:
+    return Trace(
+        time_s=np.array([row.step for row in rows]) / rate_hz,
+        deviation=np.array([row.deviation for row in rows]),
+        transmitted=np.array([row.transmitted for row in rows]),
+        verified=np.array([row.verified for row in rows]),
+        accepted=np.array([all(row.accepted) for row in rows]),
+        # the other gates' thresholds are not of the deviation
+        threshold=rows[0].threshold if rows[0].gate == "deviation" else None,
+    )
 
 
 def _draw_tradeoff(axes: Axes, figures: Mapping[str, Mapping[str, Any]]) -> None:
@@ -109,7 +97,8 @@ def draw_run(
     drawn = figure(9.6, 6.4)
     grid = drawn.add_gridspec(2, 2, width_ratios=(1, 1.25))
     _draw_world(drawn.add_subplot(grid[0, 0]), task, seed, shown)
-    _draw_deviation(drawn.add_subplot(grid[0, 1]), shown, make(task).spec.control_rate_hz)
+    axes = titled(drawn.add_subplot(grid[0, 1]), "what the gate saw", "time (s)", "action deviation")
+    draw_trace(axes, _trace(shown, make(task).spec.control_rate_hz))
     _draw_tradeoff(drawn.add_subplot(grid[1, 0]), figures)
     _draw_latency(drawn.add_subplot(grid[1, 1]), runs)
     save(drawn, path)

@@ -19,8 +19,26 @@ COLOURS = {
     "target": "#000000",
     "random": "#E69F00",
     "uncertainty": "#CC79A7",
+    "random_cool": "#E69F00",
+    "oracle": "#56B4E9",
+    "chunks_2": "#777777",
+    "chunks_4": "#777777",
+    "chunks_8": "#777777",
 }
-MARKERS = {"adahi": "o", "hybrid": "s", "draft": "v", "target": "D", "random": "X", "uncertainty": "P"}
+MARKERS = {
+    "adahi": "o",
+    "hybrid": "s",
+    "draft": "v",
+    "target": "D",
+    "random": "X",
+    "uncertainty": "P",
+    "random_cool": "*",
+    "oracle": "^",
+    "chunks_2": "$2$",
+    "chunks_4": "$4$",
+    "chunks_8": "$8$",
+}
+LINES = {"random_cool": "--", "oracle": ":"}  # the others are solid
 SKIPPED, SENT, UNANSWERED = "#56B4E9", "#D55E00", "#000000"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich import box
 from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.paper import NOT_REPORTED, REPORTED
 from adahi_ros.speculation.parameter_file import Calibration
 
 
@@ -44,6 +46,42 @@ def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
     return table
 
 
+def paper_table(tasks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
+    """Return the paper's Table I with ours beside it, eighty columns wide at the most.
+
+    Args:
+        tasks: figures by task and method.
+    """
+    table = Table(
+        title="Table I, ours beside the paper's",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
+    )
+    table.add_column("method")
+    for heading in ("success", "95 %", "paper", "TR", "TSR", "paper", "MSE", "paper", "parts"):
+        table.add_column(heading, justify="right")
+    for task, methods in tasks.items():
+        table.add_section()
+        table.add_row(f"[bold]{task}[/]")
+        for name, figures in methods.items():
+            theirs = REPORTED.get(task, {}).get(name, NOT_REPORTED)
+            parts = figures["subtasks_completed"]
+            table.add_row(
+                METHODS[name].label,
+                _number(figures["success_rate"]),
+                "{:.2f}-{:.2f}".format(*figures["success_ci95"]),
+                _number(theirs.success_rate),
+                _number(figures["transmission_rate"]),
+                _number(figures["true_skip_ratio"]),
+                _number(theirs.true_skip_ratio),
+                _number(figures["mse"], 2),
+                _number(theirs.mse, 2),
+                _number(parts, 2) if figures["subtasks"] > 1 else "",
+            )
+    return table
+
+
 def calibration_table(calibration: Calibration) -> Table:
     """Return what a calibration found."""
     figures = calibration.figures
@@ -54,6 +92,7 @@ def calibration_table(calibration: Calibration) -> Table:
         "deviation": f"normalization {calibration.normalization}, smoothing {calibration.smoothing}",
         "actions": f"{figures['actions']:,} on {figures['episodes']} episodes",
         "rank correlation with rejection": _number(figures["rank_correlation"]),
+        "the same, held out": _number(figures["rank_correlation_held_out"]),
         **{
             f"{kind} fit": "P = {slope:.3f} {of} {intercept:+.3f}, R2 {r2:.3f}".format(
                 of="d" if kind == "linear" else "ln d", **figures[kind]

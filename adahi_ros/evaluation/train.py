@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,11 @@ from adahi_ros.policy.checkpoint import (
     save_tokenizer,
 )
 from adahi_ros.policy.onnx_export import export
-from adahi_ros.policy.recipe import ModelRecipe, Recipe
+from adahi_ros.policy.recipe import DemonstrationRecipe, ModelRecipe, Recipe
 from adahi_ros.policy.tokenizer import TokenizerConfig
 from adahi_ros.policy.training import Run, train_policy, train_tokenizer
-from adahi_ros.tasks import make, make_expert
-from adahi_ros.tasks.demonstrations import collect
+from adahi_ros.tasks import make
+from adahi_ros.tasks.demonstrations import collect_parallel
 from adahi_ros.trajectories import Trajectories
 
 THREADS = 1  # for networks this small, sharing out the work costs more than the work
@@ -39,6 +39,7 @@ class _Workshop:
         self.losses: dict[str, list[float]] = {}
         self.models: dict[str, dict[str, Any]] = {}
         self._bar = bar
+        self._states: list[Path] = []
 
     def run(self, name: str, recipe: ModelRecipe) -> tuple[Run, float]:
         job = self._bar.add_task(name, total=recipe.fit.steps, note="")
@@ -46,7 +47,26 @@ class _Workshop:
         def on_step(step: int, loss: float) -> None:
             self._bar.update(job, completed=step, note=f"loss {loss:.4g}")
 
-        return Run(recipe.seed, self._state(name), on_step=on_step), time.monotonic()
+        self._states.append(self._state(name))
+        return Run(recipe.seed, self._states[-1], on_step=on_step), time.monotonic()
+
+    def demonstrations(self, task: str, recipe: DemonstrationRecipe, workers: int) -> Trajectories:
+        """Record what the recipe asks for, or read what a stopped run has recorded."""
+        path = self._state("-".join(["demonstrations", *(str(value) for value in asdict(recipe).values())]))
+        self._states.append(path)
+        if path.is_file():
+            return Trajectories.load(path)
+        job = self._bar.add_task("demonstrations", total=recipe.episodes, note="")
+        recorded = collect_parallel(
+            task,
+            recipe.episodes,
+            recipe.seed,
+            recipe.action_noise,
+            workers,
+            lambda done, episodes: self._bar.update(job, completed=done),
+        )
+        recorded.trajectories.save(path)
+        return recorded.trajectories
 
     def _state(self, name: str) -> Path:
         return self.out / f"{name}.training.safetensors"
@@ -70,8 +90,8 @@ class _Workshop:
 
     def tidy(self) -> None:
         """Delete the saved states, once all is done: a stopped run needs those of finished models too."""
-        for name in self.models:
-            self._state(name).unlink(missing_ok=True)
+        for path in self._states:
+            path.unlink(missing_ok=True)
 
 
 def train_recipe(
@@ -83,6 +103,7 @@ def train_recipe(
     data: Trajectories | None = None,
     only: list[str] | None = None,
     seed: int | None = None,
+    workers: int = 1,
 ) -> dict[str, Any]:
     """Train a tokenizer and the policies on it into a folder.
 
@@ -95,6 +116,7 @@ def train_recipe(
         data: demonstrations; None records them as the recipe says.
         only: policies to train on the tokenizer that is there; None trains everything.
         seed: replaces every model's seed.
+        workers: processes that record demonstrations; a network is trained in one.
 
     Returns:
         The figures of each model.
@@ -106,14 +128,13 @@ def train_recipe(
     unknown = [name for name in wanted if name not in recipe.policies]
     if unknown:
         raise ValueError(f"only: {unknown[0]!r}, must be of {', '.join(recipe.policies)}")
-    if data is None:
-        asked = recipe.demonstrations
-        world, expert = make(task), make_expert(task)
-        data = collect(world, expert, asked.episodes, asked.seed, asked.action_noise).trajectories
-    if data.task != task:
-        raise ValueError(f"demos: of task {data.task!r}, must be of {task!r}")
     torch.set_num_threads(THREADS)
     shop = _Workshop(out, command, bar)
+    if data is None:
+        data = shop.demonstrations(task, recipe.demonstrations, workers)
+    task_name = make(task).spec.name
+    if data.task != task_name:
+        raise ValueError(f"demos: of task {data.task!r}, must be of {task_name!r}")
 
     def seeded(model: ModelRecipe) -> ModelRecipe:
         return model if seed is None else replace(model, seed=seed)
@@ -137,4 +158,4 @@ def train_recipe(
         export(load_checkpoint(out / name), out / f"{name}.onnx")
     draw_losses(shop.losses, out / "losses.png")
     shop.tidy()
-    return {"task": task, "fingerprint": fingerprint, "models": shop.models}
+    return {"task": task_name, "fingerprint": fingerprint, "models": shop.models}

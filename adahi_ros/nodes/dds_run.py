@@ -14,6 +14,7 @@ from adahi_ros.nodes.child_processes import DdsRunError, NodeProcesses, node_pro
 from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.messages import from_episode_result, from_status
 from adahi_ros.nodes.observer import Observer
+from adahi_ros.nodes.parameters import NO_NAMES
 from adahi_ros.speculation.records import EpisodeRecord, RunRecord, StepRecord
 from adahi_ros.tasks import make
 
@@ -52,7 +53,9 @@ def run_over_dds(
     spec = make(task).spec
     draft = {
         "seed": seed,
-        "joint_names": list(spec.joint_names),
+        "joint_names": list(spec.joint_names or NO_NAMES),
+        "command.joint_names": list(spec.commanded),
+        "command.field": spec.command_field,
         "control_rate_hz": spec.control_rate_hz,
         "verifier_wait_s": CONFIGURE_S,
         **draft_parameters,

@@ -26,9 +26,16 @@ from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.control_loop import ControlLoop, DraftError
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
-from adahi_ros.nodes.messages import NANOSECONDS, to_command, to_status
+from adahi_ros.nodes.messages import COMMAND_FIELDS, NANOSECONDS, to_command, to_status
 from adahi_ros.nodes.observations import InputError, Observation, ObservationInput
-from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
+from adahi_ros.nodes.parameters import (
+    LARGEST_INTEGER,
+    NO_NAMES,
+    Parameter,
+    ParameterError,
+    Parameters,
+    names_in,
+)
 from adahi_ros.nodes.policies import policy_from, policy_parameters
 from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
@@ -49,8 +56,18 @@ TABLE = (
     Parameter(
         "joint_names",
         ["plate_roll_joint", "plate_pitch_joint"],
-        "Joints that the policy observes and commands: the leading entries of its observation, in the "
-        "order of its action",
+        "Joints that the policy observes: the leading entries of its observation; '' for none",
+    ),
+    Parameter(
+        "command.joint_names",
+        list(NO_NAMES),
+        "What the entries of the policy's action command; '' for the joints that it observes",
+    ),
+    Parameter(
+        "command.field",
+        "positions",
+        "Of the command's trajectory point, where the action goes",
+        choices=COMMAND_FIELDS,
     ),
     Parameter(
         "control_rate_hz", 20.0, "Control steps per second; a command is to be reached in one", 0.1, 1000.0
@@ -92,15 +109,24 @@ def controller_config(values: dict[str, Any]) -> ControllerConfig:
     )
 
 
-def check_sizes(spec: PolicySpec, joint_names: list[str]) -> None:
-    """Check that a policy observes and commands as many joints as are named.
+def commanded(values: dict[str, Any]) -> list[str]:
+    """Return what the entries of the action command."""
+    return names_in(values["command.joint_names"]) or names_in(values["joint_names"])
+
+
+def check_sizes(spec: PolicySpec, values: dict[str, Any]) -> None:
+    """Check that a policy observes as many joints as are named, and commands as many.
 
     Raises:
         ParameterError: it does not.
     """
-    if len(joint_names) != spec.action_dim or len(joint_names) > spec.observation_dim:
+    observed, named = names_in(values["joint_names"]), commanded(values)
+    if len(named) != spec.action_dim:
+        field = "command.joint_names" if names_in(values["command.joint_names"]) else "joint_names"
+        raise ParameterError(f"{field}: {named}, must be {spec.action_dim}, the size of the policy's action")
+    if len(observed) > spec.observation_dim:
         raise ParameterError(
-            f"joint_names: {joint_names}, must be {spec.action_dim}, the size of the policy's action"
+            f"joint_names: {observed}, must be {spec.observation_dim} at most, the size of an observation"
         )
 
 
@@ -122,7 +148,7 @@ class DraftPolicyNode(LifecycleNode):
         try:
             values = self._declared.read()
             policy = policy_from(values)
-            check_sizes(policy.spec, values["joint_names"])
+            check_sizes(policy.spec, values)
             self._open(values, policy)
         except Exception as error:  # noqa: BLE001  rclpy would end the transition without a word
             self._close()
@@ -173,9 +199,10 @@ class DraftPolicyNode(LifecycleNode):
     def _open(self, values: dict[str, Any], policy: Policy) -> None:
         self._values = values
         self._refusal = ""
+        joints = names_in(values["joint_names"])
         self._inputs = ObservationInput(
-            values["joint_names"],
-            policy.spec.observation_dim - len(values["joint_names"]),
+            joints,
+            policy.spec.observation_dim - len(joints),
             policy.spec.goal_dim,
             values["max_skew_s"],
             values["max_age_s"],
@@ -275,7 +302,8 @@ class DraftPolicyNode(LifecycleNode):
 
     def _publish_command(self, action: np.ndarray, stamp_ns: int) -> None:
         period_s = 1.0 / self._values["control_rate_hz"]
-        self._command_publisher.publish(to_command(self._values["joint_names"], action, period_s, stamp_ns))
+        names, field = commanded(self._values), self._values["command.field"]
+        self._command_publisher.publish(to_command(names, field, action, period_s, stamp_ns))
 
     def _on_verifier(self) -> None:
         link, trouble = self._verifier.link, self._verifier.trouble

@@ -19,6 +19,9 @@ from adahi_ros.policy.interface import Policy, PolicySpec
 from adahi_ros.speculation.records import EpisodeRecord, Reason, StepRecord
 from adahi_ros.speculation.request import Verification, VerificationRequest
 
+COMMAND_FIELDS = tuple(
+    field for field in JointTrajectoryPoint.get_fields_and_field_types() if field != "time_from_start"
+)
 NANOSECONDS = 1_000_000_000
 
 
@@ -99,9 +102,16 @@ def from_description(response: DescribeTarget.Response) -> tuple[PolicySpec, str
 
 
 def to_command(
-    joint_names: Sequence[str], positions: np.ndarray, period_s: float, stamp_ns: int
+    names: Sequence[str], field: str, action: np.ndarray, period_s: float, stamp_ns: int
 ) -> JointTrajectory:
     """Make the command of one control step: one point, to be reached a period after the observation.
+
+    Args:
+        names: what the action's entries command.
+        field: of the point that they go to, such as `positions` or `velocities`.
+        action: (A,).
+        period_s: of the control.
+        stamp_ns: of the observation.
 
     The stamp is that of the observation, so a receiver can tell which one is answered, and a
     trajectory controller refuses a command that comes more than a period late.
@@ -109,8 +119,8 @@ def to_command(
     reached = Duration(sec=int(period_s), nanosec=int(period_s % 1 * NANOSECONDS))
     return JointTrajectory(
         header=Header(stamp=to_stamp(stamp_ns)),
-        joint_names=list(joint_names),
-        points=[JointTrajectoryPoint(positions=_doubles(positions), time_from_start=reached)],
+        joint_names=list(names),
+        points=[JointTrajectoryPoint(**{field: _doubles(action)}, time_from_start=reached)],
     )
 
 

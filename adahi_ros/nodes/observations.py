@@ -55,7 +55,7 @@ class ObservationInput:
     """Makes one observation of each task state, with the joint state nearest in time.
 
     Args:
-        joint_names: the J joints that the policy looks at.
+        joint_names: the J joints that the policy looks at; there may be none.
         state_dim: S.
         goal_dim: G.
         max_skew_s: between the stamps of the two.
@@ -93,7 +93,7 @@ class ObservationInput:
         """
         index = {name: position for position, name in enumerate(message.name)}
         missing = [name for name in self._joint_names if name not in index]
-        if len(missing) == len(self._joint_names):
+        if len(missing) == len(self._joint_names):  # true where none are wanted, too
             return None
         stamp_ns = self._fresh("joint_states", message.header.stamp, now_ns)
         if missing:
@@ -129,20 +129,30 @@ class ObservationInput:
         return stamp_ns
 
     def _pair(self) -> Observation | None:
-        if self._state is None or not self._joints:
+        if self._state is None:
             return None
         message = self._state
         stamp_ns = from_stamp(message.header.stamp)
+        if not self._joint_names:
+            return self._complete(np.empty(0))
+        if not self._joints:
+            return None
         skew_ns, positions = min(
             ((abs(stamp_ns - joint_stamp), values) for joint_stamp, values in self._joints),
             key=lambda candidate: candidate[0],
         )
         if skew_ns > self._max_skew_ns:
             return None
-        self._state = None
+        return self._complete(positions)
+
+    def _complete(self, positions: np.ndarray) -> Observation:
+        assert self._state is not None
+        message, self._state = self._state, None
         values = np.concatenate([positions, message.state]).astype(np.float32)
         goal = np.asarray(message.goal, dtype=np.float32)
-        return Observation(stamp_ns, message.episode_id, message.step_id, values, goal)
+        return Observation(
+            from_stamp(message.header.stamp), message.episode_id, message.step_id, values, goal
+        )
 
 
 def _sized(field: str, values: Sequence[float], size: int) -> np.ndarray:

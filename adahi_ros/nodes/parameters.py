@@ -13,7 +13,13 @@ from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
 LARGEST_INTEGER = 2**63 - 1
+NO_NAMES = ("",)  # parameter files have no empty list of strings
 FOR_OTHERS = ("calibration.", "qos_overrides.", "start_type_description_service")  # not in any table
+
+
+def names_in(value: Sequence[str]) -> list[str]:
+    """Return the names in a parameter that may be `NO_NAMES`."""
+    return [name for name in value if name not in NO_NAMES]
 
 
 class ParameterError(ValueError):
@@ -57,7 +63,7 @@ class Parameter:
             float: "a finite number",
             str: "a string, not empty",
         }
-        return kinds.get(type(self.default), "strings, at least one, none twice")
+        return kinds.get(type(self.default), "strings, at least one (which may be ''), none twice")
 
     def descriptor(self) -> ParameterDescriptor:
         """Return what `ros2 param describe` shows."""

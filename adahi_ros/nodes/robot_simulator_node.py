@@ -30,7 +30,7 @@ from adahi_ros.nodes.messages import (
     to_joint_state,
     to_task_state,
 )
-from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
+from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
 from adahi_ros.nodes.spin import run
 from adahi_ros.speculation.records import EpisodeRecord
 from adahi_ros.tasks import TASKS, make
@@ -41,7 +41,7 @@ GOODBYE_PERIOD_S = 0.05
 WARNING_PERIOD_S = 1.0
 
 TABLE = (
-    Parameter("task", "ball", "What is simulated", choices=tuple(TASKS)),
+    Parameter("task", "ball", f"What is simulated: {', '.join(sorted(TASKS))}, or a YAML file of another"),
     Parameter("seed", 0, "Seed of the world's draws", 0, LARGEST_INTEGER),
     Parameter("first_episode", 0, "Number of the first episode", 0, 2**32 - 1),
     Parameter("episodes", 0, "How many to run before the node ends; 0 for no end", 0, 2**32 - 1),
@@ -73,7 +73,10 @@ class RobotSimulatorNode(Node):
         parameters = Parameters(self, TABLE)
         self._values = values = parameters.read()
         parameters.frozen = True
-        self._task = make(values["task"])
+        try:
+            self._task = make(values["task"])
+        except (ValueError, OSError) as error:
+            raise ParameterError(str(error)) from None
         self._episode = values["first_episode"]
         self._left = values["episodes"]
         self._ignored = 0
@@ -134,8 +137,11 @@ class RobotSimulatorNode(Node):
                 f"ignored command ({self._ignored} so far): {fault}", throttle_duration_sec=WARNING_PERIOD_S
             )
             return
-        positions = dict(zip(message.joint_names, message.points[0].positions, strict=True))
-        action = np.array([positions[name] for name in self._task.spec.joint_names])
+        spec = self._task.spec
+        commanded = dict(
+            zip(message.joint_names, getattr(message.points[0], spec.command_field), strict=True)
+        )
+        action = np.array([commanded[name] for name in spec.commanded])
         stamp = from_stamp(message.header.stamp)
         if not self._values["lockstep"]:
             before = self._episode_start if self._command is None else self._command[0]
@@ -146,16 +152,16 @@ class RobotSimulatorNode(Node):
             self._advance(action)
 
     def _fault(self, message: JointTrajectory) -> str | None:
-        names = self._task.spec.joint_names
+        names, field = self._task.spec.commanded, self._task.spec.command_field
         if sorted(message.joint_names) != sorted(names):
             return f"joint_names: {list(message.joint_names)}, must be {list(names)}"
         if not message.points:
             return "points: none, must be at least one"
-        positions = np.asarray(message.points[0].positions)
-        if positions.shape != (len(names),):
-            return f"points[0].positions: {len(positions)} values, expected {len(names)}"
-        if not np.isfinite(positions).all():
-            return f"points[0].positions: {positions.tolist()}, must be finite"
+        action = np.asarray(getattr(message.points[0], field))
+        if action.shape != (len(names),):
+            return f"points[0].{field}: {len(action)} values, expected {len(names)}"
+        if not np.isfinite(action).all():
+            return f"points[0].{field}: {action.tolist()}, must be finite"
         ahead_s = (from_stamp(message.header.stamp) - self._last_stamp) / NANOSECONDS
         if ahead_s > 0:
             return f"header.stamp: {ahead_s:.3f} s after the newest state, must be that of a state"
@@ -174,8 +180,13 @@ class RobotSimulatorNode(Node):
                 f"{self._values['max_command_age_s']:g} s; holding still",
                 throttle_duration_sec=WARNING_PERIOD_S,
             )
-            action = self._task.joint_positions[0]
+            action = self._standing_still()
         self._advance(action)
+
+    def _standing_still(self) -> np.ndarray:
+        """Return the joints' own positions where these are commanded, else no motion."""
+        spec, joints = self._task.spec, self._task.joint_positions[0]
+        return joints if spec.command_field == "positions" else np.zeros(spec.action_dim)
 
     def _advance(self, action: np.ndarray) -> None:
         self._task.step(action[None])

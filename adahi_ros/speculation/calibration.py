@@ -20,7 +20,7 @@ from scipy.stats import linregress, spearmanr
 
 BINS = 20
 RATE_TOLERANCE = 0.002
-MOST_TRIALS = 16
+MOST_TRIALS = 12
 
 
 @dataclass(frozen=True)
@@ -124,16 +124,21 @@ def rejection_curve(deviation: np.ndarray, rejected: np.ndarray, bins: int = BIN
     )
 
 
-def threshold_for_rate(rate_at: Callable[[float], float], highest: float, rate: float) -> tuple[float, float]:
+def threshold_for_rate(
+    trial: Callable[[float], tuple[np.ndarray, float]],
+    rate: float,
+    start: float = 0.0,
+) -> tuple[float, float]:
     """Find the threshold at which a gate transmits at a wanted rate, in closed loop.
 
-    The quantile of logged deviations is not enough: what the gate lets through changes where the
-    robot goes, and with it the deviations. So the rate is measured anew at each trial.
+    The quantile of logged scores is not enough: what the gate lets through changes where the robot
+    goes, and with it the scores. So the rate is measured at each trial, and the quantile of that
+    trial's own scores is the next threshold; where that does not narrow it down, halving does.
 
     Args:
-        rate_at: measures the transmission rate at a threshold, falling.
-        highest: a threshold at which next to nothing is transmitted.
+        trial: runs the gate at a threshold; returns the scores (T,) of its steps and its rate.
         rate: wanted, 0 to 1.
+        start: threshold of the first trial.
 
     Returns:
         The threshold, and the rate measured there: the nearest, where the wanted one cannot be met.
@@ -143,13 +148,24 @@ def threshold_for_rate(rate_at: Callable[[float], float], highest: float, rate: 
     """
     if not 0.0 < rate < 1.0:
         raise ValueError(f"rate: {rate}, must be between 0 and 1")
-    low, high = 0.0, highest
-    best = (math.inf, 0.0, 0.0)
+    too_low, too_high = -math.inf, math.inf
+    best = (math.inf, start, 0.0)
+    threshold = start
     for _ in range(MOST_TRIALS):
-        middle = (low + high) / 2
-        measured = rate_at(middle)
-        best = min(best, (abs(measured - rate), middle, measured))
+        scores, measured = trial(threshold)
+        best = min(best, (abs(measured - rate), threshold, measured))
         if best[0] <= RATE_TOLERANCE:
             break
-        low, high = (middle, high) if measured > rate else (low, middle)
+        if measured > rate:
+            too_low = max(too_low, threshold)
+        else:
+            too_high = min(too_high, threshold)
+        known = scores[np.isfinite(scores)]
+        # Steps without a finite score (an episode's first) are transmitted whatever the threshold.
+        share = min(1.0, max(0.0, 1.0 - rate) * len(scores) / max(1, len(known)))
+        threshold = float(np.quantile(known, share)) if len(known) else start
+        if not too_low < threshold < too_high:
+            if math.isinf(too_low) or math.isinf(too_high):
+                break  # every score lies on one side: no threshold comes nearer
+            threshold = (too_low + too_high) / 2
     return best[1], best[2]

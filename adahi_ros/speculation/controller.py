@@ -128,7 +128,7 @@ class Controller:
         draft = draft_action(self.policy, windows, goals, draws[:, 1:], self.config.draft_temperature)
         deviation = self._deviation.deviation(draft.action)
         gate = self.config.gate
-        score = gate.score(Evidence(draft, deviation, draws[:, 0]))
+        score = gate.score(Evidence(draft, deviation, draws[:, 0], windows, goals))
         transmit = ~(score <= gate.threshold)  # a score that is not a number asks, too
         step = Step(self._index, windows, goals, draft, deviation, gate, score, transmit)
         self._window.keep(windows)

@@ -23,11 +23,15 @@ class Evidence:
         draft: what they would do.
         deviation: (B,), its action deviation.
         uniforms: (B,) in [0, 1), for gates that draw lots.
+        windows: (B, H, O) float32, what they see.
+        goals: (B, G) float32.
     """
 
     draft: Draft
     deviation: np.ndarray
     uniforms: np.ndarray
+    windows: np.ndarray
+    goals: np.ndarray
 
 
 Score = Callable[[Evidence], np.ndarray]
@@ -59,6 +63,8 @@ def never_score(evidence: Evidence) -> np.ndarray:
     return np.full(len(evidence.uniforms), -np.inf)
 
 
+ORACLE = "oracle"  # knows what the target would say; an evaluation can have it, a robot cannot
+
 GATES: dict[str, Score] = {
     "deviation": deviation_score,
     "uncertainty": uncertainty_score,
@@ -73,8 +79,9 @@ class Gate:
     """A score with its threshold.
 
     Attributes:
-        name: a key of `GATES`.
+        name: a key of `GATES`, or anything where the score is given.
         threshold: a draft is transmitted when its score is above it.
+        scorer: the score; None takes that of the name.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -82,13 +89,15 @@ class Gate:
 
     name: str
     threshold: float = 0.0
+    scorer: Score | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in GATES:
+        if self.scorer is None and self.name not in GATES:
             raise ValueError(f"gate: {self.name!r}, must be one of {', '.join(sorted(GATES))}")
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold: {self.threshold}, must be finite")
 
     def score(self, evidence: Evidence) -> np.ndarray:
         """Return the scores (B,)."""
-        return GATES[self.name](evidence)
+        scorer = GATES[self.name] if self.scorer is None else self.scorer
+        return scorer(evidence)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import yaml
 
 from adahi_ros.speculation.controller import ControllerConfig
-from adahi_ros.speculation.gates import Gate
+from adahi_ros.speculation.gates import ORACLE, Gate, Score
 
 T = TypeVar("T")
 
@@ -43,24 +45,46 @@ class Calibration:
     thresholds: dict[str, float]
     figures: dict[str, Any] = field(default_factory=dict)
 
-    def controller(self, gate: str) -> ControllerConfig:
+    def threshold(self, gate: str) -> float:
+        """Return a gate's threshold; 0 for a gate that needs none.
+
+        Raises:
+            ValueError: it was not calibrated.
+        """
+        if gate in self.thresholds or gate in WITHOUT_THRESHOLD:
+            return self.thresholds.get(gate, 0.0)
+        raise ValueError(f"thresholds.{gate}: missing, the calibration has {', '.join(self.thresholds)}")
+
+    def controller(self, gate: str, scorer: Score | None = None) -> ControllerConfig:
         """Return the configuration of a controller with this gate.
+
+        Args:
+            gate: a key of `gates.GATES`, or `ORACLE`.
+            scorer: of the oracle.
 
         Raises:
             ValueError: no such gate, or it was not calibrated.
         """
-        if gate not in self.thresholds and gate not in WITHOUT_THRESHOLD:
-            raise ValueError(f"thresholds.{gate}: missing, the calibration has {', '.join(self.thresholds)}")
         return ControllerConfig(
-            Gate(gate, self.thresholds.get(gate, 0.0)),
+            Gate(gate, self.threshold(gate), scorer),
             self.smoothing,
             self.normalization,
             self.draft_temperature,
         )
 
-    def save(self, path: Path, gate: str, command: str) -> None:
-        """Write the parameter file of a draft policy node with this gate."""
+    def save(
+        self, path: Path, gate: str, command: str, node: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        """Write the parameter file of a draft policy node.
+
+        Args:
+            path: of the file.
+            gate: that the node is to use.
+            command: that made this, for people.
+            node: further parameters of the node.
+        """
         parameters = {
+            **node,
             "gate": {"name": gate, "threshold": self.thresholds[gate]},
             "deviation": {"smoothing": self.smoothing, "normalization": self.normalization},
             "draft_temperature": self.draft_temperature,
@@ -113,7 +137,8 @@ def _calibration(document: Any) -> Calibration:
         figures={name: value for name, value in origin.items() if name not in ORIGIN_FIELDS},
     )
     for gate in ("always", *gates):
-        calibration.controller(gate)  # checks what is in it
+        if gate != ORACLE:
+            calibration.controller(gate)  # checks what is in it
     return calibration
 
 

@@ -41,6 +41,24 @@ def probabilities_at(probabilities: np.ndarray, codes: np.ndarray) -> np.ndarray
     return np.take_along_axis(probabilities, codes[..., None], axis=-1)[..., 0]
 
 
+def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return how likely `speculative_sample` rejects each code: 1 - min(1, q/p), the paper's equation (8).
+
+    Args:
+        p: (..., N, K), the distributions that the codes were sampled from.
+        q: (..., N, K), the target's.
+        codes: (..., N).
+
+    Returns:
+        (..., N) float64.
+    """
+    p_code = probabilities_at(p, codes).astype(np.float64)
+    q_code = probabilities_at(q, codes).astype(np.float64)
+    kept = np.divide(q_code, p_code, out=np.ones_like(q_code), where=p_code > q_code)
+    rejected: np.ndarray = 1.0 - kept
+    return rejected
+
+
 def residual(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return max(0, q - p) (..., K), the paper's equation (7) before it is normalised.
 

@@ -1,20 +1,25 @@
 """Simulated worlds, their experts and demonstrations.
 
 A new task is a class that implements `base.Task`, a class that implements `base.Expert`, and an
-entry in `TASKS`.
+entry in `TASKS`; or, where a Gymnasium environment does it, a file config/tasks/NAME.yaml.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 
+from adahi_ros.assets import asset
 from adahi_ros.tasks.base import Expert, Task, TaskSpec
 
 
 @dataclass(frozen=True)
 class Registered:
-    """Where a task and its expert are, as "module:class": imported when made, for a simulator takes seconds."""
+    """Where a task and its expert are, as "module:class".
+
+    Imported when made, for a simulator takes seconds.
+    """
 
     task: str
     expert: str
@@ -26,32 +31,51 @@ TASKS: dict[str, Registered] = {
     "swarm": Registered("adahi_ros.tasks.swarm:Swarm", "adahi_ros.tasks.swarm:SwarmExpert"),
 }
 
-__all__ = ["TASKS", "Expert", "Task", "TaskSpec", "make", "make_expert"]
+DESCRIBED = ".yaml"
+
+__all__ = ["TASKS", "Expert", "Task", "TaskSpec", "make", "make_expert", "names"]
 
 
-def _registered(name: str) -> Registered:
-    if name not in TASKS:
-        raise ValueError(f"task: '{name}', expected one of {', '.join(sorted(TASKS))}")
-    return TASKS[name]
+def names() -> list[str]:
+    """Return the names of the tasks there are: those of `TASKS`, and those described in config/tasks."""
+    return sorted([*TASKS, *(path.stem for path in asset("config/tasks").glob(f"*{DESCRIBED}"))])
 
 
 def make(name: str) -> Task:
-    """Return a new task by its registry name.
+    """Return a new task by its name, or by a file that describes it (see `gymnasium_task.Description`).
 
     Raises:
-        ValueError: no such task; the message names those there are.
+        ValueError: no such task; the message names those there are. Or a fault in the file.
+        FileNotFoundError: no such file.
     """
-    module, _, kind = _registered(name).task.partition(":")
-    task: Task = getattr(import_module(module), kind)()
-    return task
+    if name in TASKS:
+        module, _, kind = TASKS[name].task.partition(":")
+        task: Task = getattr(import_module(module), kind)()
+        return task
+    from adahi_ros.tasks.gymnasium_task import described_task
+
+    return described_task(_description(name))
 
 
 def make_expert(name: str) -> Expert:
-    """Return a new expert for the task of this registry name.
+    """Return a new expert for the task of this name, or of this file.
 
     Raises:
-        ValueError: no such task; the message names those there are.
+        ValueError: no such task; the message names those there are. Or a fault in the file.
+        FileNotFoundError: no such file.
     """
-    module, _, kind = _registered(name).expert.partition(":")
-    expert: Expert = getattr(import_module(module), kind)()
-    return expert
+    if name in TASKS:
+        module, _, kind = TASKS[name].expert.partition(":")
+        expert: Expert = getattr(import_module(module), kind)()
+        return expert
+    from adahi_ros.tasks.gymnasium_task import described_expert
+
+    return described_expert(_description(name))
+
+
+def _description(name: str) -> Path:
+    if name.endswith(DESCRIBED):
+        return Path(name)
+    if name not in names():
+        raise ValueError(f"task: '{name}', expected one of {', '.join(names())} or a file NAME{DESCRIBED}")
+    return asset(f"config/tasks/{name}{DESCRIBED}")

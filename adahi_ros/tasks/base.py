@@ -9,6 +9,9 @@ from typing import Protocol
 import numpy as np
 
 
+COMMAND_FIELDS = ("positions", "velocities", "accelerations", "effort")
+
+
 @dataclass(frozen=True)
 class TaskSpec:
     """What is fixed about a task.
@@ -29,6 +32,13 @@ class TaskSpec:
         max_steps: an episode's length at most.
         success_text: the criterion, for people.
         subtask_names: the P parts that make a success together, at least one.
+        command_field: what an action is to a controller: `positions`, `velocities`, `accelerations` or
+            `effort` of a `trajectory_msgs/JointTrajectoryPoint`.
+        command_names: what the A entries of an action command, in such a message; empty where they are
+            the joints.
+
+    Raises:
+        ValueError: the command does not fit the action.
     """
 
     name: str
@@ -43,6 +53,21 @@ class TaskSpec:
     max_steps: int
     success_text: str
     subtask_names: tuple[str, ...]
+    command_field: str = "positions"
+    command_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.command_field not in COMMAND_FIELDS:
+            raise ValueError(
+                f"command_field: {self.command_field!r}, must be one of {', '.join(COMMAND_FIELDS)}"
+            )
+        if len(self.commanded) != self.action_dim:
+            raise ValueError(f"command_names: {self.commanded}, must be {self.action_dim} names")
+
+    @property
+    def commanded(self) -> tuple[str, ...]:
+        """What the A entries of an action command."""
+        return self.command_names or self.joint_names
 
     @property
     def observation_dim(self) -> int:

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_ros.parallel import cores, run_jobs
 from adahi_ros.randomness import EpisodeStreams
+from adahi_ros.tasks import make, make_expert
 from adahi_ros.tasks.base import Expert, Task
 from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_ros.trajectories import Trajectories
 
+BATCH_EPISODES = 10  # whatever the number of workers: a simulator may round differently in other batches
+
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """What `collect` recorded.
+    """Episodes to learn from.
 
     Attributes:
-        trajectories: the successful episodes, in the order of their numbers.
-        attempted: how many episodes were run.
+        trajectories: the episodes that were kept, in the order of their numbers.
+        attempted: how many episodes there were.
         failed: how many of them did not meet the criterion and were left out.
     """
 
     trajectories: Trajectories
     attempted: int
     failed: int
+
+
+@dataclass(frozen=True)
+class _Episode:
+    """A successful episode of T steps: (T, O), (T, A) and (G,), all float32."""
+
+    observations: np.ndarray
+    actions: np.ndarray
+    goal: np.ndarray
 
 
 def collect(
@@ -52,17 +66,77 @@ def collect(
     Raises:
         ValueError: `episodes` or `action_noise` out of range, or not one episode succeeded.
     """
+    _check(episodes, action_noise)
+    recorded = _record(task, expert, seed, action_noise, range(episodes), progress)
+    return _assemble(task.spec.name, episodes, recorded)
+
+
+def collect_parallel(
+    task: str,
+    episodes: int,
+    seed: int,
+    action_noise: float,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Demonstrations:
+    """Do as `collect` does, in several processes: for simulators that take long.
+
+    The result is the same for any number of workers. The processes are spawned, so a script that
+    calls this needs the usual `if __name__ == "__main__":`.
+
+    Args:
+        task: what `make` and `make_expert` take.
+        episodes: how many to run, numbers 0 to `episodes` - 1.
+        seed: of the episodes and of the noise.
+        action_noise: standard deviation, as a share of half the range of each action.
+        workers: processes; 1 runs in this one. Default: as many as this one may use cores.
+        progress: called after every batch with the episodes run and how many there are.
+
+    Raises:
+        ValueError: an argument out of range, no such task, or not one episode succeeded.
+    """
+    _check(episodes, action_noise)
+    numbers = range(episodes)
+    batches = [numbers[start : start + BATCH_EPISODES] for start in range(0, episodes, BATCH_EPISODES)]
+    name = make(task).spec.name  # here, so that a wrong name is told before any process starts
+    done = 0
+
+    def on_done(index: int) -> None:
+        nonlocal done
+        done += len(batches[index])
+        if progress is not None:
+            progress(done, episodes)
+
+    jobs = [(_record_batch, (task, seed, action_noise, batch)) for batch in batches]
+    try:
+        recorded = run_jobs(jobs, cores() if workers is None else workers, on_done)
+    finally:
+        _world.cache_clear()
+    return _assemble(name, episodes, [episode for batch in recorded for episode in batch])
+
+
+def _check(episodes: int, action_noise: float) -> None:
     if episodes < 1:
         raise ValueError(f"episodes: {episodes}, expected at least 1")
     if not 0.0 <= action_noise <= 1.0:
         raise ValueError(f"action_noise: {action_noise}, expected 0 to 1")
+
+
+def _record(
+    task: Task,
+    expert: Expert,
+    seed: int,
+    action_noise: float,
+    numbers: Sequence[int],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[_Episode]:
+    """Return those of the episodes with these numbers that succeeded."""
     spec = task.spec
-    numbers = range(episodes)
     task.reset(seed, numbers)
     expert.reset(seed, numbers)
     streams = EpisodeStreams(seed, f"{spec.name}/action_noise", numbers, UNIFORMS_PER_DRAW * spec.action_dim)
     scale = action_noise * (spec.action_high - spec.action_low) / 2.0
-    observations, actions, lengths = [], [], np.zeros(episodes, dtype=np.int64)
+    observations, actions, lengths = [], [], np.zeros(len(numbers), dtype=np.int64)
     for step in range(spec.max_steps):
         lengths += ~task.done
         action = expert.act(task)
@@ -73,15 +147,32 @@ def collect(
             progress(step + 1, spec.max_steps)
         if task.done.all():
             break
-    kept = np.flatnonzero(task.success)
-    if len(kept) == 0:
-        raise ValueError(f"episodes: none of {episodes} succeeded on '{spec.name}', nothing to record")
     by_episode = np.stack(observations, axis=1), np.stack(actions, axis=1)
+    goals = task.goal.astype(np.float32)
+    return [
+        _Episode(by_episode[0][e, : lengths[e]], by_episode[1][e, : lengths[e]], goals[e])
+        for e in np.flatnonzero(task.success)
+    ]
+
+
+def _assemble(task: str, attempted: int, kept: list[_Episode]) -> Demonstrations:
+    if not kept:
+        raise ValueError(f"episodes: none of {attempted} succeeded on '{task}', nothing to record")
     trajectories = Trajectories(
-        task=spec.name,
-        observations=np.concatenate([by_episode[0][e, : lengths[e]] for e in kept]),
-        actions=np.concatenate([by_episode[1][e, : lengths[e]] for e in kept]),
-        goals=task.goal[kept].astype(np.float32),
-        ends=np.cumsum(lengths[kept]),
+        task=task,
+        observations=np.concatenate([episode.observations for episode in kept]),
+        actions=np.concatenate([episode.actions for episode in kept]),
+        goals=np.stack([episode.goal for episode in kept]),
+        ends=np.cumsum([len(episode.actions) for episode in kept]),
     )
-    return Demonstrations(trajectories, attempted=episodes, failed=episodes - len(kept))
+    return Demonstrations(trajectories, attempted=attempted, failed=attempted - len(kept))
+
+
+@functools.lru_cache(maxsize=1)
+def _world(task: str) -> tuple[Task, Expert]:
+    """A process makes them once: loading a robot's model takes longer than a batch of steps."""
+    return make(task), make_expert(task)
+
+
+def _record_batch(task: str, seed: int, action_noise: float, numbers: Sequence[int]) -> list[_Episode]:
+    return _record(*_world(task), seed, action_noise, numbers)

@@ -1,28 +1,45 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from adahi_ros.evaluation.evaluate import Policies
-from adahi_ros.policy.backends import load_policy
+from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles
+from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.speculation.records import Reason, StepRecord
 
 
 @pytest.fixture(scope="session")
-def policies(checkpoints: Path) -> Policies:
-    return Policies(load_policy(checkpoints / "draft", "torch"), load_policy(checkpoints / "target", "torch"))
+def files(
+    checkpoints: Path, make_checkpoints: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> PolicyFiles:
+    """Draft and target, and a target on chunks of eight actions beside them."""
+    folder = tmp_path_factory.mktemp("with_chunks") / "policies"
+    shutil.copytree(checkpoints, folder)
+    shutil.copytree(make_checkpoints(chunk_length=8), folder / CHUNKS)
+    return PolicyFiles(folder, "torch")
+
+
+@pytest.fixture(scope="session")
+def policies(files: PolicyFiles) -> Policies:
+    return files.load()
 
 
 @pytest.fixture(scope="session")
 def calibration(policies: Policies) -> Calibration:
-    """Thresholds that the deviation of these drafts is above in some steps and below in others."""
-    thresholds = {"deviation": 0.4, "uncertainty": 0.984, "random": 0.4}
+    """Thresholds that the scores of these drafts are above in some steps and below in others."""
+    thresholds = {"deviation": 0.4, "uncertainty": 0.984, "oracle": 0.2, "random": 0.4}
     return Calibration(
         "ball", policies.draft.digest, policies.target.digest, 0.5, "std", 1.0, 0.6, thresholds
     )
+
+
+@pytest.fixture(scope="session")
+def comparison(files: PolicyFiles, calibration: Calibration) -> Comparison:
+    return Comparison("ball", files, calibration, seed=5)
 
 
 @pytest.fixture(scope="session")

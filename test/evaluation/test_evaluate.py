@@ -3,21 +3,32 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from adahi_ros.evaluation.evaluate import Policies, evaluate_method, held_out
+from adahi_ros.evaluation import evaluate
+from adahi_ros.evaluation.bench import PolicyFiles
+from adahi_ros.evaluation.evaluate import (
+    Comparison,
+    Outcome,
+    evaluate_methods,
+    held_out,
+    outcome_figures,
+    play,
+    play_all,
+)
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.speculation.parameter_file import Calibration
+from adahi_ros.evaluation.rollout import Log
+from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
 
 KEYS = {"success_rate", "success_ci95", "transmission_rate", "true_skip_ratio", "mse", "gate", "threshold"}
+KEYS |= {"success_at_end", "subtasks", "subtasks_completed", "rejection_rate", "core_seconds"}
+Figures = dict[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +37,15 @@ def expert() -> Trajectories:
 
 
 @pytest.fixture(scope="module")
-def figures(policies: Policies, calibration: Calibration, expert: Trajectories) -> dict[str, dict[str, Any]]:
+def figures(comparison: Comparison) -> Figures:
+    return evaluate_methods(comparison, list(METHODS), range(8))
+
+
+def without_seconds(figures: Figures) -> Figures:
+    """What must be the same again: how long it took is not."""
     return {
-        name: evaluate_method(name, "ball", policies, calibration, 5, range(8), expert) for name in METHODS
+        name: {key: value for key, value in values.items() if key != "core_seconds"}
+        for name, values in figures.items()
     }
 
 
@@ -40,58 +57,121 @@ def numbers(value: Any) -> list[float]:
     return [value] if isinstance(value, (int, float)) else []
 
 
-def test_figures_are_plain_finite_json(figures: dict[str, dict[str, Any]]) -> None:
+def assert_same(one: Outcome, other: Outcome) -> None:
+    for field in fields(Log):
+        np.testing.assert_array_equal(getattr(one.log, field.name), getattr(other.log, field.name), field.name)
+    for name in ("success", "completed", "fulfilled"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
+
+
+def test_figures_are_plain_finite_json(figures: Figures) -> None:
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures
     assert all(map(math.isfinite, numbers(figures)))
-    for values in figures.values():
+    assert list(figures) == list(METHODS)
+    for name, values in figures.items():
         assert values.keys() >= KEYS
         low, high = values["success_ci95"]
         assert 0 <= low <= values["success_rate"] <= high <= 1
+        assert values["success_at_end"] <= values["success_rate"]
         assert values["mse"] > 0
-        assert len(values["rejection_rate"]) == 2
+        assert len(values["rejection_rate"]) == (0 if name.startswith("chunks") else 2)
 
 
-def test_methods_differ_as_their_names_say(figures: dict[str, dict[str, Any]]) -> None:
+def test_methods_differ_as_their_names_say(figures: Figures) -> None:
     rates = {name: values["transmission_rate"] for name, values in figures.items()}
     assert rates["hybrid"] == rates["target"] == 1.0
     assert rates["draft"] == 0.0
-    assert all(0 < rates[name] < 1 for name in ("adahi", "random", "uncertainty"))
-    assert figures["hybrid"]["true_skip_ratio"] is figures["target"]["true_skip_ratio"] is None
-    for name in ("adahi", "draft", "random", "uncertainty"):
+    gated = ("adahi", "random", "random_cool", "uncertainty", "oracle")
+    assert all(0 < rates[name] < 1 for name in gated)
+    assert 1 / 2 <= rates["chunks_2"] < 2 / 3  # the last plan of an episode is cut short
+    assert rates["chunks_2"] > rates["chunks_4"] > rates["chunks_8"] >= 1 / 8
+    for name in ("hybrid", "target", "chunks_2", "chunks_4", "chunks_8"):
+        assert figures[name]["true_skip_ratio"] is None
+    for name in (*gated, "draft"):
         assert 0 <= figures[name]["true_skip_ratio"] <= 1
+    assert figures["oracle"]["true_skip_ratio"] == max(figures[name]["true_skip_ratio"] for name in gated)
+    assert (figures["adahi"]["gate"], figures["adahi"]["threshold"]) == ("deviation", 0.4)
+    assert figures["chunks_8"]["gate"] is figures["chunks_8"]["threshold"] is None
 
 
-def test_the_same_seed_gives_the_same_numbers(
-    figures: dict[str, dict[str, Any]], policies: Policies, calibration: Calibration, expert: Trajectories
+def test_the_same_seed_gives_the_same_numbers(figures: Figures, comparison: Comparison) -> None:
+    again = evaluate_methods(comparison, ["adahi"], range(8))
+    assert without_seconds(again)["adahi"] == without_seconds(figures)["adahi"]
+    other = evaluate_methods(replace(comparison, seed=6), ["adahi"], range(8))
+    assert other["adahi"]["rejection_rate"] != again["adahi"]["rejection_rate"]
+
+
+def test_figures_do_not_depend_on_the_number_of_workers(figures: Figures, comparison: Comparison) -> None:
+    names = ["adahi", "chunks_4"]
+    told: list[tuple[str, int]] = []
+    shared = evaluate_methods(comparison, names, range(8), 2, lambda *done: told.append(done))
+    assert without_seconds(shared) == {name: without_seconds(figures)[name] for name in names}
+    assert sorted(told) == [("adahi", 8), ("chunks_4", 8)]
+
+
+def test_batches_are_joined_in_the_order_of_the_episodes(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[int] = []
-    again = evaluate_method("adahi", "ball", policies, calibration, 5, range(8), expert, seen.append)
-    assert again == figures["adahi"]
-    assert seen == list(range(1, len(seen) + 1))
-    other = evaluate_method("adahi", "ball", policies, calibration, 6, range(8), expert)
-    assert other["rejection_rate"] != again["rejection_rate"]
+    monkeypatch.setattr(evaluate, "BATCH", 3)
+    told: list[tuple[str, int]] = []
+    numbers = range(20, 28)
+    joined = play_all(comparison, ["adahi", "draft"], numbers, 1, lambda *done: told.append(done))
+    assert told == [(name, count) for name in ("adahi", "draft") for count in (3, 3, 2)]
+    for name, outcome in joined.items():
+        parts = [play(comparison, name, numbers[start : start + 3]) for start in (0, 3, 6)]
+        assert_same(outcome, Outcome.side_by_side(parts))
+        first = 0
+        for part in parts:
+            steps, episodes = part.log.active.shape
+            for field in fields(Log):
+                column = getattr(outcome.log, field.name)[:, first : first + episodes]
+                np.testing.assert_array_equal(column[:steps], getattr(part.log, field.name))
+            assert not outcome.log.active[steps:, first : first + episodes].any()
+            first += episodes
+    assert len({part.log.active.shape[0] for part in parts}) > 1  # so that something had to be filled up
+    whole = outcome_figures(joined["adahi"])
+    assert whole["steps_per_episode"] == joined["adahi"].log.active.sum() / 8
+
+
+def outcome(completed: list[list[bool]], fulfilled: list[list[bool]]) -> Outcome:
+    """One step of each episode, skipped and accepted."""
+    episodes = len(completed)
+    yes, zero = np.ones((1, episodes), dtype=bool), np.zeros((1, episodes))
+    action = np.zeros((1, episodes, 2))
+    log = Log(yes, ~yes, zero, zero, yes[..., None], action, action)
+    parts = np.array(completed)
+    return Outcome(log, parts.all(axis=1), parts, np.array(fulfilled), 1.5)
+
+
+def test_sub_tasks_by_hand() -> None:
+    done = [[True, True, True], [True, False, True], [True, True, True], [False, False, False]]
+    kept = [[True, True, True], [True, False, False], [True, True, False], [False, False, False]]
+    figures = outcome_figures(outcome(done, kept))
+    assert figures["success_rate"] == 2 / 4
+    assert figures["success_at_end"] == 1 / 4
+    assert (figures["subtasks"], figures["subtasks_completed"]) == (3, 8 / 4)
+    assert (figures["true_skip_ratio"], figures["rejection_rate"], figures["core_seconds"]) == (1.0, [0.0], 1.5)
+    both = Outcome.side_by_side([outcome(done, kept), outcome(done[:1], kept[:1])])
+    assert outcome_figures(both)["success_rate"] == 3 / 5
+    assert both.seconds == 3.0
 
 
 def test_held_out_episodes_are_the_experts_own(expert: Trajectories) -> None:
-    assert expert.task == "ball"
+    assert expert.task == make("ball").spec.name
     np.testing.assert_array_equal(expert.observations, held_out("ball", seed=0).observations)
     assert not np.array_equal(expert.goals[:5], held_out("ball", seed=1).goals[:5])
 
 
-def test_policies_of_two_tokenizers_are_refused(
-    checkpoints: Path, make_checkpoints: Callable[..., Path]
-) -> None:
-    draft = load_policy(checkpoints / "draft", "torch")
-    target = load_policy(make_checkpoints(seed=1) / "target", "torch")
-    ours, theirs = draft.decoder.fingerprint, target.decoder.fingerprint
-    with pytest.raises(ValueError, match=f"the draft's is {ours}, the target's {theirs}"):
-        Policies(draft, target)
-
-
-def test_a_gate_that_was_not_calibrated_is_refused(
-    policies: Policies, calibration: Calibration, expert: Trajectories
-) -> None:
-    partly = replace(calibration, thresholds={"deviation": 0.8})
+def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(comparison: Comparison) -> None:
+    partly = replace(comparison, calibration=replace(comparison.calibration, thresholds={"deviation": 0.8}))
+    told: list[tuple[str, int]] = []
     expected = "thresholds.random: missing, the calibration has deviation"
     with pytest.raises(ValueError, match=re.escape(expected)):
-        evaluate_method("random", "ball", policies, partly, 0, range(1), expert)
+        evaluate_methods(partly, ["adahi", "random"], range(1), 1, lambda *done: told.append(done))
+    assert told == []
+
+
+def test_chunks_need_a_target_that_proposes_them(comparison: Comparison, checkpoints: Path) -> None:
+    without = replace(comparison, files=PolicyFiles(checkpoints, "torch"))
+    with pytest.raises(ValueError, match=r"^Chunks of 2: there is no target on chunks .*ball-chunks\.yaml$"):
+        play(without, "chunks_2", range(1))

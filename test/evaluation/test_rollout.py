@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from adahi_ros.evaluation.evaluate import Policies
+from adahi_ros.evaluation.bench import Policies
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log, rollout
 from adahi_ros.speculation.controller import Controller, ControllerConfig

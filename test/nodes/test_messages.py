@@ -108,7 +108,7 @@ def test_a_status_survives_the_wire() -> None:
 def test_a_command_is_one_point_a_period_after_its_observation(
     period_s: float, sec: int, nanosec: int
 ) -> None:
-    command = to_command(["a", "b"], np.float32([0.1, 0.2]), period_s, 12)
+    command = to_command(["a", "b"], "positions", np.float32([0.1, 0.2]), period_s, 12)
     assert from_stamp(command.header.stamp) == 12
     assert command.joint_names == ["a", "b"]
     (point,) = command.points

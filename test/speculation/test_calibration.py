@@ -2,15 +2,23 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.speculation.calibration import Fit, rejection_curve, threshold_for_rate
+from adahi_ros.speculation.calibration import (
+    MOST_TRIALS,
+    RATE_TOLERANCE,
+    Fit,
+    rejection_curve,
+    threshold_for_rate,
+)
 
 ACTIONS = 200_000
+Trial = Callable[[float], tuple[np.ndarray, float]]
 
 
 def sample(law: str, slope: float, intercept: float) -> tuple[np.ndarray, np.ndarray]:
@@ -89,22 +97,102 @@ def test_a_fit_that_does_not_rise_has_no_threshold() -> None:
         Fit("linear", -0.1, 0.3, 1.0).threshold(0.2)
 
 
-@given(st.floats(0.02, 0.98), st.floats(0.1, 10.0))
-def test_a_threshold_for_a_rate_has_that_rate(rate: float, scale: float) -> None:
-    def rate_at(threshold: float) -> float:
-        return math.exp(-threshold / scale)
-
-    threshold, measured = threshold_for_rate(rate_at, 5 * scale, rate)
-    assert measured == rate_at(threshold) == pytest.approx(rate, abs=0.002)
+def stationary(scores: np.ndarray) -> Trial:
+    """A gate whose scores do not depend on what it lets through."""
+    return lambda threshold: (scores, float((scores > threshold).mean()))
 
 
-def test_a_rate_that_cannot_be_met_gets_the_nearest() -> None:
-    threshold, measured = threshold_for_rate(lambda threshold: 0.8 if threshold < 1 else 0.1, 4.0, 0.6)
-    assert measured == 0.8
-    assert threshold < 1
+def feeding_back(gain: float) -> Trial:
+    """A gate that calms what it scores: the more it transmits, the lower the scores."""
+    draws = np.random.default_rng(2).exponential(size=4000)
+
+    def trial(threshold: float) -> tuple[np.ndarray, float]:
+        low, high = 0.0, 1.0
+        for _ in range(40):  # the rate at which the scores give that very rate
+            rate = (low + high) / 2
+            low, high = (rate, high) if (draws * np.exp(-gain * rate) > threshold).mean() > rate else (low, rate)
+        scores = draws * np.exp(-gain * rate)
+        return scores, float((scores > threshold).mean())
+
+    return trial
+
+
+def counted(trial: Trial) -> tuple[Trial, list[float]]:
+    tried: list[float] = []
+
+    def counting(threshold: float) -> tuple[np.ndarray, float]:
+        tried.append(threshold)
+        return trial(threshold)
+
+    return counting, tried
+
+
+@given(st.floats(0.02, 0.98), st.floats(0.1, 10.0), st.floats(-3.0, 3.0))
+def test_a_threshold_for_a_rate_has_that_rate(rate: float, scale: float, start: float) -> None:
+    scores = scale * np.random.default_rng(1).normal(size=2000)
+    trial, tried = counted(stationary(scores))
+    threshold, measured = threshold_for_rate(trial, rate, start)
+    assert measured == trial(threshold)[1] == pytest.approx(rate, abs=RATE_TOLERANCE)
+    assert tried[0] == start
+    assert len(tried) <= 3  # the quantile at once, and the check above
+
+
+@given(st.floats(0.05, 0.95), st.floats(-0.8, 3.0))
+def test_a_rate_is_met_where_what_is_let_through_changes_the_scores(rate: float, gain: float) -> None:
+    trial = feeding_back(gain)
+    threshold, measured = threshold_for_rate(trial, rate)
+    assert measured == trial(threshold)[1] == pytest.approx(rate, abs=RATE_TOLERANCE)
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.6, 0.9])
+def test_steps_that_are_transmitted_whatever_the_threshold_are_counted(rate: float) -> None:
+    scores = np.random.default_rng(1).exponential(size=2000)
+    scores[:400] = np.inf
+    threshold, measured = threshold_for_rate(stationary(scores), rate)
+    assert measured == pytest.approx(rate, abs=RATE_TOLERANCE)
+    assert math.isfinite(threshold)
+
+
+# Of every ten scores two are infinite, three are 2, two are 1 and three are 0.
+@pytest.mark.parametrize(
+    ("rate", "nearest"), [(0.05, 0.2), (0.3, 0.2), (0.45, 0.5), (0.55, 0.5), (0.65, 0.7), (0.95, 0.7)]
+)
+def test_a_rate_that_cannot_be_met_gets_the_nearest(rate: float, nearest: float) -> None:
+    scores = np.tile([np.inf, np.inf, 2.0, 2.0, 2.0, 1.0, 1.0, 0.0, 0.0, 0.0], 100)
+    trial, tried = counted(stationary(scores))
+    threshold, measured = threshold_for_rate(trial, rate)
+    assert measured == trial(threshold)[1] == nearest
+    assert len(tried) <= MOST_TRIALS + 1
+
+
+@pytest.mark.parametrize("score", [np.inf, -np.inf, 0.5])
+@pytest.mark.filterwarnings("error")
+def test_where_all_scores_are_the_same_the_search_ends(score: float) -> None:
+    trial, tried = counted(stationary(np.full(50, score)))
+    threshold, measured = threshold_for_rate(trial, 0.6)
+    assert measured == (0.0 if score == -np.inf else 1.0)
+    assert math.isfinite(threshold)
+    assert len(tried) <= MOST_TRIALS
+
+
+@given(st.integers(0, 2**32), st.floats(0.05, 0.95))
+def test_however_erratic_the_gate_the_search_ends_with_the_nearest_that_it_saw(
+    seed: int, rate: float
+) -> None:
+    draw = np.random.default_rng(seed)
+    seen: list[tuple[float, float]] = []
+
+    def erratic(threshold: float) -> tuple[np.ndarray, float]:
+        seen.append((threshold, draw.random()))
+        return draw.normal(size=20), seen[-1][1]
+
+    found = threshold_for_rate(erratic, rate)
+    assert len(seen) <= MOST_TRIALS
+    assert found in seen
+    assert abs(found[1] - rate) == min(abs(measured - rate) for _, measured in seen)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -1.0, math.nan])
 def test_a_rate_out_of_range_is_named(rate: float) -> None:
     with pytest.raises(ValueError, match=f"rate: {rate}, must be between 0 and 1"):
-        threshold_for_rate(lambda threshold: 0.5, 1.0, rate)
+        threshold_for_rate(stationary(np.ones(5)), rate)

@@ -9,6 +9,12 @@ from adahi_ros.speculation.drafting import Draft
 from adahi_ros.speculation.gates import GATES, Evidence, Gate
 
 
+def evidence_of(draft: Draft, deviation: np.ndarray, uniforms: np.ndarray) -> Evidence:
+    robots = len(uniforms)
+    windows, goals = np.zeros((robots, 2, 3), np.float32), np.arange(robots, dtype=np.float32)[:, None]
+    return Evidence(draft, deviation, uniforms, windows, goals)
+
+
 def evidence(robots: int) -> Evidence:
     draw = np.random.default_rng(1)
     probabilities = draw.dirichlet(np.ones(4), size=(robots, 2)).astype(np.float32)
@@ -16,7 +22,7 @@ def evidence(robots: int) -> Evidence:
     draft = Draft(codes, probabilities, np.zeros((robots, 1, 2), np.float32))
     deviation = draw.exponential(size=robots)
     deviation[0] = np.inf
-    return Evidence(draft, deviation, draw.random(robots))
+    return evidence_of(draft, deviation, draw.random(robots))
 
 
 def test_every_gate_scores_every_robot() -> None:
@@ -34,7 +40,7 @@ def test_deviation_scores_by_the_deviation() -> None:
 def test_uncertainty_scores_by_what_the_draft_gave_its_own_codes() -> None:
     probabilities = np.array([[[0.5, 0.5], [0.2, 0.8]], [[1.0, 0.0], [0.0, 1.0]]], np.float32)
     draft = Draft(np.array([[0, 1], [0, 1]]), probabilities, np.zeros((2, 1, 2), np.float32))
-    score = Gate("uncertainty").score(Evidence(draft, np.zeros(2), np.zeros(2)))
+    score = Gate("uncertainty").score(evidence_of(draft, np.zeros(2), np.zeros(2)))
     np.testing.assert_allclose(score, [1 - 0.5 * 0.8, 0.0], atol=1e-6)
 
 
@@ -47,7 +53,7 @@ def test_random_transmits_at_the_rate_of_its_threshold(rate: float) -> None:
 
 def test_random_is_blind_to_the_draft() -> None:
     seen = evidence(5)
-    other = Evidence(evidence(6).draft, np.zeros(5), seen.uniforms)
+    other = evidence_of(evidence(6).draft, np.zeros(5), seen.uniforms)
     np.testing.assert_array_equal(Gate("random").score(seen), Gate("random").score(other))
 
 
@@ -67,3 +73,12 @@ def test_an_unknown_gate_is_refused_with_those_there_are() -> None:
 def test_a_threshold_that_is_no_number_is_refused(threshold: float) -> None:
     with pytest.raises(ValueError, match=re.escape(f"threshold: {threshold}, must be finite")):
         Gate("deviation", threshold)
+
+
+def test_a_score_may_be_given_with_any_name() -> None:
+    gate = Gate("by_goal", 1.5, lambda seen: seen.goals[:, 0])
+    np.testing.assert_array_equal(gate.score(evidence(4)), [0.0, 1.0, 2.0, 3.0])
+    replaced = Gate("always", 0.0, lambda seen: np.zeros(4))
+    np.testing.assert_array_equal(replaced.score(evidence(4)), 0.0)
+    with pytest.raises(ValueError, match="threshold: nan, must be finite"):
+        Gate("by_goal", np.nan, lambda seen: seen.deviation)

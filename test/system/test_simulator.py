@@ -49,7 +49,7 @@ class Pilot:
         return self.states[-1]
 
     def send(self, names: Sequence[str], positions: np.ndarray, stamp_ns: int) -> None:
-        self.command_out.publish(to_command(names, positions, 0.05, stamp_ns))
+        self.command_out.publish(to_command(names, "positions", positions, 0.05, stamp_ns))
 
     def _is_newest(self, episode: int, step: int) -> bool:
         newest = self.states[-1:]
@@ -84,7 +84,7 @@ def send_garbage(pilot: Pilot) -> None:
         seen = len(pilot.states)
         pilot.stage.wait(lambda seen=seen: len(pilot.states) > seen + 1, f"state after command {index}")
         assert pilot.states[-1].step_id == 0
-    empty = to_command(names, good, 0.05, from_stamp(pilot.states[-1].header.stamp))
+    empty = to_command(names, "positions", good, 0.05, from_stamp(pilot.states[-1].header.stamp))
     empty.points = []
     pilot.command_out.publish(empty)
 

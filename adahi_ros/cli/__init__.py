@@ -1,0 +1,53 @@
+"""The command `adahi`: one verb per job, one file per kind of job."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from adahi_ros.cli.calibration import calibrate
+from adahi_ros.cli.comparison import evaluate
+from adahi_ros.cli.demonstrations import demos
+from adahi_ros.cli.over_dds import demo
+from adahi_ros.cli.paper import figures, report, table
+from adahi_ros.cli.training import export, train
+
+ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
+STOPPED = 130  # what shells expect after Ctrl-C
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="adahi",
+    help="Hybrid inference for robots: draft on the robot, verify on a server, only when it must.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for verb in (demos, train, calibrate, export, evaluate, table, figures, report, demo):
+    app.command()(verb)
+
+
+def main() -> None:
+    """Run the command; errors that a user can mend are one line, not a traceback."""
+    try:
+        app()
+    except KeyboardInterrupt:  # a second Ctrl-C, while the first was being obeyed
+        sys.exit(STOPPED)
+    except SystemExit as leaving:
+        if leaving.code == STOPPED:
+            Console(stderr=True).print("adahi: stopped", highlight=False)
+        raise
+    except ModuleNotFoundError as error:
+        needed = "a sourced ROS 2 with adahi_msgs built, or 'make setup'"
+        fault = f"{error.name}: not installed; this needs {needed}" if error.name in ROS else str(error)
+        _complain(fault)
+    except (ValueError, OSError, RuntimeError) as error:
+        _complain(str(error))
+
+
+def _complain(fault: str) -> None:
+    Console(stderr=True).print(f"[bold red]adahi:[/] {escape(fault)}", highlight=False, soft_wrap=True)
+    sys.exit(2)

@@ -1,0 +1,73 @@
+"""`adahi evaluate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from adahi_ros.cli.calibration import calibration_for
+from adahi_ros.cli.options import (
+    Backend,
+    CalibrationFile,
+    Checkpoints,
+    DraftTemperature,
+    JsonFile,
+    Rate,
+    Seed,
+    TaskName,
+    Workers,
+    file_name,
+    folder_of,
+)
+from adahi_ros.cli.terminal import console, episode_bars, progress, write_json
+
+if TYPE_CHECKING:
+    from adahi_ros.evaluation.bench import Policies
+    from adahi_ros.speculation.parameter_file import Calibration
+
+
+def comparison_figures(
+    task: str, seed: int, episodes: int, found: Calibration, policies: Policies, figures: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the figures of a comparison as they are written."""
+    return {
+        "task": file_name(task),
+        "seed": seed,
+        "episodes": episodes,
+        "draft_temperature": found.draft_temperature,
+        "parameters": {"draft": policies.draft.spec.parameters, "target": policies.target.spec.parameters},
+        "methods": figures,
+    }
+
+
+def evaluate(
+    task: TaskName,
+    workers: Workers,
+    methods: Annotated[
+        str, typer.Option("--methods", "--method", help="One, or several separated by commas.")
+    ] = "adahi,hybrid,draft,target,random,uncertainty",
+    episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
+    rate: Rate = None,
+    draft_temperature: DraftTemperature = None,
+    calibration: CalibrationFile = None,
+    checkpoints: Checkpoints = None,
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Compare methods on the same episodes, in process."""
+    from adahi_ros.evaluation.bench import PolicyFiles
+    from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods
+    from adahi_ros.evaluation.methods import parse_methods
+    from adahi_ros.evaluation.tables import method_table
+
+    names = parse_methods(methods)
+    files = PolicyFiles(folder_of(task, checkpoints), backend)
+    found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers)
+    with progress() as bar:
+        move = episode_bars(bar, names, episodes)
+        compared = Comparison(task, files, found, seed)
+        figures = evaluate_methods(compared, names, range(episodes), workers, move)
+    console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
+    write_json(json_file, comparison_figures(task, seed, episodes, found, files.load(), figures))

@@ -1,0 +1,112 @@
+"""`adahi demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adahi_ros.cli.calibration import calibration_for
+from adahi_ros.cli.comparison import comparison_figures
+from adahi_ros.cli.options import (
+    Backend,
+    CalibrationFile,
+    Checkpoints,
+    DraftTemperature,
+    JsonFile,
+    Rate,
+    Seed,
+    TaskName,
+    Workers,
+    file_name,
+    folder_of,
+)
+from adahi_ros.cli.terminal import console, say, write_json
+
+PATIENT_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
+
+
+def demo(
+    task: TaskName,
+    workers: Workers,
+    methods: Annotated[
+        str, typer.Option("--methods", "--method", help="One, or several separated by commas.")
+    ] = "adahi,hybrid,draft,target,random",
+    episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 20,
+    real_time: Annotated[
+        bool, typer.Option("--real-time", help="Run at the task's rate instead of as fast as answers come.")
+    ] = False,
+    deadline_s: Annotated[
+        float | None,
+        typer.Option(
+            help="For the target's answer, s. Default: one control period; 10 where the world waits."
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Picture to write. Default: results/demo-TASK.png.")
+    ] = None,
+    rate: Rate = None,
+    draft_temperature: DraftTemperature = None,
+    calibration: CalibrationFile = None,
+    checkpoints: Checkpoints = None,
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Run robot, draft policy and target verifier as three processes over DDS."""
+    from adahi_ros.evaluation.bench import Bench, PolicyFiles
+    from adahi_ros.evaluation.evaluate import Comparison, expert_error, held_out
+    from adahi_ros.evaluation.live_view import LiveView
+    from adahi_ros.evaluation.methods import gated, parse_methods
+    from adahi_ros.evaluation.repeat import repeated_true_skip_ratio
+    from adahi_ros.evaluation.run_figure import draw_run
+    from adahi_ros.evaluation.run_metrics import run_figures
+    from adahi_ros.evaluation.tables import method_table
+    from adahi_ros.nodes.dds_run import run_over_dds
+    from adahi_ros.tasks import make
+
+    names = parse_methods(methods, on_air=True)
+    name_of_files = file_name(task)
+    folder = folder_of(task, checkpoints).resolve()
+    files = PolicyFiles(folder, backend)
+    policies = files.load()
+    found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers)
+    expert = held_out(task, seed, workers)
+    if deadline_s is None:
+        deadline_s = 1 / make(task).spec.control_rate_hz if real_time else PATIENT_DEADLINE_S
+    runs, figures = {}, {}
+    for name in names:
+        method = gated(name)
+        config = method.config(found)
+        draft = {
+            "checkpoint": str(folder / "draft"),
+            "backend": backend,
+            "gate.name": config.gate.name,
+            "gate.threshold": config.gate.threshold,
+            "deviation.smoothing": config.smoothing,
+            "deviation.normalization": config.normalization,
+            "draft_temperature": config.draft_temperature,
+            "deadline_s": deadline_s,
+        }
+        target = {"checkpoint": str(folder / "target"), "backend": backend, "rule": method.rule}
+        with LiveView(console, name, episodes) as view:
+            runs[name] = run_over_dds(task, draft, target, seed, range(episodes), not real_time, view.show)
+        figures[name] = {
+            "gate": config.gate.name,
+            "threshold": config.gate.threshold,
+            **run_figures(runs[name]),
+            "true_skip_ratio": repeated_true_skip_ratio(
+                runs[name], Bench(task, policies, found), method, seed
+            ),
+            "mse": expert_error(Comparison(task, files, found, seed), name, expert),
+        }
+        say(
+            f"{method.label}: {sum(e.success for e in runs[name].episodes)} of {episodes} episodes "
+            f"succeeded, {figures[name]['transmitted']} of {figures[name]['steps']} steps transmitted"
+        )
+    console.print(method_table(figures, f"{name_of_files} over DDS, {episodes} episodes, seed {seed}"))
+    picture = picture if picture is not None else Path("results") / f"demo-{name_of_files}.png"
+    draw_run(task, seed, runs, figures, picture)
+    say(f"picture: {picture}")
+    write_json(json_file, comparison_figures(task, seed, episodes, found, policies, figures))

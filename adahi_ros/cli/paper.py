@@ -1,0 +1,181 @@
+"""`adahi table`, `adahi figures` and `adahi report`: the paper's evaluation, on our own code."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from adahi_ros.assets import asset
+from adahi_ros.cli.options import Backend, Seed, Workers
+from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
+
+if TYPE_CHECKING:
+    from adahi_ros.evaluation.evaluate import Comparison
+
+QUICK_EPISODES, FULL_EPISODES = 100, 600
+QUICK_POINT, FULL_POINT = 50, 200
+
+Tasks = Annotated[str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")]
+Folder = Annotated[Path, typer.Option(help="Folder of the results.")]
+Episodes = Annotated[int | None, typer.Option(min=1, help="Per method and task. Default: 600; quick: 100.")]
+ALL_TASKS = "kitchen,ball,swarm"
+
+
+def comparisons(tasks: str, seed: int, backend: str) -> dict[str, Comparison]:
+    """Return what is compared on each task: the shipped policies and calibration."""
+    from adahi_ros.evaluation.bench import PolicyFiles
+    from adahi_ros.evaluation.evaluate import Comparison
+    from adahi_ros.speculation.parameter_file import load_calibration
+    from adahi_ros.tasks import make
+
+    names = [name.strip() for name in tasks.split(",") if name.strip()]
+    if not names:
+        raise ValueError(f"tasks: {tasks!r}, must name at least one")
+    found = {}
+    for task in names:
+        name = make(task).spec.name
+        files = PolicyFiles(asset(f"checkpoints/{name}"), backend)
+        found[name] = Comparison(task, files, load_calibration(asset(f"config/{name}.yaml")), seed)
+    return found
+
+
+def configuration(names: list[str]) -> dict[str, str]:
+    """Return the files that say how each task's policies were made and calibrated."""
+    paths = [f"config/{folder}{name}.yaml" for name in names for folder in ("recipes/", "")]
+    return {path: asset(path).read_text() for path in paths}
+
+
+def table(
+    workers: Workers,
+    quick: Annotated[bool, typer.Option("--quick", help="100 episodes per method and task.")] = False,
+    tasks: Tasks = ALL_TASKS,
+    methods: Annotated[
+        str | None, typer.Option("--methods", "--method", help="Separated by commas. Default: all.")
+    ] = None,
+    episodes: Episodes = None,
+    out: Folder = Path("results/paper"),
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+) -> None:
+    """Measure the paper's Table I on all tasks, and print ours beside it."""
+    from adahi_ros.evaluation.claims import better_than_adahi, check_claims
+    from adahi_ros.evaluation.evaluate import evaluate_methods
+    from adahi_ros.evaluation.methods import METHODS, parse_methods
+    from adahi_ros.evaluation.report import TABLE
+    from adahi_ros.evaluation.tables import paper_table
+
+    names = parse_methods(methods if methods is not None else ",".join(METHODS))
+    count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
+    compared = comparisons(tasks, seed, backend)
+    started = time.monotonic()
+    found: dict[str, Any] = {}
+    for task, comparison in compared.items():
+        with progress() as bar:
+            move = episode_bars(bar, [f"{task}, {name}" for name in names], count)
+            figures = evaluate_methods(
+                comparison,
+                names,
+                range(count),
+                workers,
+                lambda name, done: move(f"{task}, {name}", done),  # noqa: B023
+            )
+        found[task] = {"methods": figures}
+        core_seconds = sum(values["core_seconds"] for values in figures.values())
+        say(f"{task}: {count} episodes of {len(names)} methods, {core_seconds:.0f} s of one core")
+    seconds = time.monotonic() - started
+    console.print(paper_table({task: values["methods"] for task, values in found.items()}))
+    for task, values in found.items():
+        for claim in check_claims(values["methods"]):
+            say(f"{task}: {claim.text}: {claim.measured}: {'holds' if claim.holds else 'DOES NOT HOLD'}")
+        better = better_than_adahi(values["methods"])
+        if better:
+            labels = ", ".join(METHODS[name].label for name in better)
+            say(f"{task}: at no more transmissions, at least as good as ADAHI: {labels}")
+    say(f"took {seconds:.0f} s in {workers} processes")
+    write_json(
+        out / TABLE,
+        {
+            "command": command_line(),
+            "seed": seed,
+            "episodes": count,
+            "seconds": round(seconds, 1),
+            "workers": workers,
+            "tasks": found,
+            "configuration": configuration(list(found)),
+        },
+    )
+
+
+def figures(
+    workers: Workers,
+    quick: Annotated[bool, typer.Option("--quick", help="50 episodes per point instead of 200.")] = False,
+    tasks: Tasks = ALL_TASKS,
+    link: Annotated[str, typer.Option(help="Link profile, or a YAML file of one.")] = "wifi_ac",
+    dds: Annotated[
+        Path | None,
+        typer.Option(help="Folder with demo-TASK.json of 'adahi demo --json': its latency is taken."),
+    ] = None,
+    out: Folder = Path("results/paper"),
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+) -> None:
+    """Draw the paper's Figures 2 and 4, success against transmission rate, and traces."""
+    from adahi_ros.evaluation.pictures import draw_pictures, episodes_run, picture_figures, task_pictures
+    from adahi_ros.evaluation.report import PICTURES
+    from adahi_ros.link.profile import load_profile
+
+    path = Path(link) if link.endswith(".yaml") else asset(f"config/links/{link}.yaml")
+    profile = load_profile(path)
+    count = QUICK_POINT if quick else FULL_POINT
+    compared = comparisons(tasks, seed, backend)
+    found = {}
+    for task, comparison in compared.items():
+        with progress() as bar:
+            total = episodes_run(count, comparison.files.load().chunks is not None)
+            job = bar.add_task(f"{task}: episodes", total=total, note="")
+            found[task] = task_pictures(
+                comparison,
+                profile,
+                range(count),
+                workers,
+                measured_over_dds(dds, task),
+                lambda name, done: bar.advance(job, done),  # noqa: B023
+            )
+    for picture in draw_pictures(compared, found, out):
+        say(f"picture: {picture}")
+    write_json(
+        out / PICTURES,
+        {
+            "command": command_line(),
+            "episodes": count,
+            "tasks": picture_figures(found),
+            "configuration": {str(path): path.read_text()},
+        },
+    )
+
+
+def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
+    """Return the figures of a run over DDS, where there is one."""
+    path = folder / f"demo-{task}.json" if folder is not None else None
+    if path is None or not path.is_file():
+        return {}
+    methods: dict[str, Any] = json.loads(path.read_text())["methods"]
+    return methods
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of 'adahi table' and 'adahi figures'.")] = Path(
+        "results/paper"
+    ),
+    out: Annotated[Path | None, typer.Option(help="File to write. Default: FOLDER/report.html.")] = None,
+) -> None:
+    """Write one self-contained HTML file of the tables, the pictures and the configuration."""
+    from adahi_ros.evaluation.report import REPORT, write_report
+
+    path = out if out is not None else folder / REPORT
+    write_report(folder, path)
+    say(f"report: {path}, {path.stat().st_size / 1e6:.1f} MB")

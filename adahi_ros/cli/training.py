@@ -1,0 +1,71 @@
+"""`adahi train` and `adahi export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adahi_ros.assets import asset
+from adahi_ros.cli.options import Checkpoints, JsonFile, TaskName, Workers, file_name, folder_of
+from adahi_ros.cli.terminal import command_line, progress, say, write_json
+
+
+def train(
+    task: TaskName,
+    workers: Workers,
+    out: Annotated[Path | None, typer.Option(help="Folder to write. Default: checkpoints/TASK.")] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="Training recipe. Default: config/recipes/TASK.yaml.")
+    ] = None,
+    demonstrations: Annotated[
+        Path | None,
+        typer.Option("--demos", help="File of 'adahi demos'. Default: record as the recipe says."),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(help="Train these policies alone, comma-separated, on the tokenizer there."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Replaces every model's seed of the recipe.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Train tokenizer, draft and target. A run that was stopped goes on where it was."""
+    from adahi_ros.evaluation.train import train_recipe
+    from adahi_ros.policy.recipe import load_recipe
+    from adahi_ros.trajectories import Trajectories
+
+    name = file_name(task)
+    out = out if out is not None else Path("checkpoints") / name
+    steps = load_recipe(recipe if recipe is not None else asset(f"config/recipes/{name}.yaml"))
+    data = Trajectories.load(demonstrations) if demonstrations is not None else None
+    chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
+    with progress() as bar:
+        summary = train_recipe(
+            task, steps, out, command_line(), bar, data=data, only=chosen, seed=seed, workers=workers
+        )
+    for model, figures in summary["models"].items():
+        say(
+            f"{model}: {figures['parameters']:,} weights, loss {figures['loss']:.4g}, "
+            f"{figures['seconds']:.0f} s"
+        )
+    say(f"{out}: trained; loss curves in {out / 'losses.png'}")
+    write_json(json_file, summary)
+
+
+def export(
+    task: TaskName,
+    checkpoints: Checkpoints = None,
+) -> None:
+    """Write NAME.onnx beside each policy, for robots without torch."""
+    from adahi_ros.policy.checkpoint import load_checkpoint
+    from adahi_ros.policy.onnx_export import export as write_onnx
+
+    folder = folder_of(task, checkpoints)
+    for name in ("draft", "target"):
+        checkpoint = load_checkpoint(folder / name)
+        path = checkpoint.weights.with_suffix(".onnx")
+        write_onnx(checkpoint, path)
+        say(f"{path}: {path.stat().st_size / 1e3:.0f} kB")

@@ -1,0 +1,80 @@
+"""What methods are compared on: a task, its policies, a calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.interface import Policy, misfit
+from adahi_ros.speculation.parameter_file import Calibration
+
+CHUNKS = "chunks"  # beside draft and target: a target on a tokenizer of chunks, for open loop execution
+
+
+@dataclass(frozen=True)
+class Policies:
+    """A draft and a target on one tokenizer.
+
+    Attributes:
+        draft, target: the two.
+        chunks: a target that proposes chunks of actions, on a tokenizer of its own, where there is one.
+
+    Raises:
+        ValueError: they do not belong together; names what differs.
+    """
+
+    draft: Policy
+    target: Policy
+    chunks: Policy | None = None
+
+    def __post_init__(self) -> None:
+        draft, target = self.draft, self.target
+        fault = misfit(draft.spec, draft.decoder.fingerprint, target.spec, target.decoder.fingerprint)
+        if fault is not None:
+            raise ValueError(fault)
+
+
+@dataclass(frozen=True)
+class PolicyFiles:
+    """Where policies come from: what a worker process is told instead of the policies themselves.
+
+    Attributes:
+        folder: of the checkpoints.
+        backend: inference backend.
+    """
+
+    folder: Path
+    backend: str
+
+    def load(self) -> Policies:
+        """Load the policies, once per process and state of the files."""
+        newest = max(path.stat().st_mtime_ns for path in self.folder.rglob("*"))
+        return _load(self, newest)
+
+
+@lru_cache(maxsize=4)
+def _load(files: PolicyFiles, newest_ns: int) -> Policies:
+    folder, backend = files.folder, files.backend
+    chunks = folder / CHUNKS / "target"
+    return Policies(
+        load_policy(folder / "draft", backend),
+        load_policy(folder / "target", backend),
+        load_policy(chunks, backend) if chunks.with_suffix(".json").is_file() else None,
+    )
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A task with its policies and their calibration.
+
+    Attributes:
+        task: registry name.
+        policies: draft and target.
+        calibration: thresholds of the gates.
+    """
+
+    task: str
+    policies: Policies
+    calibration: Calibration

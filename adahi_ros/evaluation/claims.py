@@ -1,0 +1,91 @@
+"""What the method claims, checked against measured figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+KEPT = 0.95  # share of hybrid inference's success that ADAHI has to keep
+MOST_TRANSMITTED = 0.62
+POOR = 0.35  # share of the target's success above which the draft needs no help
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim on one task.
+
+    Attributes:
+        text: what is claimed.
+        measured: what was found.
+        holds: whether it does.
+    """
+
+    text: str
+    measured: str
+    holds: bool
+
+
+def check_claims(methods: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
+    """Check the claims for which the methods they need were run.
+
+    Args:
+        methods: figures by method, as `adahi evaluate --json` writes them.
+    """
+    claims: list[Claim] = []
+
+    def has(*names: str) -> bool:
+        return all(name in methods for name in names)
+
+    def success(name: str) -> float:
+        return float(methods[name]["success_rate"])
+
+    if has("hybrid", "target"):
+        low, high = methods["target"]["success_ci95"]
+        claims.append(
+            Claim(
+                "hybrid lies in the 95 % interval of target",
+                f"{success('hybrid'):.3f} in {low:.3f} to {high:.3f}",
+                low <= success("hybrid") <= high,
+            )
+        )
+    if has("adahi", "hybrid"):
+        share = success("adahi") / max(success("hybrid"), 1e-9)
+        rate = methods["adahi"]["transmission_rate"]
+        claims.append(
+            Claim(
+                f"ADAHI keeps {KEPT} of hybrid's success, sending {MOST_TRANSMITTED} of the steps at most",
+                f"{share:.3f} at {rate:.3f}",
+                share >= KEPT and rate <= MOST_TRANSMITTED,
+            )
+        )
+    if has("adahi", "random"):
+        claims.append(
+            Claim(
+                "random at the same rate is below ADAHI, their intervals apart",
+                f"{success('random'):.3f} against {success('adahi'):.3f}",
+                methods["random"]["success_ci95"][1] < methods["adahi"]["success_ci95"][0],
+            )
+        )
+    if has("draft", "target"):
+        share = success("draft") / max(success("target"), 1e-9)
+        claims.append(
+            Claim(
+                f"the draft alone has {POOR} of the target's success at most", f"{share:.3f}", share <= POOR
+            )
+        )
+    return claims
+
+
+def better_than_adahi(methods: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Name the methods that transmit no more than ADAHI, by a hundredth, and succeed at least as often."""
+    if "adahi" not in methods:
+        return []
+    ours = methods["adahi"]
+    return [
+        name
+        for name, values in methods.items()
+        if name != "adahi"
+        and values["transmission_rate"] <= ours["transmission_rate"] + 0.01
+        and values["success_rate"] >= ours["success_rate"]
+    ]

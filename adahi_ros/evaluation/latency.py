@@ -1,0 +1,107 @@
+"""What a logged run would have cost on a link: latency of every action, simulated.
+
+Nothing waits here. The compute is measured on this machine, the link is drawn from its profile, and
+each action costs what its method did: a draft, and where the gate transmitted, a round trip with the
+target's compute in it. Over DDS the same is measured, not simulated (`adahi demo`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+
+from adahi_ros.evaluation.rollout import Log
+from adahi_ros.link.profile import LinkProfile
+from adahi_ros.policy.interface import Policy
+from adahi_ros.randomness import EpisodeStreams
+
+REPETITIONS = 200
+HALF_UNIT = 2.0**-54  # keeps a draw of 0 off minus infinity
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one step costs on this machine.
+
+    Attributes:
+        draft_ms: median of one prediction of the draft.
+        target_ms: median of one prediction of the target.
+        request_bytes: observation window, goal, codes and probabilities.
+        response_bytes: codes, verdicts and offset.
+    """
+
+    draft_ms: float
+    target_ms: float
+    request_bytes: int
+    response_bytes: int
+
+
+def _median_ms(call: Callable[[], object]) -> float:
+    took = []
+    for _ in range(REPETITIONS):
+        started = time.perf_counter()
+        call()
+        took.append(time.perf_counter() - started)
+    return float(np.median(took) * 1e3)
+
+
+def measure_costs(draft: Policy, target: Policy) -> Costs:
+    """Measure what one robot's step costs."""
+    spec = draft.spec
+    windows = np.zeros((1, spec.window_length, spec.observation_dim), dtype=np.float32)
+    goals = np.zeros((1, spec.goal_dim), dtype=np.float32)
+    probabilities = spec.codebooks * spec.codebook_size
+    return Costs(
+        draft_ms=_median_ms(lambda: draft.predict(windows, goals)),
+        target_ms=_median_ms(lambda: target.predict(windows, goals)),
+        request_bytes=4 * (windows.size + goals.size + probabilities) + spec.codebooks,
+        response_bytes=2 * spec.codebooks + 4 * spec.chunk_length * spec.action_dim,
+    )
+
+
+def simulated_latency(
+    log: Log, drafts: bool, costs: Costs, link: LinkProfile, seed: int, episodes: Sequence[int]
+) -> np.ndarray:
+    """Return the latency of each action, (T, E) ms.
+
+    Args:
+        log: of the run.
+        drafts: whether the robot drafts at every step.
+        costs: of a step.
+        link: between robot and server.
+        seed: of the link's draws.
+        episodes: numbers of the E episodes.
+    """
+    streams = EpisodeStreams(seed, "link", list(episodes), 1)
+    draws = np.stack([streams.next()[:, 0] for _ in range(len(log.active))])
+    round_trip = np.maximum(0.0, link.rtt_mean_ms + link.rtt_jitter_ms * norm.ppf(draws + HALF_UNIT))
+    round_trip += link.transfer_ms(costs.request_bytes + costs.response_bytes) + costs.target_ms
+    latency: np.ndarray = costs.draft_ms * drafts + np.where(log.transmitted, round_trip, 0.0)
+    return latency
+
+
+def throughput(latency_ms: np.ndarray, active: np.ndarray, window: int) -> np.ndarray:
+    """Return actions per second over windows of so many actions in a row, back to back.
+
+    The paper does not say over what its throughput is taken; a second's worth of control steps tells
+    a method that now and then transmits for long from one that spreads it.
+
+    Args:
+        latency_ms: (T, E).
+        active: (T, E) bool.
+        window: actions per window.
+
+    Returns:
+        One number per whole window of all episodes, or of each episode where none is so long.
+    """
+    rates = []
+    for column, alive in zip(latency_ms.T, active.T, strict=True):
+        row = column[alive]
+        size = min(window, len(row))
+        whole = row[: len(row) // size * size].reshape(-1, size)
+        rates.append(size / whole.sum(axis=1).clip(1e-9) * 1e3)
+    return np.concatenate(rates)

@@ -1,0 +1,25 @@
+"""A gate that no robot can have: it knows how likely the target rejects the codes that were drafted.
+
+What is left between it and a real gate is what a better gate could still win.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adahi_ros.policy.interface import Policy
+from adahi_ros.speculation.gates import Evidence, Score
+from adahi_ros.speculation.sampling import rejection_probability, softmax
+
+
+def oracle_score(target: Policy, temperature: float = 1.0) -> Score:
+    """Return the score 1 - prod min(1, q/p): the probability that not every code is kept."""
+
+    def score(evidence: Evidence) -> np.ndarray:
+        q = softmax(target.predict(evidence.windows, evidence.goals).logits, temperature)
+        draft = evidence.draft
+        kept = 1.0 - rejection_probability(draft.probabilities, q, draft.codes)
+        rejected: np.ndarray = 1.0 - kept.prod(axis=-1)
+        return rejected
+
+    return score

@@ -1,0 +1,125 @@
+"""`adahi figures`: the runs behind the paper's pictures, and the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.evaluation.calibration_figure import draw_calibrations
+from adahi_ros.evaluation.evaluate import Comparison, outcome_figures, play_all
+from adahi_ros.evaluation.latency import measure_costs, simulated_latency, throughput
+from adahi_ros.evaluation.run_metrics import spread
+from adahi_ros.evaluation.sweep import FIXED, RATES, SWEPT, Point, sweep
+from adahi_ros.evaluation.trace_figure import Trace, draw_traces
+from adahi_ros.evaluation.tradeoff_figure import draw_latency, draw_sweeps
+from adahi_ros.link.profile import LinkProfile
+from adahi_ros.tasks import make
+
+LATENCY_METHODS = ("adahi", "hybrid", "draft", "target", "random")
+DRAFTLESS = ("target",)  # the robot drafts at every step of the others
+WORST = 2.5  # percentile of throughput that the paper calls its worst case
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class TaskPictures:
+    """What the pictures of one task show.
+
+    Attributes:
+        latency: figures by method, with `per_action_latency_ms`.
+        throughput: actions per second of windows, by method; empty where latency was measured over DDS.
+        sweep: success against transmission rate.
+        trace: one episode of ADAHI.
+    """
+
+    latency: dict[str, dict[str, Any]]
+    throughput: dict[str, np.ndarray]
+    sweep: list[Point]
+    trace: Trace
+
+
+def episodes_run(episodes: int, with_chunks: bool) -> int:
+    """Return how many episodes `task_pictures` runs in all, for progress."""
+    fixed = len(FIXED) if with_chunks else 1
+    return episodes * (fixed + len(SWEPT) * len(RATES) + len(LATENCY_METHODS))
+
+
+def task_pictures(
+    comparison: Comparison,
+    link: LinkProfile,
+    episodes: Sequence[int],
+    workers: int,
+    over_dds: Mapping[str, dict[str, Any]] | None = None,
+    on_done: Progress = lambda name, episodes: None,
+) -> TaskPictures:
+    """Run what the pictures of a task need.
+
+    Args:
+        comparison: the task, its policies and their calibration.
+        link: on which latency is simulated.
+        episodes: of each method and of each point of success against transmission rate.
+        workers: processes.
+        over_dds: figures of `adahi demo`; taken for the latency instead of the simulated link's.
+        on_done: told a method and how many of its episodes have just ended.
+    """
+    policies = comparison.files.load()
+    outcomes = play_all(comparison, LATENCY_METHODS, episodes, workers, on_done)
+    costs = measure_costs(policies.draft, policies.target)
+    spec = make(comparison.task).spec
+    latency, rates = {}, {}
+    for name, outcome in outcomes.items():
+        drafts = name not in DRAFTLESS
+        times = simulated_latency(outcome.log, drafts, costs, link, comparison.seed, episodes)
+        rates[name] = throughput(times, outcome.log.active, round(spec.control_rate_hz))
+        latency[name] = {
+            **outcome_figures(outcome),
+            "per_action_latency_ms": spread(times[outcome.log.active].tolist()),
+            "actions_per_s": {
+                "mean": float(rates[name].mean()),
+                "worst": float(np.percentile(rates[name], WORST)),
+            },
+        }
+    fixed = FIXED if policies.chunks is not None else ("draft",)
+    points = sweep(comparison, episodes, workers, fixed=fixed, on_done=on_done)
+    adahi = outcomes["adahi"].log
+    threshold = comparison.calibration.thresholds["deviation"]
+    return TaskPictures(
+        latency={**latency, **(over_dds or {})},
+        throughput=rates,
+        sweep=points,
+        trace=Trace.of(adahi, 0, spec.control_rate_hz, threshold),
+    )
+
+
+def draw_pictures(
+    comparisons: Mapping[str, Comparison], found: Mapping[str, TaskPictures], folder: Path
+) -> list[Path]:
+    """Draw all pictures into a folder; return their paths.
+
+    Args:
+        comparisons: by task.
+        found: by task.
+        folder: to write.
+    """
+    names = {name: folder / f"{name}.png" for name in ("rejection", "latency", "sweep", "traces")}
+    draw_calibrations([comparison.calibration for comparison in comparisons.values()], names["rejection"])
+    draw_latency(
+        {task: pictures.latency for task, pictures in found.items()},
+        {task: pictures.throughput for task, pictures in found.items()},
+        names["latency"],
+    )
+    draw_sweeps({task: pictures.sweep for task, pictures in found.items()}, names["sweep"])
+    draw_traces({task: pictures.trace for task, pictures in found.items()}, names["traces"])
+    return list(names.values())
+
+
+def picture_figures(found: Mapping[str, TaskPictures]) -> dict[str, Any]:
+    """Return the numbers behind the pictures, as they are written."""
+    return {
+        task: {"latency": pictures.latency, "sweep": [asdict(point) for point in pictures.sweep]}
+        for task, pictures in found.items()
+    }

@@ -1,0 +1,85 @@
+"""Deviation along an episode, with the transmitted steps marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from adahi_ros.evaluation.rollout import Log
+from adahi_ros.evaluation.style import SENT, SKIPPED, UNANSWERED, figure, save, titled
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One episode of T steps, as its gate saw it.
+
+    Attributes:
+        time_s: (T,).
+        deviation: (T,), infinite where there was no past.
+        transmitted: (T,) bool.
+        verified: (T,) bool, the answer came in time.
+        accepted: (T,) bool, every code was kept.
+        threshold: of the deviation; None where another gate decided.
+    """
+
+    time_s: np.ndarray
+    deviation: np.ndarray
+    transmitted: np.ndarray
+    verified: np.ndarray
+    accepted: np.ndarray
+    threshold: float | None
+
+    @classmethod
+    def of(cls, log: Log, episode: int, rate_hz: float, threshold: float | None) -> Trace:
+        """Take one column of a log in which every answer came."""
+        length = int(log.active[:, episode].sum())
+        sent = log.transmitted[:length, episode]
+        return cls(
+            time_s=np.arange(length) / rate_hz,
+            deviation=log.deviation[:length, episode],
+            transmitted=sent,
+            verified=sent,
+            accepted=np.all(log.accepted[:length, episode], axis=-1),
+            threshold=threshold,
+        )
+
+
+def draw_trace(axes: Axes, trace: Trace) -> None:
+    """Draw a trace into a plot."""
+    known = np.isfinite(trace.deviation)
+    sent, verified, accepted = trace.transmitted, trace.verified, trace.accepted
+    axes.plot(trace.time_s[known], trace.deviation[known], color="0.8", linewidth=0.8, zorder=1)
+    for mask, colour, marker, label in (
+        (~sent, SKIPPED, "o", "skipped: the draft is executed"),
+        (verified & accepted, SENT, "o", "sent, accepted"),
+        (verified & ~accepted, SENT, "x", "sent, resampled"),
+        (sent & ~verified, UNANSWERED, "^", "sent, no answer: the draft is executed"),
+    ):
+        mask = mask & known
+        if mask.any():
+            axes.scatter(
+                trace.time_s[mask],
+                trace.deviation[mask],
+                s=14,
+                c=colour,
+                marker=marker,
+                label=label,
+                zorder=2,
+            )
+    if trace.threshold is not None:
+        axes.axhline(trace.threshold, color="0.3", linestyle=":", label=f"threshold {trace.threshold:.2f}")
+    axes.set_ylim(top=1.5 * axes.get_ylim()[1])  # room for the legend
+    axes.legend(fontsize=7.5, loc="upper right")
+
+
+def draw_traces(traces: Mapping[str, Trace], path: Path) -> None:
+    """Draw an episode of each task, one below the other."""
+    drawn = figure(8.0, 2.4 * len(traces))
+    for row, (task, trace) in enumerate(traces.items()):
+        axes = drawn.add_subplot(len(traces), 1, row + 1)
+        draw_trace(titled(axes, task, "time (s)", "action deviation"), trace)
+    save(drawn, path)

@@ -1,0 +1,97 @@
+"""What transmissions buy: success against latency (the paper's figure 4) and against transmission rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.style import COLOURS, LINES, MARKERS, figure, save, titled
+from adahi_ros.evaluation.sweep import FIXED, Point
+
+
+def _errorbar(axes: Axes, name: str, x: float, figures: Mapping[str, Any], label: str | None) -> None:
+    low, high = figures["success_ci95"]
+    success = figures["success_rate"]
+    axes.errorbar(
+        x,
+        success,
+        [[max(0.0, success - low)], [max(0.0, high - success)]],
+        color=COLOURS[name],
+        marker=MARKERS[name],
+        capsize=3,
+        linestyle="none",
+        label=label,
+    )
+
+
+def draw_latency(
+    figures: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    throughputs: Mapping[str, Mapping[str, np.ndarray]],
+    path: Path,
+) -> None:
+    """Draw success against mean latency, and the distribution of throughput, a row per task.
+
+    Args:
+        figures: by task and method; with `success_rate`, `success_ci95`, `per_action_latency_ms`.
+        throughputs: by task and method, actions per second; a task may be left out.
+        path: to write.
+    """
+    drawn = figure(9.0, 3.2 * len(figures))
+    for row, (task, methods) in enumerate(figures.items()):
+        axes = drawn.add_subplot(len(figures), 2, 2 * row + 1)
+        titled(axes, task, "mean latency of an action (ms)", "success rate")
+        for name, values in methods.items():
+            latency = values["per_action_latency_ms"]["mean"]
+            _errorbar(axes, name, latency, values, METHODS[name].label)
+        axes.set_ylim(-0.03, 1.05)
+        axes.legend(fontsize=7.5)
+        axes = drawn.add_subplot(len(figures), 2, 2 * row + 2)
+        titled(axes, task, "actions per second", "share of windows below")
+        for name, rates in throughputs.get(task, {}).items():
+            ordered = np.sort(rates)
+            axes.step(
+                ordered,
+                np.arange(1, len(ordered) + 1) / len(ordered),
+                color=COLOURS[name],
+                linestyle=LINES.get(name, "-"),
+                label=METHODS[name].label,
+            )
+        axes.set_xscale("log")
+        axes.legend(fontsize=7.5)
+    save(drawn, path)
+
+
+def draw_sweeps(sweeps: Mapping[str, Sequence[Point]], path: Path) -> None:
+    """Draw success against transmission rate for every gate, a panel per task."""
+    drawn = figure(4.6 * len(sweeps), 4.2)
+    for column, (task, points) in enumerate(sweeps.items()):
+        axes = titled(
+            drawn.add_subplot(1, len(sweeps), column + 1), task, "transmission rate", "success rate"
+        )
+        for name in dict.fromkeys(point.method for point in points):
+            chosen = [point.figures for point in points if point.method == name]
+            if name in FIXED:
+                _errorbar(axes, name, chosen[0]["transmission_rate"], chosen[0], METHODS[name].label)
+                continue
+            rates = [figures["transmission_rate"] for figures in chosen]
+            success = [figures["success_rate"] for figures in chosen]
+            low, high = np.array([figures["success_ci95"] for figures in chosen]).T
+            axes.fill_between(rates, low, high, color=COLOURS[name], alpha=0.12, linewidth=0)
+            axes.plot(
+                rates,
+                success,
+                color=COLOURS[name],
+                marker=MARKERS[name],
+                markersize=4,
+                linestyle=LINES.get(name, "-"),
+                label=METHODS[name].label,
+            )
+        axes.set_xlim(-0.03, 1.03)
+        axes.set_ylim(-0.03, 1.05)
+        axes.legend(fontsize=7.5)
+    save(drawn, path)

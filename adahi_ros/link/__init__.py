@@ -1,0 +1,1 @@
+"""Wireless links: what one is like."""

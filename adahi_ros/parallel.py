@@ -1,0 +1,83 @@
+"""Jobs on all cores, in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Job = tuple[Callable[..., T], tuple[Any, ...]]
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_jobs(
+    jobs: Sequence[Job[T]], workers: int, on_done: Callable[[int], None] = lambda index: None
+) -> list[T]:
+    """Run jobs; return their results in the order of the jobs.
+
+    What a job returns must not depend on where it runs: then nothing depends on the number of workers.
+    However the call ends, by Ctrl-C too, no process is left behind and nobody waits for jobs at work.
+
+    Args:
+        jobs: functions with their arguments; both must pickle.
+        workers: processes; with 1, everything runs in this one.
+        on_done: told the index of each job that has ended.
+
+    Raises:
+        ValueError: less than one worker.
+        Exception: the first that a job raises.
+    """
+    if workers < 1:
+        raise ValueError(f"workers: {workers}, must be at least 1")
+    results: dict[int, T] = {}
+    if min(workers, len(jobs)) <= 1:
+        for index, (function, arguments) in enumerate(jobs):
+            results[index] = function(*arguments)
+            on_done(index)
+    else:
+        context = multiprocessing.get_context("spawn")  # forking a process that has threads may hang
+        reader, writer = context.Pipe(duplex=False)
+        pool = ProcessPoolExecutor(min(workers, len(jobs)), context, _begin, (reader,))
+        with pool, reader, writer:
+            for index, result in _ended(pool, jobs):
+                results[index] = result
+                on_done(index)
+    return [results[index] for index in range(len(jobs))]
+
+
+def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[int, T]]:
+    """Yield the index and the result of each job as it ends."""
+    # Ctrl-C reaches the whole process group, but only this process is to answer. Processes start
+    # with the mask of the thread that starts them, which `submit` does here.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        running: dict[Future[T], int] = {
+            pool.submit(function, *arguments): index for index, (function, arguments) in enumerate(jobs)
+        }
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    while running:
+        ended, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in ended:
+            yield running.pop(future), future.result()
+
+
+def _begin(pipe: Connection) -> None:
+    """Set a worker up: one core, and an end at once when the other end of the pipe closes."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+
+    def end() -> None:
+        pipe.poll(None)
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
