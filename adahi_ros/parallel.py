@@ -62,7 +62,8 @@ def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         running: dict[Future[T], int] = {
-            pool.submit(function, *arguments): index for index, (function, arguments) in enumerate(jobs)
+            pool.submit(_work, function, *arguments): index
+            for index, (function, arguments) in enumerate(jobs)
         }
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -72,12 +73,28 @@ def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[
             yield running.pop(future), future.result()
 
 
+_between_jobs = threading.Lock()  # held then by a worker's main thread, which may be sending a result
+
+
+def _work(function: Callable[..., T], *arguments: Any) -> T:
+    _between_jobs.release()
+    try:
+        return function(*arguments)
+    finally:
+        _between_jobs.acquire()
+
+
 def _begin(pipe: Connection) -> None:
-    """Set a worker up: one core, and an end at once when the other end of the pipe closes."""
+    """Set a worker up: one core, and an end in the midst of a job when the other end of the pipe closes."""
     os.environ["OMP_NUM_THREADS"] = "1"
+    _between_jobs.acquire()
+    parent = multiprocessing.parent_process()
 
     def end() -> None:
         pipe.poll(None)
+        # Half a result would have the pool wait for the other half for ever.
+        while not _between_jobs.acquire(timeout=0.1) and parent is not None and parent.is_alive():
+            pass
         os._exit(1)
 
     threading.Thread(target=end, daemon=True).start()

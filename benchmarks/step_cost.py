@@ -65,7 +65,7 @@ def main(
 
     def gate_and_bookkeeping() -> bool:
         deviation = tracker.deviation(draft.action)
-        score = gate.score(Evidence(draft, deviation, uniforms[:, 0]))
+        score = gate.score(Evidence(draft, deviation, uniforms[:, 0], window, goal))
         transmit = score > gate.threshold
         tracker.update(draft.action)
         return bool(transmit[0])

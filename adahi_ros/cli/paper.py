@@ -128,7 +128,8 @@ def figures(
     from adahi_ros.evaluation.report import PICTURES
     from adahi_ros.link.profile import load_profile
 
-    path = Path(link) if link.endswith(".yaml") else asset(f"config/links/{link}.yaml")
+    link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
+    path = Path(link) if link.endswith(".yaml") else asset(link_file)
     profile = load_profile(path)
     count = QUICK_POINT if quick else FULL_POINT
     compared = comparisons(tasks, seed, backend)
@@ -153,7 +154,7 @@ def figures(
             "command": command_line(),
             "episodes": count,
             "tasks": picture_figures(found),
-            "configuration": {str(path): path.read_text()},
+            "configuration": {link_file: path.read_text()},
         },
     )
 
@@ -163,7 +164,10 @@ def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
     path = folder / f"demo-{task}.json" if folder is not None else None
     if path is None or not path.is_file():
         return {}
-    methods: dict[str, Any] = json.loads(path.read_text())["methods"]
+    try:
+        methods: dict[str, Any] = json.loads(path.read_text())["methods"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise ValueError(f"{path}: not what 'adahi demo --json' writes ({error!r})") from None
     return methods
 
 

@@ -50,7 +50,7 @@ class PolicyFiles:
 
     def load(self) -> Policies:
         """Load the policies, once per process and state of the files."""
-        newest = max(path.stat().st_mtime_ns for path in self.folder.rglob("*"))
+        newest = max((path.stat().st_mtime_ns for path in self.folder.rglob("*")), default=0)
         return _load(self, newest)
 
 

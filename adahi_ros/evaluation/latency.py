@@ -77,8 +77,8 @@ def simulated_latency(
         episodes: numbers of the E episodes.
     """
     streams = EpisodeStreams(seed, "link", list(episodes), 1)
-    draws = np.stack([streams.next()[:, 0] for _ in range(len(log.active))])
-    round_trip = np.maximum(0.0, link.rtt_mean_ms + link.rtt_jitter_ms * norm.ppf(draws + HALF_UNIT))
+    draws = np.maximum(HALF_UNIT, np.stack([streams.next()[:, 0] for _ in range(len(log.active))]))
+    round_trip = np.maximum(0.0, link.rtt_mean_ms + link.rtt_jitter_ms * norm.ppf(draws))
     round_trip += link.transfer_ms(costs.request_bytes + costs.response_bytes) + costs.target_ms
     latency: np.ndarray = costs.draft_ms * drafts + np.where(log.transmitted, round_trip, 0.0)
     return latency

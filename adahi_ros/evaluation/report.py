@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 
 from adahi_ros.evaluation.claims import better_than_adahi, check_claims
 from adahi_ros.evaluation.methods import METHODS
@@ -50,11 +50,41 @@ def _read(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_text())
     except FileNotFoundError:
         return {}
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise ValueError(f"{path}: not JSON ({error})") from None
     if not isinstance(value, dict) or not isinstance(value.get("tasks"), dict):
         raise ValueError(f"{path}: tasks: missing, must be figures by task")
     return value
+
+
+def _render(folder: Path, table: dict[str, Any], drawn: dict[str, Any]) -> str:
+    methods = {task: found["methods"] for task, found in table.get("tasks", {}).items()}
+    pictures = [
+        _Picture(*text, base64.b64encode((folder / f"{name}.png").read_bytes()).decode())
+        for name, text in TEXTS.items()
+        if (folder / f"{name}.png").is_file()
+    ]
+    environment = Environment(
+        loader=PackageLoader("adahi_ros.evaluation", "."), autoescape=True, undefined=StrictUndefined
+    )
+    environment.filters["number"] = _number
+    return environment.get_template("report.html.j2").render(
+        command=table.get("command", drawn.get("command")),
+        seed=table.get("seed"),
+        episodes=table.get("episodes"),
+        tasks=sorted({*methods, *drawn.get("tasks", {})}),
+        table=methods,
+        labels={name: method.label for name, method in METHODS.items()},
+        reported=REPORTED,
+        nothing=NOT_REPORTED,
+        claims={task: check_claims(figures) for task, figures in methods.items()},
+        better={
+            task: [METHODS[name].label for name in better_than_adahi(figures)]
+            for task, figures in methods.items()
+        },
+        pictures=pictures,
+        configuration={**table.get("configuration", {}), **drawn.get("configuration", {})},
+    )
 
 
 def write_report(folder: Path, path: Path) -> None:
@@ -72,32 +102,9 @@ def write_report(folder: Path, path: Path) -> None:
         raise ValueError(
             f"{folder}: neither {TABLE} nor {PICTURES}; run 'adahi table' or 'adahi figures' first"
         )
-    methods = {task: found["methods"] for task, found in table.get("tasks", {}).items()}
-    pictures = [
-        _Picture(*text, base64.b64encode((folder / f"{name}.png").read_bytes()).decode())
-        for name, text in TEXTS.items()
-        if (folder / f"{name}.png").is_file()
-    ]
-    environment = Environment(
-        loader=PackageLoader("adahi_ros.evaluation", "."), autoescape=True, undefined=StrictUndefined
-    )
-    environment.filters["number"] = _number
-    html = environment.get_template("report.html.j2").render(
-        command=table.get("command", drawn.get("command")),
-        seed=table.get("seed"),
-        episodes=table.get("episodes"),
-        tasks=sorted({*methods, *drawn.get("tasks", {})}),
-        table=methods,
-        labels={name: method.label for name, method in METHODS.items()},
-        reported=REPORTED,
-        nothing=NOT_REPORTED,
-        claims={task: check_claims(figures) for task, figures in methods.items()},
-        better={
-            task: [METHODS[name].label for name in better_than_adahi(figures)]
-            for task, figures in methods.items()
-        },
-        pictures=pictures,
-        configuration={**table.get("configuration", {}), **drawn.get("configuration", {})},
-    )
+    try:
+        html = _render(folder, table, drawn)
+    except (LookupError, TypeError, ValueError, AttributeError, UndefinedError) as error:
+        raise ValueError(f"{folder / TABLE}: not what 'adahi table' writes ({error!r})") from None
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(html)

@@ -56,6 +56,8 @@ def paper_table(tasks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
         title="Table I, ours beside the paper's",
         title_justify="left",
         box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
         collapse_padding=True,
     )
     table.add_column("method")

@@ -128,6 +128,7 @@ def train_recipe(
     unknown = [name for name in wanted if name not in recipe.policies]
     if unknown:
         raise ValueError(f"only: {unknown[0]!r}, must be of {', '.join(recipe.policies)}")
+    tokenizer = None if only is None else load_tokenizer(out)
     torch.set_num_threads(THREADS)
     shop = _Workshop(out, command, bar)
     if data is None:
@@ -139,15 +140,13 @@ def train_recipe(
     def seeded(model: ModelRecipe) -> ModelRecipe:
         return model if seed is None else replace(model, seed=seed)
 
-    if only is None:
+    if tokenizer is None:
         model = seeded(recipe.tokenizer)
         run, started = shop.run("tokenizer", model)
         config = TokenizerConfig(action_dim=data.actions.shape[1], **model.size)
         tokenizer, losses = train_tokenizer(data, config, model.fit, run)
         count = sum(weight.numel() for weight in tokenizer.parameters())
         save_tokenizer(out, tokenizer, shop.finished("tokenizer", model, losses, count, started))
-    else:
-        tokenizer = load_tokenizer(out)
     fingerprint = load_decoder(out).fingerprint
     for name in wanted:
         model = seeded(recipe.policies[name])

@@ -52,8 +52,9 @@ def load_profile(path: Path) -> LinkProfile:
         names = {field.name for field in fields(LinkProfile)}
         if not isinstance(values, dict):
             raise ValueError(f"{values!r}, must be a mapping of {', '.join(sorted(names))}")
-        for name in sorted(names ^ values.keys()):
-            raise ValueError(f"{name}: {'missing' if name in names else f'unknown, must be one of {names}'}")
+        for name in sorted(names ^ values.keys(), key=str):
+            fault = "missing" if name in names else f"unknown, must be one of {', '.join(sorted(names))}"
+            raise ValueError(f"{name}: {fault}")
         return LinkProfile(**values)
     except yaml.YAMLError as error:
         raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None

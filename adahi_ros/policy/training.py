@@ -24,9 +24,23 @@ from adahi_ros.policy.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_ros.policy.vqbet import VQBeT, VQBeTConfig
 from adahi_ros.trajectories import Trajectories
 
-FOCAL_GAMMA = 2.0
 PRIMARY_WEIGHT = 5.0
 SECONDARY_WEIGHT = 0.5
+
+
+def _demonstrated(logits: Tensor, codes: Tensor) -> Tensor:
+    return codes
+
+
+@torch.no_grad()
+def _sampled(logits: Tensor, codes: Tensor) -> Tensor:
+    return torch.distributions.Categorical(logits=logits).sample()
+
+
+OFFSET_CODES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "demonstrated": _demonstrated,  # those of the action that was demonstrated
+    "sampled": _sampled,  # those that the policy draws, as VQ-BeT's official code has it
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,9 @@ class FitConfig:
         learning_rate: AdamW's, after a linear warm-up over `warmup` steps, then a cosine to zero.
         weight_decay: AdamW's.
         offset_weight: w of VQ-BeT's loss; unused by the tokenizer.
+        focal_gamma: of the codes' focal loss; unused by the tokenizer. VQ-BeT's 2 leaves the distributions
+            flatter than the demonstrations', 0 (cross-entropy) does not.
+        offset_codes: at which codes the offset is trained, a key of `OFFSET_CODES`; unused by the tokenizer.
 
     Raises:
         ValueError: a value is out of range; names field, value and range.
@@ -50,14 +67,20 @@ class FitConfig:
     weight_decay: float = 1e-4
     warmup: int = 50
     offset_weight: float = 1.0
+    focal_gamma: float = 2.0
+    offset_codes: str = "demonstrated"
 
     def __post_init__(self) -> None:
         for name, smallest in (("steps", 1), ("batch_size", 2), ("warmup", 0)):
             if getattr(self, name) < smallest:
                 raise ValueError(f"fit.{name}: {getattr(self, name)}, must be at least {smallest}")
-        for name in ("learning_rate", "weight_decay", "offset_weight"):
+        for name in ("learning_rate", "weight_decay", "offset_weight", "focal_gamma"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise ValueError(f"fit.{name}: {getattr(self, name)}, must be finite and not negative")
+        if self.offset_codes not in OFFSET_CODES:
+            raise ValueError(
+                f"fit.offset_codes: {self.offset_codes!r}, must be one of {', '.join(OFFSET_CODES)}"
+            )
 
     def rate_at(self, step: int) -> float:
         """Return the learning rate of one step."""
@@ -194,35 +217,42 @@ def train_tokenizer(
     return tokenizer, losses
 
 
-def focal_loss(logits: Tensor, codes: Tensor) -> Tensor:
-    """Focal loss (Lin et al., 2017) of logits (B, K) at codes (B,), gamma 2, mean over B."""
+def focal_loss(logits: Tensor, codes: Tensor, gamma: float) -> Tensor:
+    """Focal loss (Lin et al., 2017) of logits (B, K) at codes (B,), mean over B."""
     log_p = F.log_softmax(logits, dim=-1).gather(-1, codes[:, None])[:, 0]
-    return (-((1 - log_p.exp()) ** FOCAL_GAMMA) * log_p).mean()
+    return (-((1 - log_p.exp()) ** gamma) * log_p).mean()
 
 
 def policy_loss(
-    logits: Tensor, offsets: Tensor, codes: Tensor, missing: Tensor, offset_weight: float
+    logits: Tensor,
+    offsets: Tensor,
+    codes: Tensor,
+    offset_codes: Tensor,
+    missing: Tensor,
+    config: FitConfig,
 ) -> Tensor:
     """VQ-BeT's loss: the paper's equation (3).
 
-    The offset is trained at the true codes. At sampled codes, chunks of one step would let the
-    offsets overwrite whatever was sampled, and no gate could tell a good draft from a bad one.
+    Where the offset is trained at sampled codes, chunks of one step let it overwrite whatever was
+    sampled, and no gate can tell a good draft from a bad one (docs/calibration.md).
 
     Args:
         logits: (B, N, K).
         offsets: (B, N, K, W, A), in units of the action scale.
         codes: (B, N), the tokenizer's codes of the demonstrated chunk.
-        missing: (B, W, A), demonstrated minus decoded chunk, in the same units.
-        offset_weight: w.
+        offset_codes: (B, N), at which the offset is trained.
+        missing: (B, W, A), demonstrated chunk minus that of `offset_codes`, in the same units.
+        config: has the offset's weight and the focal loss's gamma.
     """
+    gamma = config.focal_gamma
     secondary = sum(
-        (focal_loss(logits[:, book], codes[:, book]) for book in range(1, codes.shape[1])),
+        (focal_loss(logits[:, book], codes[:, book], gamma) for book in range(1, codes.shape[1])),
         start=torch.zeros(()),
     )
-    loss = PRIMARY_WEIGHT * focal_loss(logits[:, 0], codes[:, 0]) + SECONDARY_WEIGHT * secondary
+    loss = PRIMARY_WEIGHT * focal_loss(logits[:, 0], codes[:, 0], gamma) + SECONDARY_WEIGHT * secondary
     rows = torch.arange(len(codes))[:, None]
-    chosen = offsets[rows, torch.arange(codes.shape[1])[None], codes].sum(dim=1)
-    return loss + offset_weight * F.l1_loss(chosen, missing)
+    chosen = offsets[rows, torch.arange(codes.shape[1])[None], offset_codes].sum(dim=1)
+    return loss + config.offset_weight * F.l1_loss(chosen, missing)
 
 
 def train_policy(
@@ -264,16 +294,17 @@ def train_policy(
     rows = torch.from_numpy(window_indices(data, window_length))
     chunks = torch.from_numpy(action_chunks(data, config.chunk_length))
     codes = tokenizer.encode(chunks)
-    decoded = torch.from_numpy(tokenizer.freeze().decode(codes.numpy()))
-    missing = (chunks - decoded) / tokenizer.action_scale
+    table = torch.from_numpy(tokenizer.freeze().table)
+    choose = OFFSET_CODES[fit_config.offset_codes]
 
     def loss_of(batch: Tensor) -> Tensor:
         steps = rows[batch]
         logits, offsets = model.heads(model.features(observations[steps], goals[batch]).flatten(0, 1))
         steps = steps.flatten()
-        return policy_loss(
-            logits, offsets / model.action_scale, codes[steps], missing[steps], fit_config.offset_weight
-        )
+        chosen = choose(logits, codes[steps])
+        missing = (chunks[steps] - table[tuple(chosen.T)]) / model.action_scale
+        scaled = offsets / model.action_scale
+        return policy_loss(logits, scaled, codes[steps], chosen, missing, fit_config)
 
     recipe = {
         "policy": asdict(config),

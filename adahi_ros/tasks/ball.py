@@ -19,7 +19,7 @@ import numpy as np
 
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.tasks.base import Task, TaskSpec
-from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, sine_of_small
+from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, norm, polar, sine_of_small
 
 GRAVITY = 9.81  # m/s^2
 ROLLING_SHARE = 5.0 / 7.0  # of the tangential acceleration, for a solid ball without slip
@@ -103,8 +103,8 @@ class BallBalancing:
         draws = EpisodeStreams(seed, "ball/reset", episodes, 6).next()
         goal_angle = TURN * draws[:, 0]
         start_angle = goal_angle + np.pi + 1.2 * (draws[:, 2] - 0.5)
-        self._goal = _polar(0.10 + 0.08 * draws[:, 1], goal_angle)
-        self._position = _polar(0.12 + 0.08 * draws[:, 3], start_angle)
+        self._goal = polar(0.10 + 0.08 * draws[:, 1], goal_angle)
+        self._position = polar(0.12 + 0.08 * draws[:, 3], start_angle)
         self._velocity = 0.2 * (draws[:, 4:6] - 0.5)
         self._tilt = np.zeros((count, 2))
         self._tilt_rate = np.zeros((count, 2))
@@ -218,7 +218,7 @@ class BallBalancing:
         )
 
     def _on_goal(self) -> np.ndarray:
-        near: np.ndarray = _norm(self._position - self._goal) <= self.parameters.goal_tolerance_m
+        near: np.ndarray = norm(self._position - self._goal) <= self.parameters.goal_tolerance_m
         return near & ~self._failed
 
     def _checked(self, action: np.ndarray) -> np.ndarray:
@@ -257,7 +257,7 @@ class BallBalancing:
     def _bounce(self, position: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Push balls out of the post and reflect the speed at which they went in."""
         contact = self.parameters.ball_radius_m + self.parameters.post_radius_m
-        distance = _norm(position)
+        distance = norm(position)
         hit = distance < contact
         normal = position / np.maximum(distance, 1e-9)[:, None]
         inward = np.minimum(normal[:, 0] * velocity[:, 0] + normal[:, 1] * velocity[:, 1], 0.0)
@@ -316,29 +316,14 @@ class BallExpert:
         if len(state) != len(self.sides):
             raise ValueError(f"task: {len(state)} episodes, the expert was reset for {len(self.sides)}")
         position, velocity = state[:, :2], state[:, 2:]
-        ahead = goal / _norm(goal)[:, None]
+        ahead = goal / norm(goal)[:, None]
         left = np.stack([-ahead[:, 1], ahead[:, 0]], axis=1)
         waypoint = self.gains.clearance_m * self.sides[:, None] * left
         level = ahead[:, 0] * position[:, 0] + ahead[:, 1] * position[:, 1]
         aim = np.where((level > -self.gains.lead_m)[:, None], goal, waypoint)
         error = aim - position
-        error *= np.minimum(1.0, self.gains.reach_m / np.maximum(_norm(error), 1e-9))[:, None]
+        error *= np.minimum(1.0, self.gains.reach_m / np.maximum(norm(error), 1e-9))[:, None]
         wanted = self.gains.stiffness_per_s2 * error - self.gains.damping_per_s * velocity
         tilt = wanted / (ROLLING_SHARE * GRAVITY)
         command = np.stack([-tilt[:, 1], tilt[:, 0]], axis=1)
         return np.clip(command, task.spec.action_low, task.spec.action_high)
-
-
-def _polar(radius: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """(E,) and (E,) to (E, 2), for |angle| < 16 rad."""
-    sine = sine_of_small(angle / 32.0)
-    cosine = np.sqrt(1.0 - sine * sine)
-    for _ in range(5):  # doubling the angle five times undoes the division
-        sine, cosine = 2.0 * sine * cosine, cosine * cosine - sine * sine
-    return np.stack([radius * cosine, radius * sine], axis=1)
-
-
-def _norm(vectors: np.ndarray) -> np.ndarray:
-    """(E, 2) to (E,); spelled out because reductions may round differently in other batches."""
-    length: np.ndarray = np.sqrt(vectors[:, 0] * vectors[:, 0] + vectors[:, 1] * vectors[:, 1])
-    return length

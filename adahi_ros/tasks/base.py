@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 
-
 COMMAND_FIELDS = ("positions", "velocities", "accelerations", "effort")
 
 

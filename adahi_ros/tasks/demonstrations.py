@@ -89,7 +89,7 @@ def collect_parallel(
         episodes: how many to run, numbers 0 to `episodes` - 1.
         seed: of the episodes and of the noise.
         action_noise: standard deviation, as a share of half the range of each action.
-        workers: processes; 1 runs in this one. Default: as many as this one may use cores.
+        workers: processes; 1 runs in this one. Default: one per core that this one may use.
         progress: called after every batch with the episodes run and how many there are.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Any task as a Gymnasium environment, one episode at a time.
+"""Any task as a Gymnasium environment, one episode at a time: adahi_ros/CLASS-v0 for each of `TASKS`.
 
 import gymnasium
 import adahi_ros.tasks.gym_env  # registers
@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from adahi_ros.tasks import make
+from adahi_ros.tasks import TASKS, make
 
 
 class TaskEnv(gym.Env[np.ndarray, np.ndarray]):
@@ -26,7 +26,7 @@ class TaskEnv(gym.Env[np.ndarray, np.ndarray]):
     be told by (seed, number) here as everywhere in this package; `options={"episode": k}` picks one.
 
     Args:
-        task: registry name.
+        task: what `make` takes.
         render_mode: "rgb_array", or None to draw nothing.
 
     Raises:
@@ -98,6 +98,9 @@ class TaskEnv(gym.Env[np.ndarray, np.ndarray]):
         return {"seed": self._seed, "episode": self._episode, "success": bool(self.task.success[0])}
 
 
-gym.register(
-    "adahi_ros/BallBalancing-v0", entry_point="adahi_ros.tasks.gym_env:TaskEnv", kwargs={"task": "ball"}
-)
+for _name, _registered in TASKS.items():
+    gym.register(
+        f"adahi_ros/{_registered.task.partition(':')[2]}-v0",
+        entry_point="adahi_ros.tasks.gym_env:TaskEnv",
+        kwargs={"task": _name},
+    )

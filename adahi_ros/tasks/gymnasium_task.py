@@ -287,6 +287,8 @@ def load_description(path: Path) -> Description:
         DescriptionError: something in it is missing, unknown, of the wrong type or out of range.
         FileNotFoundError: no such file.
     """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file, must describe a task")
     with _faults_of(path):
         values = yaml.safe_load(path.read_text())
         _check(values)

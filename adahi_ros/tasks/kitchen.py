@@ -13,15 +13,19 @@ velocity times the control period.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.tasks.base import TaskSpec
-from adahi_ros.tasks.kitchen_world import ARM_JOINTS, ROBOT_JOINTS, load_world
+from adahi_ros.tasks.kitchen_world import ARM_JOINTS, ROBOT_JOINTS, KitchenWorld, load_world
 
 import mujoco  # isort: skip (kitchen_world says first what draws pictures)
 from mujoco import rollout  # isort: skip
+
+if TYPE_CHECKING:
+    from adahi_ros.tasks.kitchen_render import KitchenPainter
 
 SUBTASKS = ("microwave", "kettle", "light switch", "slide cabinet")
 ARM_START_NOISE_RAD = 0.1
@@ -37,22 +41,29 @@ class Kitchen:
     what is in the kitchen and their velocities. Action: joint velocities (rad/s, m/s). The light's
     positions are those of its switch and of its lamp, the kettle's a pose with the quaternion's scalar
     first. An episode that is done stands still from then on; one whose physics diverge has failed.
+
+    Args:
+        world: default: FrankaKitchen-v1's, with the sub-tasks `SUBTASKS`.
     """
 
-    def __init__(self) -> None:
-        self.world = load_world(SUBTASKS)
+    def __init__(self, world: KitchenWorld | None = None) -> None:
+        self.world = world or load_world(SUBTASKS)
         model = self.world.model
         self._positions = slice(1, 1 + model.nq)  # in the full physics state, which begins with the time
         self._velocities = slice(1 + model.nq, 1 + model.nq + model.nv)
         self._data = mujoco.MjData(model)
         self._rollout = rollout.Rollout(nthread=0)
+        self._painter: KitchenPainter | None = None
         position_names, velocity_names = _names(model)
         joints = tuple(name.rpartition("_")[0] for name in position_names[:ROBOT_JOINTS])
         self.spec = TaskSpec(
             name="kitchen",
             joint_names=joints,
-            state_names=(*velocity_names[:ROBOT_JOINTS], *position_names[ROBOT_JOINTS:])
-            + velocity_names[ROBOT_JOINTS:],
+            state_names=(
+                *velocity_names[:ROBOT_JOINTS],
+                *position_names[ROBOT_JOINTS:],
+                *velocity_names[ROBOT_JOINTS:],
+            ),
             frame_id="world",
             goal_dim=0,
             action_names=tuple(
@@ -169,6 +180,25 @@ class Kitchen:
         self._steps += active
         self._observe(active)
         self._completed |= active[:, None] & self.fulfilled
+
+    def render(self, index: int = 0) -> np.ndarray:
+        """Return a picture of one episode for people, (480, 640, 3) uint8.
+
+        Raises:
+            IndexError: no such episode.
+            RuntimeError: there is no OpenGL to draw with.
+        """
+        from adahi_ros.tasks import kitchen_render  # most kitchens are never drawn
+
+        scene = kitchen_render.KitchenScene(
+            positions=self._physics[index, self._positions],
+            step=int(self._steps[index]),
+            completed={name: bool(self._completed[index, i]) for i, name in enumerate(SUBTASKS)},
+            failed=bool(self._failed[index]),
+        )
+        if self._painter is None:
+            self._painter = kitchen_render.KitchenPainter(self.world)
+        return self._painter.draw(scene)
 
     def _checked(self, action: np.ndarray) -> np.ndarray:
         action = np.asarray(action, dtype=np.float64)

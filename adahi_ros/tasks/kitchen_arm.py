@@ -15,6 +15,8 @@ ROTATION_WEIGHT_M = 0.3  # metres of error that a radian of error counts as
 REST_GAIN = 0.08  # share of the way to the rest pose that the null space takes per step
 REACH_M = 0.10  # the hand aims no further ahead than this
 TURN_RAD = 0.5  # nor turns further
+STEP_RAD = 0.08  # a joint's way per control step when it goes to a posture
+SOLUTIONS = 3  # of the least squares, each with the joints locked that the last one took to a limit
 MARGIN_RAD = 0.01  # kept from the joints' limits
 
 
@@ -48,25 +50,6 @@ class ArmView:
 
     def __getitem__(self, rows: np.ndarray) -> ArmView:
         return ArmView(*(getattr(self, field.name)[rows] for field in fields(self)))
-
-
-@dataclass(frozen=True)
-class ArmMotion:
-    """What the arms of E kitchens shall do next; filled in row by row.
-
-    Attributes:
-        point: (E, 3) where the tool shall be, m.
-        rotation: (E, 3, 3) how the last link shall be turned.
-        joints: (E, 7) the arm's posture, as far as the tool leaves the choice, rad.
-        in_joint_space: (E,) bool: go to that posture straight, never mind the tool.
-        fingers: (E,) velocity of both fingers, m/s, positive to open.
-    """
-
-    point: np.ndarray
-    rotation: np.ndarray
-    joints: np.ndarray
-    in_joint_space: np.ndarray
-    fingers: np.ndarray
 
 
 class KitchenArm:
@@ -124,34 +107,34 @@ class KitchenArm:
             view.kettle[row] = data.xpos[self._kettle]
         return view
 
-    def command(self, view: ArmView, motion: ArmMotion) -> np.ndarray:
-        """Return the velocities to command, (E, 9) rad/s and m/s, unclipped for the fingers.
+    def towards_posture(self, view: ArmView, posture: np.ndarray) -> np.ndarray:
+        """Return steps of the joints, (E, 7) rad, straight to a posture, (E, 7) rad."""
+        step = np.clip(posture, self._low, self._high) - view.joints[:, :ARM_JOINTS]
+        return _shortened(step, STEP_RAD, np.abs(step).max(axis=1))
 
-        The arm's are such that the joints move as wanted under gravity; where the limits forbid that,
-        all joints slow down together.
+    def towards_place(
+        self, view: ArmView, point: np.ndarray, rotation: np.ndarray, posture: np.ndarray
+    ) -> np.ndarray:
+        """Return steps of the joints, (E, 7) rad, that take the tool to a place.
+
+        Damped least squares (Wampler, IEEE SMC 1986). Joints that would pass a limit are locked, and
+        the others solved for again.
+
+        Args:
+            view: of the kitchens.
+            point: (E, 3) where the tool shall be, m.
+            rotation: (E, 3, 3) how the last link shall be turned.
+            posture: (E, 7) how the arm shall be as far as the tool leaves a choice, rad.
         """
-        at = view.joints[:, :ARM_JOINTS]
-        straight = np.clip(motion.joints, self._low, self._high) - at
-        step = np.where(motion.in_joint_space[:, None], straight, self._least_squares(view, motion))
-        lead = step / self._share
-        hold = view.gravity[:, :ARM_JOINTS] / self._stiffness
-        most = self._world.action_limit[:ARM_JOINTS] * self._world.period_s
-        room = np.maximum(most - np.sign(lead) * hold, 0.0)
-        slower = np.min(room / np.maximum(np.abs(lead), room + 1e-9), axis=1, keepdims=True)
-        arm = (slower * lead + hold) / self._world.period_s
-        return np.concatenate([arm, motion.fingers[:, None], motion.fingers[:, None]], axis=1)
-
-    def _least_squares(self, view: ArmView, motion: ArmMotion) -> np.ndarray:
-        """Joint steps towards the tool's place, (E, 7); joints at a limit are locked and the rest solved again."""
-        ahead = _shortened(motion.point - view.tool, REACH_M)
-        turn = 0.5 * np.cross(view.rotation, motion.rotation, axis=1).sum(axis=2)
+        ahead = _shortened(point - view.tool, REACH_M)
+        turn = 0.5 * np.cross(view.rotation, rotation, axis=1).sum(axis=2)
         error = np.concatenate([ahead, ROTATION_WEIGHT_M * _shortened(turn, TURN_RAD)], axis=1)
         at = view.joints[:, :ARM_JOINTS]
         jacobian = view.jacobian.copy()
         jacobian[:, 3:] *= ROTATION_WEIGHT_M
-        rest = REST_GAIN * (motion.joints - at)
+        rest = REST_GAIN * (posture - at)
         free = np.ones_like(at, dtype=bool)
-        for _ in range(3):
+        for _ in range(SOLUTIONS):
             movable = jacobian * free[:, None]
             square = movable @ movable.transpose(0, 2, 1) + DAMPING**2 * np.eye(6)
             pull = free * rest
@@ -162,8 +145,27 @@ class KitchenArm:
             free &= ~beyond
         return np.where(free, step, 0.0)
 
+    def command(self, view: ArmView, step: np.ndarray, fingers: np.ndarray) -> np.ndarray:
+        """Return the velocities to command, (E, 9) rad/s and m/s.
 
-def _shortened(vectors: np.ndarray, longest: float) -> np.ndarray:
-    """(E, 3), none longer than that."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors * np.minimum(1.0, longest / np.maximum(length, 1e-9))
+        The arm's are such that its joints make the steps under gravity; where the largest action
+        does not do, all joints slow down together.
+
+        Args:
+            view: of the kitchens.
+            step: (E, 7) steps of the joints, rad.
+            fingers: (E,) velocity of both fingers, m/s, positive to open.
+        """
+        lead = step / self._share
+        hold = view.gravity[:, :ARM_JOINTS] / self._stiffness
+        most = self._world.action_limit[:ARM_JOINTS] * self._world.period_s
+        room = np.maximum(most - np.sign(lead) * hold, 0.0)
+        slower = np.min(room / np.maximum(np.abs(lead), room + 1e-9), axis=1, keepdims=True)
+        arm = (slower * lead + hold) / self._world.period_s
+        return np.concatenate([arm, fingers[:, None], fingers[:, None]], axis=1)
+
+
+def _shortened(vectors: np.ndarray, longest: float, lengths: np.ndarray | None = None) -> np.ndarray:
+    """(E, K) vectors, none longer than that; lengths are Euclidean unless given, (E,)."""
+    lengths = np.linalg.norm(vectors, axis=1) if lengths is None else lengths
+    return vectors * np.minimum(1.0, longest / np.maximum(lengths, 1e-9))[:, None]

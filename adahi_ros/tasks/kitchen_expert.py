@@ -15,21 +15,26 @@ import numpy as np
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.tasks.base import Task
 from adahi_ros.tasks.kitchen import SUBTASKS
-from adahi_ros.tasks.kitchen_arm import ArmMotion, ArmView, KitchenArm
+from adahi_ros.tasks.kitchen_arm import ArmView, KitchenArm
 from adahi_ros.tasks.kitchen_world import ROBOT_JOINTS, load_world
 
 ENOUGH = 0.25  # from the goal: the task asks for 0.3, and who imitates shall have something to spare
 OPEN, CLOSED = 1.0, -1.0  # m/s: the fingers are there in a step or two
-FAR_RAD = 0.3  # further from a stored posture than this, the arm moves in joint space
-ALIGNED_M = 0.03  # as near to the line of approach as this, the hand goes ahead
+NEAR_RAD, FAR_RAD = 0.1, 0.5  # the farther from a stored posture, the more the arm moves in joint space
+CORRIDOR_M = (0.04, 0.10)  # so far from the corridor, the hand begins to be elsewhere, and is
+ALIGNED_M = 0.03  # nearer to the corridor's axis than this, the hand goes ahead
 AHEAD_M = 0.08  # the hand aims so far ahead
-WALL_Y_M = 0.50  # beyond it are switch and cabinet, and the hand leaves the way it came
+WALL_Y_M = (0.50, 0.54)  # beyond it are switch and cabinet, and the hand leaves the way it came
+KETTLE_M = (0.25, 0.21)  # nearer to its middle than this, too
+GRASPED_M, OPENED_M = 0.03, 0.036  # the fingers round the handle, and wide enough to let it go
+SLIPPED_M = 0.05  # this far from the handle, it is not in the hand
+MICROWAVE_APPROACH = np.array([0.233, 0.738, -0.633])  # where the fingers point there
 FORWARD = np.array([0.0, 1.0, 0.0])
 
 # The arm's postures before each sub-task, rad. Found by a search over inverse kinematics for some that
 # are near each other and the start, in reach of what follows, and with nothing in between.
 POSTURES = {
-    "microwave": (-0.98, -1.72, 1.91, -1.60, 1.01, 0.96, 1.02),
+    "microwave": (-1.32, -1.56, 1.92, -1.08, 0.45, 0.57, 1.48),
     "kettle": (-0.29, -1.53, 2.32, -2.24, 0.72, 0.52, 1.67),
     "light switch": (-0.79, -0.96, 1.32, -2.38, 0.71, 1.55, 1.73),
     "slide cabinet": (-0.80, -0.90, 1.02, -2.31, 0.78, 1.84, 1.97),
@@ -42,12 +47,12 @@ class Plan:
 
     Attributes:
         point: (N, 3) where the tool shall go next, m.
-        to_entry: (N,) bool: it is not in place yet, the point is where the approach begins.
+        away: (N,) from 0, in place for the sub-task, to 1, somewhere else.
         fingers: (N,) OPEN or CLOSED.
     """
 
     point: np.ndarray
-    to_entry: np.ndarray
+    away: np.ndarray
     fingers: np.ndarray
 
 
@@ -90,78 +95,55 @@ class KitchenExpert:
         self._stages += enough[rows, self.orders[rows, self._stages]] & (self._stages < len(SUBTASKS) - 1)
         current = self.orders[rows, self._stages]
         view = self._arm.look(positions)
-        motion = ArmMotion(
-            point=np.empty((count, 3)),
-            rotation=self._rotations[current],
-            joints=self._postures[current],
-            in_joint_space=np.zeros(count, dtype=bool),
-            fingers=np.empty(count),
-        )
+        point, away, fingers = np.empty((count, 3)), np.empty(count), np.empty(count)
         for index, name in enumerate(SUBTASKS):
-            rows = np.flatnonzero(current == index)
-            if len(rows):
-                plan = PLANS[name](view[rows])
-                motion.point[rows], motion.fingers[rows] = plan.point, plan.fingers
-                far = np.abs(motion.joints[rows] - joints[rows, :7]).max(axis=1) > FAR_RAD
-                motion.in_joint_space[rows] = plan.to_entry & far
-                leave(view, motion, rows[plan.to_entry])
-        return np.clip(self._arm.command(view, motion), task.spec.action_low, task.spec.action_high)
-
-
-def leave(view: ArmView, motion: ArmMotion, rows: np.ndarray) -> None:
-    """Have hands on their way elsewhere first get clear of what they were at."""
-    tool = view.tool[rows]
-    out, beside = _along(tool - view.handle[rows], view.door[rows])
-    at_handle = (out < 0.10) & (out > -0.06) & (beside < 0.10)
-    at_wall = (tool[:, 1] > WALL_Y_M) & (tool[:, 2] > 2.0)
-    ahead = view.kettle[rows] - tool
-    at_kettle = (np.abs(ahead[:, 0]) < 0.2) & (tool[:, 1] > 0.25) & (tool[:, 2] < 1.95) & (ahead[:, 1] > 0.0)
-    way = np.where(at_handle[:, None], view.door[rows], -FORWARD)
-    at_any = at_handle | at_wall | at_kettle
-    leaving = rows[at_any]
-    motion.point[leaving] = (tool + AHEAD_M * way)[at_any]
-    motion.rotation[leaving], motion.joints[leaving] = view.rotation[leaving], view.joints[leaving, :7]
-    motion.in_joint_space[leaving] = False
-    motion.fingers[rows[at_handle]] = OPEN
+            of_this = np.flatnonzero(current == index)
+            if len(of_this):
+                plan = PLANS[name](view[of_this])
+                point[of_this], away[of_this], fingers[of_this] = plan.point, plan.away, plan.fingers
+        out, exit_point, at_handle = _exit(view, current == SUBTASKS.index("kettle"))
+        postures, arm_joints = self._postures[current], joints[:, : self._postures.shape[1]]
+        far = _ramp(np.abs(postures - arm_joints).max(axis=1), NEAR_RAD, FAR_RAD)
+        step = _mixed(
+            self._arm.towards_place(view, point, self._rotations[current], postures),
+            self._arm.towards_posture(view, postures),
+            away * far,
+        )
+        leaving = self._arm.towards_place(view, exit_point, view.rotation, arm_joints)
+        step = _mixed(step, leaving, away * out)
+        fingers = np.where((away > 0.0) & at_handle, OPEN, fingers)
+        command = self._arm.command(view, step, fingers)
+        return np.clip(command, task.spec.action_low, task.spec.action_high)
 
 
 def plan_microwave(view: ArmView) -> Plan:
     """Grasp the handle, then pull it along the arc that it moves on."""
-    out, beside = _along(view.tool - view.handle, view.door)
-    holding = (np.abs(out) < 0.05) & (beside < 0.04)
-    aligned = (beside < ALIGNED_M) & (out > 0.0)
-    around = view.joints[:, 7:9].mean(axis=1) < 0.03
-    ahead = view.door * np.maximum(out - AHEAD_M, 0.0)[:, None]
-    entry = view.handle + 0.12 * view.door
-    pulled = view.handle + AHEAD_M * view.door
-    return Plan(
-        point=np.select(
-            [(holding & around)[:, None], (holding | aligned)[:, None]],
-            [pulled, view.handle + ahead],
-            entry,
-        ),
-        to_entry=~(holding | aligned),
-        fingers=np.where(holding & (np.abs(out) < 0.02), CLOSED, OPEN),
-    )
+    point, away = _funnel(view.tool, view.handle, MICROWAVE_APPROACH, 0.11)
+    distance = np.linalg.norm(view.tool - view.handle, axis=1)
+    gap = view.joints[:, 7:9].mean(axis=1)
+    pulling = (distance < SLIPPED_M) & (gap < GRASPED_M)
+    slipped = (distance >= SLIPPED_M) & (distance < 0.10) & (gap < OPENED_M)
+    point = np.where(pulling[:, None], view.handle + AHEAD_M * view.door, point)
+    point = np.where(slipped[:, None], view.handle - 0.08 * MICROWAVE_APPROACH, point)
+    closing = (distance < 0.02) | (distance < SLIPPED_M) & (gap < OPENED_M)
+    return Plan(point, np.where(pulling, 0.0, away), np.where(closing, CLOSED, OPEN))
 
 
 def plan_kettle(view: ArmView) -> Plan:
     """Push it away by its side."""
-    contact = view.kettle + np.array([0.0, -0.15, 0.085])
-    along, beside = _along(view.tool - contact, FORWARD)
-    aligned = (beside < ALIGNED_M) & (along > -0.10)
-    ahead = contact + FORWARD * (along + AHEAD_M)[:, None]
-    return _with_closed_fingers(np.where(aligned[:, None], ahead, contact - 0.06 * FORWARD), ~aligned)
+    side = view.kettle + np.array([0.0, -0.15, 0.085])
+    point, away = _funnel(view.tool, side + AHEAD_M * FORWARD, FORWARD, 0.06 + AHEAD_M)
+    return Plan(point, away, np.full(len(point), CLOSED))
 
 
 def plan_light_switch(view: ArmView) -> Plan:
     """Push it from its right to the left."""
-    return _reach_behind(view.tool, view.light, np.array([0.06, 0.0, 0.0]), -1.0)
+    return _push_sideways(view.tool, view.light, np.array([0.06, 0.01, -0.012]), -1.0)
 
 
 def plan_slide_cabinet(view: ArmView) -> Plan:
     """Push its handle from its left to the right."""
-    return _reach_behind(view.tool, view.slide, np.array([-0.075, 0.0, -0.10]), 1.0)
+    return _push_sideways(view.tool, view.slide, np.array([-0.075, 0.0, -0.10]), 1.0)
 
 
 PLANS: dict[str, Callable[[ArmView], Plan]] = {
@@ -172,24 +154,67 @@ PLANS: dict[str, Callable[[ArmView], Plan]] = {
 }
 
 
-def _reach_behind(tool: np.ndarray, site: np.ndarray, offset: np.ndarray, side: float) -> Plan:
+def _push_sideways(tool: np.ndarray, site: np.ndarray, offset: np.ndarray, side: float) -> Plan:
     """Go forward to a place beside a thing, then push it sideways, along x with this sign."""
     contact = site + offset
+    point, away = _funnel(tool, contact, FORWARD, 0.11)
     error = tool - contact
     passed = side * error[:, 0]
-    behind = (np.abs(error[:, 2]) < ALIGNED_M) & (error[:, 1] > -0.04) & (np.abs(passed) < 0.06)
-    aligned = (np.hypot(error[:, 0], error[:, 2]) < ALIGNED_M) & (error[:, 1] > -0.14)
-    ahead = contact + FORWARD * np.minimum(error[:, 1:2] + AHEAD_M, 0.0)
+    behind = (np.abs(error[:, 2]) < 0.04) & (error[:, 1] > -0.04) & (passed > -0.06)
+    behind &= passed < 0.06 + 1.5 * np.minimum(error[:, 1], 0.0)  # narrower in front: out there, go round
     push = contact + np.array([side, 0.0, 0.0]) * (passed + AHEAD_M)[:, None]
-    point = np.select([behind[:, None], aligned[:, None]], [push, ahead], contact - 0.10 * FORWARD)
-    return _with_closed_fingers(point, ~(behind | aligned))
+    return Plan(
+        point=np.where(behind[:, None], push, point),
+        away=np.where(behind, 0.0, away),
+        fingers=np.full(len(tool), CLOSED),
+    )
 
 
-def _with_closed_fingers(point: np.ndarray, to_entry: np.ndarray) -> Plan:
-    return Plan(point, to_entry, np.full(len(point), CLOSED))
+def _funnel(
+    tool: np.ndarray, end: np.ndarray, axis: np.ndarray, length: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lead tools into a corridor that ends there, and along it; the less aligned, the slower.
+
+    Returns:
+        the point to go to, (N, 3), and how far outside the corridor the tools are, (N,) from 0 to 1.
+    """
+    along, beside = _along(tool - end, axis)
+    advance = AHEAD_M * np.maximum(1.0 - beside / ALIGNED_M, -1.0)
+    point = end + axis * np.clip(along + advance, -length, 0.0)[:, None]
+    nearest = end + axis * np.clip(along, -length, 0.0)[:, None]
+    return point, _ramp(np.linalg.norm(tool - nearest, axis=1), *CORRIDOR_M)
+
+
+def _exit(view: ArmView, to_the_kettle: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Say how hands get clear of what they were at.
+
+    Returns:
+        how much they have to, (E,) from 0 to 1; the point to go to, (E, 3); and whether they are at
+        the microwave's handle, (E,) bool.
+    """
+    tool = view.tool
+    fingers = view.rotation[:, :, 2]
+    deep, beside = _along(tool - view.handle, fingers)
+    at_handle = _ramp(deep, -0.09, -0.06) * _ramp(deep, 0.08, 0.06) * _ramp(beside, 0.12, 0.08)
+    at_wall = _ramp(tool[:, 1], *WALL_Y_M) * (tool[:, 2] > 2.0)
+    to_kettle = view.kettle - tool
+    at_kettle = _ramp(to_kettle[:, 1], *KETTLE_M) * (to_kettle[:, 1] > 0.0)
+    at_kettle *= (np.abs(to_kettle[:, 0]) < 0.2) & (tool[:, 2] < 1.8) & ~to_the_kettle
+    way = np.where(at_handle[:, None] > 0.0, -fingers, -FORWARD)
+    return np.maximum(np.maximum(at_handle, at_wall), at_kettle), tool + AHEAD_M * way, at_handle > 0.0
 
 
 def _along(offset: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How far (N, 3) offsets go along unit vectors, and how far beside them, (N,) each."""
     along = np.sum(offset * axis, axis=1)
     return along, np.linalg.norm(offset - along[:, None] * axis, axis=1)
+
+
+def _ramp(value: np.ndarray, zero: float, one: float) -> np.ndarray:
+    """From 0 at one value to 1 at another; so that little noise makes little difference."""
+    return np.clip((value - zero) / (one - zero), 0.0, 1.0)
+
+
+def _mixed(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """(E, 7) and (E, 7), with this share of the second, (E,)."""
+    return first + share[:, None] * (second - first)

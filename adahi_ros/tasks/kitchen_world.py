@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import functools
 import os
 import sys
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 if sys.platform.startswith("linux"):
-    os.environ.setdefault("MUJOCO_GL", "egl")  # pictures without a display; MuJoCo reads it when imported
+    # Pictures without a display. MuJoCo reads this when it is imported, and that fails if EGL is missing.
+    os.environ.setdefault("MUJOCO_GL", "egl" if ctypes.util.find_library("EGL") else "disable")
 
 import mujoco
 
@@ -40,6 +43,7 @@ class KitchenWorld:
         goals: sub-task to what these positions should be.
         tolerance: a sub-task is fulfilled within this distance (L2) of its goal.
         max_steps: an episode's length at most.
+        camera: attributes of the camera that looks at it.
     """
 
     model: mujoco.MjModel
@@ -55,6 +59,7 @@ class KitchenWorld:
     goals: dict[str, np.ndarray]
     tolerance: float
     max_steps: int
+    camera: dict[str, Any]
 
     def distances(self, positions: np.ndarray) -> np.ndarray:
         """Return how far each sub-task is from its goal, (E, P), for positions (E, Q)."""
@@ -73,7 +78,7 @@ def load_world(subtasks: tuple[str, ...]) -> KitchenWorld:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # news about its other environments
         import gymnasium
-        from gymnasium_robotics.envs.franka_kitchen import kitchen_env
+        from gymnasium_robotics.envs.franka_kitchen import franka_env, kitchen_env
 
         gymnasium.register_envs(kitchen_env)
         max_steps = gymnasium.spec("FrankaKitchen-v1").max_episode_steps
@@ -100,4 +105,5 @@ def load_world(subtasks: tuple[str, ...]) -> KitchenWorld:
         goals={name: kitchen_env.OBS_ELEMENT_GOALS[name] for name in subtasks},
         tolerance=kitchen_env.BONUS_THRESH,
         max_steps=max_steps,
+        camera=franka_env.DEFAULT_CAMERA_CONFIG,
     )

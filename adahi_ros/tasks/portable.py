@@ -39,3 +39,24 @@ def sine_of_small(angle: np.ndarray) -> np.ndarray:
     series = 1.0 - square / 72.0 * (1.0 - square / 110.0)
     sine: np.ndarray = angle * (1.0 - square / 6.0 * (1.0 - square / 20.0 * (1.0 - square / 42.0 * series)))
     return sine
+
+
+def polar(radius: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    """Return the points (..., 2) at radii (...) and angles (...), |angle| < 16 rad."""
+    sine = sine_of_small(angle / 32.0)
+    cosine = np.sqrt(1.0 - sine * sine)
+    for _ in range(5):  # doubling the angle five times undoes the division
+        sine, cosine = 2.0 * sine * cosine, cosine * cosine - sine * sine
+    return np.stack([radius * cosine, radius * sine], axis=-1)
+
+
+def dot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the inner products (...) of vectors (..., 2)."""
+    product: np.ndarray = left[..., 0] * right[..., 0] + left[..., 1] * right[..., 1]
+    return product
+
+
+def norm(vectors: np.ndarray) -> np.ndarray:
+    """Return the lengths (...) of vectors (..., 2)."""
+    length: np.ndarray = np.sqrt(dot(vectors, vectors))
+    return length

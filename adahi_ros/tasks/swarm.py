@@ -18,12 +18,12 @@ import numpy as np
 
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.tasks.base import Task, TaskSpec
-from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, sine_of_small
+from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, dot, norm, polar
 
 SUBSTEPS = 5
 TURN = 2.0 * np.pi
 SPREAD = 0.6  # of a drone's sector around the centre, the rest is room between neighbours
-FEWEST_DRONES, MOST_DRONES = 2, 8  # more do not fit around the centre
+FEWEST_DRONES, MOST_DRONES = 3, 6  # so that each has a sector in front of the centre, wide enough
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ class SwarmParameters:
 
     drones: int = 4
     half_side_m: float = 2.0
-    drone_radius_m: float = 0.12
+    drone_radius_m: float = 0.18
     max_speed_m_s: float = 1.2
     velocity_lag_s: float = 0.25
     max_acceleration_m_s2: float = 4.0
     wind_m_s2: float = 1.0
-    target_tolerance_m: float = 0.15
+    target_tolerance_m: float = 0.25
     hold_steps: int = 5
     control_rate_hz: float = 20.0
-    max_steps: int = 120
+    max_steps: int = 110
 
     def __post_init__(self) -> None:
         if not FEWEST_DRONES <= self.drones <= MOST_DRONES:
@@ -98,14 +98,16 @@ class Swarm:
             success_text=f"all {world.drones} drones within {world.target_tolerance_m * 100:g} cm of their "
             f"targets for {world.hold_steps} consecutive steps ({hold_s:g} s), without a collision",
             subtask_names=tuple(f"drone {i} on its target" for i in numbers),
+            command_field="velocities",
+            command_names=tuple(f"drone_{i}_{axis}" for i in numbers for axis in ("x", "y")),
         )
         self.reset(0, [0])
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         """Start the episodes with these numbers; E is how many there are.
 
-        The drones hover around the centre, evenly but for some jitter; each target lies opposite its
-        drone, but for some jitter.
+        Each drone hovers somewhere in a sector of its own around the centre, in the order of their
+        numbers, counter-clockwise from east; its target lies somewhere in the opposite sector.
         """
         count, drones = len(episodes), self.parameters.drones
         draws = EpisodeStreams(seed, "swarm/reset", episodes, 4 * drones).next()
@@ -113,8 +115,8 @@ class Swarm:
         sector = TURN / drones
         angle = sector * np.arange(drones) + SPREAD * sector * jitter[:, :, 0]
         opposite = sector * np.arange(drones) + np.pi + SPREAD * sector * jitter[:, :, 1]
-        self._position = _polar(1.4 + 0.4 * jitter[:, :, 2], angle)
-        self._target = _polar(1.4 + 0.4 * jitter[:, :, 3], opposite)
+        self._position = polar(1.4 + 0.4 * jitter[:, :, 2], angle)
+        self._target = polar(1.4 + 0.4 * jitter[:, :, 3], opposite)
         self._velocity = np.zeros((count, drones, 2))
         self._trail = [self._position]
         self._steps = np.zeros(count, dtype=np.int64)
@@ -164,7 +166,7 @@ class Swarm:
     @property
     def fulfilled(self) -> np.ndarray:
         """(E, N) bool: the drone is within the tolerance of its target now."""
-        near: np.ndarray = _norm(self._position - self._target) <= self.parameters.target_tolerance_m
+        near: np.ndarray = norm(self._position - self._target) <= self.parameters.target_tolerance_m
         return near
 
     @property
@@ -201,7 +203,7 @@ class Swarm:
         """
         command = self._checked(action).reshape(self._position.shape)
         fastest = self.parameters.max_speed_m_s
-        command = command * (fastest / np.maximum(_norm(command), fastest))[:, :, None]
+        command = command * (fastest / np.maximum(norm(command), fastest))[:, :, None]
         self._wind = self.parameters.wind_m_s2 * bell_noise(self._winds.next()).reshape(command.shape)
         active = ~self.done
         for _ in range(SUBSTEPS):
@@ -225,7 +227,7 @@ class Swarm:
         return swarm_render.draw(
             swarm_render.SwarmScene(
                 world=self.parameters,
-                trail=np.stack([position[index] for position in self._trail]),
+                trail=np.stack([position[index] for position in self._trail[: self._steps[index] + 1]]),
                 target=self._target[index],
                 step=int(self._steps[index]),
                 fulfilled=self.fulfilled[index],
@@ -258,7 +260,7 @@ class Swarm:
         self._position = np.where(moving[:, None, None], position, self._position)
         self._left |= np.any(np.abs(self._position) > world.half_side_m, axis=2)
         for i, j in _pairs(world.drones):
-            touch = _norm(self._position[:, i] - self._position[:, j]) < 2.0 * world.drone_radius_m
+            touch = norm(self._position[:, i] - self._position[:, j]) < 2.0 * world.drone_radius_m
             self._collided[:, i] |= touch
             self._collided[:, j] |= touch
 
@@ -279,12 +281,12 @@ class SwarmGains:
     """
 
     speed_m_s: float = 0.9
-    ring_radius_m: float = 0.8
+    ring_radius_m: float = 0.65
     ring_pull_per_m: float = 2.0
     turn_in_cosine: float = 0.4
-    stiffness_per_s: float = 2.0
-    clearance_m: float = 0.6
-    repulsion_per_s: float = 2.0
+    stiffness_per_s: float = 3.0
+    clearance_m: float = 0.8
+    repulsion_per_s: float = 3.0
 
 
 class SwarmExpert:
@@ -319,11 +321,11 @@ class SwarmExpert:
         target = goal.reshape(position.shape)
         outward = _unit(position)
         across = self.ways[:, None, None] * np.stack([-outward[:, :, 1], outward[:, :, 0]], axis=2)
-        inward_of_ring = self.gains.ring_radius_m - _norm(position)[:, :, None]
+        inward_of_ring = self.gains.ring_radius_m - norm(position)[:, :, None]
         around = self.gains.speed_m_s * _unit(across + self.gains.ring_pull_per_m * inward_of_ring * outward)
         straight = self.gains.stiffness_per_s * (target - position)
-        straight *= np.minimum(1.0, self.gains.speed_m_s / np.maximum(_norm(straight), 1e-9))[:, :, None]
-        near = _dot(outward, _unit(target)) > self.gains.turn_in_cosine
+        straight *= np.minimum(1.0, self.gains.speed_m_s / np.maximum(norm(straight), 1e-9))[:, :, None]
+        near = dot(outward, _unit(target)) > self.gains.turn_in_cosine
         wanted = np.where(near[:, :, None], straight, around) + self._away_from_others(position)
         return np.clip(_flat(wanted), task.spec.action_low, task.spec.action_high)
 
@@ -331,7 +333,7 @@ class SwarmExpert:
         away = np.zeros_like(position)
         for i, j in _pairs(position.shape[1]):
             apart = position[:, i] - position[:, j]
-            missing = np.maximum(self.gains.clearance_m - _norm(apart), 0.0)[:, None]
+            missing = np.maximum(self.gains.clearance_m - norm(apart), 0.0)[:, None]
             push = self.gains.repulsion_per_s * missing * _unit(apart)
             away[:, i] += push
             away[:, j] -= push
@@ -349,26 +351,6 @@ def _flat(vectors: np.ndarray) -> np.ndarray:
     return vectors.reshape(len(vectors), -1)
 
 
-def _polar(radius: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """(E, N) and (E, N) to (E, N, 2), for |angle| < 16 rad."""
-    sine = sine_of_small(angle / 32.0)
-    cosine = np.sqrt(1.0 - sine * sine)
-    for _ in range(5):  # doubling the angle five times undoes the division
-        sine, cosine = 2.0 * sine * cosine, cosine * cosine - sine * sine
-    return np.stack([radius * cosine, radius * sine], axis=-1)
-
-
-def _dot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """(..., 2) and (..., 2) to (...); spelled out because reductions may round differently in other batches."""
-    product: np.ndarray = left[..., 0] * right[..., 0] + left[..., 1] * right[..., 1]
-    return product
-
-
-def _norm(vectors: np.ndarray) -> np.ndarray:
-    length: np.ndarray = np.sqrt(_dot(vectors, vectors))
-    return length
-
-
 def _unit(vectors: np.ndarray) -> np.ndarray:
-    unit: np.ndarray = vectors / np.maximum(_norm(vectors), 1e-9)[..., None]
+    unit: np.ndarray = vectors / np.maximum(norm(vectors), 1e-9)[..., None]
     return unit

@@ -4,10 +4,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
+from adahi_ros.policy.interface import Policy
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.speculation.records import Reason, StepRecord
 
@@ -40,6 +42,24 @@ def calibration(policies: Policies) -> Calibration:
 @pytest.fixture(scope="session")
 def comparison(files: PolicyFiles, calibration: Calibration) -> Comparison:
     return Comparison("ball", files, calibration, seed=5)
+
+
+@pytest.fixture(scope="session")
+def codes_of() -> Callable[[Policy, np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """From a policy, windows (B, H, O), goals (B, G) and chunks (B, W, A) to the codes (B, N) behind them."""
+
+    def read(policy: Policy, windows: np.ndarray, goals: np.ndarray, chunks: np.ndarray) -> np.ndarray:
+        prediction = policy.predict(windows, goals)
+        every = np.array(list(np.ndindex((policy.spec.codebook_size,) * policy.spec.codebooks)))
+        distances = []
+        for codes in every:
+            tiled = np.tile(codes, (len(windows), 1))
+            could = policy.decoder.decode(tiled) + prediction.offset_at(tiled)
+            distances.append(np.abs(could[:, : chunks.shape[1]] - chunks).max(axis=(1, 2)))
+        assert np.min(distances, axis=0).max() < 1e-5  # every chunk has codes that it was made of
+        return every[np.argmin(distances, axis=0)]
+
+    return read
 
 
 @pytest.fixture(scope="session")

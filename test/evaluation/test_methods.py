@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from adahi_ros.trajectories import Trajectories
 
 ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMethod)]
 MANY = 300
+Codes = Callable[..., np.ndarray]
 
 
 def test_every_method_has_looks_that_tell_it_from_the_others() -> None:
@@ -66,7 +68,7 @@ def two_steps() -> RecordedWorld:
 
 
 def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
-    policies: Policies, calibration: Calibration, two_steps: RecordedWorld
+    policies: Policies, calibration: Calibration, two_steps: RecordedWorld, codes_of: Codes
 ) -> None:
     threshold = calibration.thresholds[ORACLE]
     bench = Bench("ball", policies, calibration)
@@ -77,7 +79,7 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
     windows = np.repeat(two_steps.observation[:, None], history, axis=1)
     p = softmax(policies.draft.predict(windows, two_steps.goal).logits, calibration.draft_temperature)
     q = softmax(policies.target.predict(windows, two_steps.goal).logits, 1.0)
-    codes = drafted_codes(policies, windows, two_steps.goal, log.draft_action[0])
+    codes = codes_of(policies.draft, windows, two_steps.goal, log.draft_action[0][:, None])
     rejection = 1.0 - np.prod(1.0 - rejection_probability(p, q, codes), axis=-1)
     np.testing.assert_allclose(log.score[0], rejection, atol=1e-6)
     np.testing.assert_array_equal(log.transmitted, log.score > threshold)
@@ -86,23 +88,6 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
     rejected = ~log.accepted.all(axis=-1)
     assert abs((rejected - log.score).mean()) < 5 * 0.5 / np.sqrt(rejected.size)
     assert rejected[log.transmitted].mean() > threshold > rejected[~log.transmitted].mean()
-
-
-def drafted_codes(
-    policies: Policies, windows: np.ndarray, goals: np.ndarray, actions: np.ndarray
-) -> np.ndarray:
-    """Read off actions (B, A) which codes (B, 2) they were decoded from."""
-    spec, decoder = policies.draft.spec, policies.draft.decoder
-    prediction = policies.draft.predict(windows, goals)
-    every = np.array(list(np.ndindex(spec.codebook_size, spec.codebook_size)))
-    distances = []
-    for codes in every:
-        tiled = np.tile(codes, (len(windows), 1))
-        could = (decoder.decode(tiled) + prediction.offset_at(tiled))[:, 0]
-        distances.append(np.abs(could - actions).max(axis=-1))
-    nearest = np.argmin(distances, axis=0)
-    assert np.min(distances, axis=0).max() < 1e-5
-    return every[nearest]
 
 
 def test_methods_are_split_at_commas() -> None:

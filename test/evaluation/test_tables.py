@@ -6,7 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from adahi_ros.evaluation.tables import calibration_table, method_table
+from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.tables import calibration_table, method_table, paper_table
 from adahi_ros.speculation.parameter_file import Calibration
 
 FIGURES: dict[str, Any] = {
@@ -55,18 +56,48 @@ def test_latency_is_shown_where_it_was_measured() -> None:
     assert width(table) <= 80
 
 
+def test_ours_beside_the_papers() -> None:
+    ours = {**FIGURES, "subtasks": 1, "subtasks_completed": 0.9}
+    kitchen = {**FIGURES, "subtasks": 4, "subtasks_completed": 2.345}
+    table = paper_table(
+        {"ball": {"adahi": ours, "oracle": ours}, "kitchen": {"hybrid": kitchen}, "maze": {"adahi": ours}}
+    )
+    adahi = ["ADAHI", "0.900", "0.80-0.95", "0.811", "0.612", "", "0.553", "0.25", "", ""]
+    assert row(table, "ADAHI") == adahi
+    assert row(table, "Oracle") == ["Oracle", "0.900", "0.80-0.95", "", "0.612", "", "", "0.25", "", ""]
+    assert row(table, "Hybrid")[3:] == ["0.430", "0.612", "", "", "0.25", "1.63", "2.35"]
+    columns = [list(column.cells) for column in table.columns]
+    names = [str(cell).replace("[bold]", "").replace("[/]", "") for cell in columns[0]]
+    assert names == ["ball", "ADAHI", "Oracle", "kitchen", "Hybrid", "maze", "ADAHI"]
+    assert [column[-1] for column in columns][3] == ""  # nobody reported that task
+
+
+def test_every_label_is_whole_on_a_terminal_of_eighty_columns() -> None:
+    figures = {**FIGURES, "true_skip_ratio": 0.5, "subtasks": 4, "subtasks_completed": 3.5}
+    table = paper_table({"kitchen": dict.fromkeys(METHODS, figures)})
+    assert width(table) <= 80
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(table)
+    for method in METHODS.values():
+        assert method.label in capture.get()
+
+
 def test_a_calibration(calibration: Calibration) -> None:
     figures = {
         "actions": 12345,
         "episodes": 20,
         "measured_rates": {"deviation": 0.601, "uncertainty": 0.598},
         "rank_correlation": 0.46,
+        "rank_correlation_held_out": 0.45,
         "rejection_at_threshold": 0.64,
         "linear": {"slope": 0.33, "intercept": 0.387, "r2": 0.8},
         "logarithmic": {"slope": 0.266, "intercept": -0.1, "r2": 0.987},
     }
     table = calibration_table(replace(calibration, figures=figures))
     assert row(table, "actions")[1] == "12,345 on 20 episodes"
+    assert row(table, "rank correlation with rejection")[1] == "0.460"
+    assert row(table, "the same, held out")[1] == "0.450"
     assert row(table, "linear fit")[1] == "P = 0.330 d +0.387, R2 0.800"
     assert row(table, "logarithmic fit")[1] == "P = 0.266 ln d -0.100, R2 0.987"
     assert row(table, "threshold, deviation gate")[1] == "0.4000, TR 0.601"

@@ -12,8 +12,10 @@ import pytest
 import torch
 from torch import nn
 
+from adahi_ros.policy.dataset import step_goals
 from adahi_ros.policy.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_ros.policy.training import (
+    OFFSET_CODES,
     FitConfig,
     Run,
     fit,
@@ -156,7 +158,7 @@ def test_the_tokenizer_learns_to_reconstruct(data: Trajectories, tokenizer: Acti
 def test_focal_loss_against_hand_computation() -> None:
     p = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1]])
     expected = -(0.8**2 * np.log(0.2) + 0.2**2 * np.log(0.8)) / 2
-    assert focal_loss(p.log(), torch.tensor([2, 1])).item() == pytest.approx(expected, rel=1e-5)
+    assert focal_loss(p.log(), torch.tensor([2, 1]), 2.0).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_policy_loss_against_hand_computation() -> None:
@@ -169,7 +171,7 @@ def test_policy_loss_against_hand_computation() -> None:
     missing = torch.tensor([[[1.0, 1.0]]])
     codes_loss = -(5.0 * 0.5**2 * np.log(0.5) + 0.5 * (0.2**2 * np.log(0.8) + 0.9**2 * np.log(0.1)))
     offset_loss = (0.5 + 0.75) / 2
-    got = policy_loss(p.log(), offsets, codes, missing, offset_weight=7.0).item()
+    got = policy_loss(p.log(), offsets, codes, codes, missing, FitConfig(1, offset_weight=7.0)).item()
     assert got == pytest.approx(codes_loss + 7.0 * offset_loss, rel=1e-5)
 
 
@@ -218,3 +220,27 @@ def test_a_loss_that_is_not_finite_ends_the_run() -> None:
 def test_settings_out_of_range_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FitConfig(**({"steps": 10} | changes))
+
+
+def test_offsets_at_sampled_codes_learn_the_way_from_there(
+    demonstrations: Callable[[int], Trajectories],
+) -> None:
+    """Whatever is drawn, decoding plus offset comes near what was demonstrated; else it need not."""
+    data = demonstrations(2)
+    config = TokenizerConfig(2, 1, 2, codebook_size=8, latent_dim=8, hidden=16)
+    tokenizer, _ = train_tokenizer(data, config, FitConfig(60, 64), Run(0))
+    size = {"width": 16, "layers": 1, "heads": 2, "head_hidden": 32}
+    error = {}
+    for where in OFFSET_CODES:
+        fit_config = FitConfig(400, 128, learning_rate=3e-3, offset_codes=where, offset_weight=10.0)
+        model, _ = train_policy(data, tokenizer, 1, size, fit_config, Run(0))
+        with torch.no_grad():
+            logits, offsets = model(
+                torch.from_numpy(data.observations)[:, None], torch.from_numpy(step_goals(data))
+            )
+        codes = torch.distributions.Categorical(logits=torch.zeros_like(logits)).sample()
+        rows, books = torch.arange(len(codes))[:, None], torch.arange(2)[None]
+        decoded = torch.from_numpy(tokenizer.freeze().decode(codes.numpy()))
+        executed = (decoded + offsets[rows, books, codes].sum(dim=1))[:, 0]
+        error[where] = float((executed - torch.from_numpy(data.actions)).abs().mean())
+    assert error["sampled"] < 0.5 * error["demonstrated"]

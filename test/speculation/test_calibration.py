@@ -110,7 +110,8 @@ def feeding_back(gain: float) -> Trial:
         low, high = 0.0, 1.0
         for _ in range(40):  # the rate at which the scores give that very rate
             rate = (low + high) / 2
-            low, high = (rate, high) if (draws * np.exp(-gain * rate) > threshold).mean() > rate else (low, rate)
+            above = (draws * np.exp(-gain * rate) > threshold).mean() > rate
+            low, high = (rate, high) if above else (low, rate)
         scores = draws * np.exp(-gain * rate)
         return scores, float((scores > threshold).mean())
 

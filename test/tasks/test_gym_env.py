@@ -7,14 +7,25 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from adahi_ros.tasks.ball import BallBalancing, BallExpert
+from adahi_ros.tasks import TASKS, make, make_expert
+from adahi_ros.tasks.ball import BallExpert
 from adahi_ros.tasks.gym_env import TaskEnv
 
-NAME = "adahi_ros.tasks.gym_env:adahi_ros/BallBalancing-v0"
+every_task = pytest.mark.parametrize("task", sorted(TASKS))
 
 
-def test_gymnasium_finds_nothing_wrong() -> None:
-    env = gymnasium.make(NAME, render_mode="rgb_array")
+def environment_id(task: str) -> str:
+    return f"adahi_ros.tasks.gym_env:adahi_ros/{TASKS[task].task.partition(':')[2]}-v0"
+
+
+def test_the_ball_is_there_by_its_name() -> None:
+    assert environment_id("ball").endswith("adahi_ros/BallBalancing-v0")
+    assert gymnasium.make(environment_id("ball")).spec.kwargs["task"] == "ball"
+
+
+@every_task
+def test_gymnasium_finds_nothing_wrong(task: str) -> None:
+    env = gymnasium.make(environment_id(task), render_mode="rgb_array")
     with warnings.catch_warnings():
         # Radians and metres are meant; only advice to normalise and to bound them is let through.
         warnings.simplefilter("error")
@@ -22,27 +33,28 @@ def test_gymnasium_finds_nothing_wrong() -> None:
         check_env(env.unwrapped)
 
 
-def test_an_episode_is_that_of_the_task() -> None:
-    env = gymnasium.make(NAME)
+@every_task
+def test_an_episode_is_that_of_the_task(task: str) -> None:
+    env = gymnasium.make(environment_id(task))
     observation, info = env.reset(seed=5, options={"episode": 3})
     assert (info["seed"], info["episode"]) == (5, 3)
-    task, expert = BallBalancing(), BallExpert()
-    task.reset(5, [3])
+    world, expert = make(task), make_expert(task)
+    world.reset(5, [3])
     expert.reset(5, [3])
     terminated = truncated = False
     rewards = []
     while not (terminated or truncated):
         np.testing.assert_array_equal(
-            observation, np.concatenate([task.observation[0], task.goal[0]], dtype="f4")
+            observation, np.concatenate([world.observation[0], world.goal[0]], dtype="f4")
         )
-        action = expert.act(task)
-        task.step(action)
+        action = expert.act(world)
+        world.step(action)
         observation, reward, terminated, truncated, info = env.step(action[0])
         rewards.append(float(reward))
     assert terminated
     assert info["success"]
     assert rewards[-1] == sum(rewards) == 1.0
-    assert task.done[0]
+    assert world.done[0]
 
 
 def test_resets_count_the_episodes_of_a_seed() -> None:

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from adahi_ros import cli
+from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.tasks import names
+
+SAYS = {
+    "demos": ("--seed", "--json", "--workers"),
+    "train": ("--seed", "--json", "--workers"),
+    "calibrate": ("--seed", "--json", "--workers"),
+    "evaluate": ("--seed", "--json", "--workers"),
+    "demo": ("--seed", "--json"),
+    "export": ("--checkpoints",),
+    "table": ("--seed", "--out", "--quick", "--workers"),
+    "figures": ("--seed", "--out", "--quick", "--link"),
+    "report": ("--out",),
+}
+OF_A_TASK = ("demos", "train", "calibrate", "export", "evaluate", "demo")
+
+
+@pytest.mark.parametrize("verb", SAYS)
+def test_every_verb_has_help(verb: str, run: Callable[..., Result]) -> None:
+    assert verb in run("--help").output
+    result = run(verb, "--help")
+    assert result.exit_code == 0
+    for option in SAYS[verb]:
+        assert option in re.sub(r"\x1b\[[0-9;]*m", "", result.output)
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "figures"])
+def test_help_loads_nothing_heavy(verb: str) -> None:
+    program = (
+        "import sys; from adahi_ros.cli import app\n"
+        f"try: app(['{verb}', '--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'onnxruntime', 'numpy', 'scipy', 'matplotlib', 'jinja2', 'rclpy'}\n"
+        "loaded = heavy & sys.modules.keys()\n"
+        "sys.exit(f'loaded: {loaded}' if loaded else 0)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(cli.__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "Usage" in ended.stdout
+
+
+def test_an_error_in_a_real_process_is_one_line() -> None:
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from adahi_ros.cli import main; main()",
+            "evaluate",
+            "ball",
+            "--methods",
+            "telepathy",
+        ],
+        cwd=Path(cli.__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "COLUMNS": "40"},
+    )
+    assert ended.returncode == 2
+    assert ended.stderr == f"adahi: methods: 'telepathy', must be of {', '.join(METHODS)}\n"
+
+
+@pytest.mark.parametrize("verb", [*OF_A_TASK, "table", "figures"])
+def test_an_unknown_task_is_named_with_those_there_are(verb: str, fails: Callable[..., str]) -> None:
+    options = ("--out", "never") if verb == "demos" else ()
+    said = fails(verb, *(("chess",) if verb in OF_A_TASK else ("--tasks", "ball,chess")), *options)
+    assert said.startswith(f"adahi: task: 'chess', expected one of {', '.join(names())}")
+    assert {"ball", "kitchen", "swarm"} <= set(names())

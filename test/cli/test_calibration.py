@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from typer.testing import Result
+
+from adahi_ros.speculation.parameter_file import load_calibration
+
+
+def test_calibrate_writes_parameters_a_picture_and_figures(
+    checkpoints: Path, tmp_path: Path, run: Callable[..., Result]
+) -> None:
+    out, figures = tmp_path / "new" / "ball.yaml", tmp_path / "calibrate.json"
+    picture = tmp_path / "calibrate.png"
+    options = ["--rate", 0.5, "--episodes", 6, "--smoothing", 0.5, "--out", out, "--json", figures]
+    options += ["--picture", picture, "--workers", 1]
+    result = run("calibrate", "ball", "--checkpoints", checkpoints, "--backend", "torch", *options)
+    assert result.exit_code == 0
+    found = load_calibration(out)
+    written = json.loads(figures.read_text())
+    assert found.thresholds == written["thresholds"]
+    assert found.thresholds.keys() == {"deviation", "uncertainty", "oracle", "random"}
+    assert found.transmission_rate == found.thresholds["random"] == 0.5
+    assert found.smoothing == 0.5
+    assert picture.is_file()
+    assert "threshold, deviation gate" in result.output
+
+
+def test_a_rate_and_a_rejection_contradict_each_other(fails: Callable[..., str]) -> None:
+    said = fails("calibrate", "ball", "--rate", 0.5, "--rejection", 0.6)
+    assert said == "adahi: rate: 0.5, must be left out where rejection (0.6) is given\n"

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+Run, Fails = Callable[..., Result], Callable[..., str]
+
+
+@pytest.fixture
+def evaluate(toy: list[object]) -> list[object]:
+    return ["evaluate", "ball", *toy]
+
+
+def without_seconds(written: dict[str, Any]) -> dict[str, Any]:
+    """What must be the same again: how long it took is not."""
+    for values in written["methods"].values():
+        assert values.pop("core_seconds") >= 0
+    return written
+
+
+def test_evaluate_writes_what_was_measured(evaluate: list[object], tmp_path: Path, run: Run) -> None:
+    files = [tmp_path / "new" / f"{name}.json" for name in ("first", "second")]
+    for file in files:
+        result = run(*evaluate, "--methods", "adahi,draft", "--episodes", 3, "--seed", 4, "--json", file)
+        assert result.exit_code == 0
+    assert "ADAHI" in result.output
+    written, again = (
+        without_seconds(json.loads(file.read_text(), parse_constant=pytest.fail)) for file in files
+    )
+    assert written == again  # the same seed, the same numbers
+    assert (written["task"], written["seed"], written["episodes"]) == ("ball", 4, 3)
+    assert list(written["methods"]) == ["adahi", "draft"]
+    assert written["methods"]["adahi"]["threshold"] == 0.4
+    assert written["methods"]["draft"]["transmission_rate"] == 0.0
+    assert written["draft_temperature"] == 1.0
+    assert written["parameters"].keys() == {"draft", "target"}
+
+
+@pytest.mark.parametrize("option", [("--rate", "0.3"), ("--draft-temperature", "0.5")])
+def test_evaluate_recalibrates(
+    evaluate: list[object],
+    tmp_path: Path,
+    option: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    run: Run,
+) -> None:
+    monkeypatch.setattr("adahi_ros.evaluation.calibrate.EPISODES", 20)
+    file = tmp_path / "figures.json"
+    run(*evaluate, "--methods", "random,adahi,oracle", "--episodes", 20, "--json", file, *option)
+    written = json.loads(file.read_text())
+    rate = 0.3 if option[0] == "--rate" else 0.6
+    assert written["draft_temperature"] == (1.0 if option[0] == "--rate" else 0.5)
+    assert written["methods"]["random"]["threshold"] == 1 - rate
+    assert written["methods"]["adahi"]["threshold"] != 0.4
+    for values in written["methods"].values():
+        assert values["transmission_rate"] == pytest.approx(rate, abs=0.1)
+
+
+def test_what_cannot_be_evaluated_is_named_with_what_could(
+    evaluate: list[object], calibrated: Path, fails: Fails, tmp_path: Path
+) -> None:
+    assert fails(*evaluate, "--methods", "adahi,telepathy").startswith(
+        "adahi: methods: 'telepathy', must be of adahi,"
+    )
+    assert fails(*evaluate, "--methods", "chunks_2", "--episodes", 1).startswith(
+        "adahi: Chunks of 2: there is no target on chunks of actions beside these policies"
+    )
+    assert fails(*evaluate, "--methods", "oracle").startswith("adahi: thresholds.oracle: missing, ")
+    assert fails(*evaluate, "--rate", "1.5") == "adahi: rate: 1.5, must be between 0 and 1\n"
+    assert "draft_temperature: 0.0, must be above 0" in fails(*evaluate, "--draft-temperature", "0")
+    wrong = fails(*evaluate, "--backend", "tpu")
+    assert wrong == "adahi: backend: 'tpu', must be one of onnxruntime, torch\n"
+    calibrated.write_text("gate: deviation\n")
+    assert fails(*evaluate) == f"adahi: {calibrated}: /**: missing\n"
+
+
+def test_checkpoints_that_are_not_there_are_named(fails: Fails, tmp_path: Path) -> None:
+    bracketed = tmp_path / "[red]" / "ball"
+    assert f"{bracketed / 'draft.json'}: no such checkpoint" in fails(
+        "evaluate", "ball", "--checkpoints", bracketed
+    )
+
+
+def test_a_calibration_of_other_checkpoints_is_refused(
+    evaluate: list[object], make_checkpoints: Callable[..., Path], checkpoints: Path, fails: Fails
+) -> None:
+    others = make_checkpoints(seed=1)
+    said = fails(*(others if each == checkpoints else each for each in evaluate))
+    assert "made for other policies or another task (ball); run 'adahi calibrate ball'" in said

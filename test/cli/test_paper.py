@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from adahi_ros.assets import asset
+from adahi_ros.evaluation import latency
+from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.report import PICTURES, REPORT, TABLE
+
+Run, Fails = Callable[..., Result], Callable[..., str]
+COMPARED = ["adahi", "hybrid", "draft", "target", "random", "oracle", "chunks_4"]
+ON_BALL = ("--task", "ball", "--workers", 1)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("paper") / "new"
+
+
+@pytest.fixture(scope="module")
+def tabled(folder: Path, run: Run) -> str:
+    result = run("table", *ON_BALL, "--episodes", 3, "--methods", ",".join(COMPARED), "--out", folder)
+    assert result.exit_code == 0
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def drawn(folder: Path, tabled: str, run: Run) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("adahi_ros.cli.paper.QUICK_POINT", 1)
+        patch.setattr(latency, "REPETITIONS", 3)
+        result = run("figures", *ON_BALL, "--quick", "--out", folder)
+    assert result.exit_code == 0
+    return str(result.output)
+
+
+def read(path: Path) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(path.read_text(), parse_constant=pytest.fail)
+    return values
+
+
+def test_a_table_is_printed_and_written(tabled: str, folder: Path) -> None:
+    written = read(folder / TABLE)
+    assert (written["seed"], written["episodes"], written["workers"]) == (0, 3, 1)
+    assert list(written["tasks"]) == ["ball"]
+    methods = written["tasks"]["ball"]["methods"]
+    assert list(methods) == COMPARED
+    for path in ("config/ball.yaml", "config/recipes/ball.yaml"):
+        assert written["configuration"][path] == asset(path).read_text()
+    for name in COMPARED:
+        assert METHODS[name].label in tabled
+    assert "0.811" in tabled  # the paper's
+    claims = re.findall(r"^ball: .*: (holds|DOES NOT HOLD)$", tabled, re.MULTILINE)
+    assert len(claims) == 4
+    assert "ball: 3 episodes of 7 methods" in tabled
+
+
+def test_pictures_are_drawn_and_their_numbers_written(drawn: str, folder: Path) -> None:
+    written = read(folder / PICTURES)
+    assert written["episodes"] == 1
+    assert written["tasks"]["ball"].keys() == {"latency", "sweep"}
+    assert written["tasks"]["ball"]["latency"]["hybrid"]["per_action_latency_ms"]["mean"] > 12
+    for name in ("rejection", "latency", "sweep", "traces"):
+        assert f"picture: {folder / name}.png" in drawn
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_link_is_noted_by_its_name_and_not_by_where_this_machine_has_it(drawn: str, folder: Path) -> None:
+    path = "config/links/wifi_ac.yaml"
+    assert read(folder / PICTURES)["configuration"] == {path: asset(path).read_text()}
+
+
+def test_a_report_is_made_of_both(drawn: str, folder: Path, run: Run, tmp_path: Path) -> None:
+    result = run("report", folder)
+    assert result.exit_code == 0
+    html = (folder / REPORT).read_text()
+    assert str(folder / REPORT) in result.output
+    assert html.count('src="data:image/png;base64,') == html.count("src=") == 4
+    success = read(folder / TABLE)["tasks"]["ball"]["methods"]["hybrid"]["success_rate"]
+    assert f"{success:.3f}" in html
+    run("report", folder, "--out", tmp_path / "elsewhere.html")
+    assert (tmp_path / "elsewhere.html").read_text() == html
+
+
+def test_what_was_measured_over_dds_is_taken_or_named(tmp_path: Path, fails: Fails) -> None:
+    from adahi_ros.cli.paper import measured_over_dds
+
+    path = tmp_path / "demo-ball.json"
+    path.write_text('{"methods": {"adahi": {"success_rate": 1.0}}}')
+    assert measured_over_dds(tmp_path, "ball") == {"adahi": {"success_rate": 1.0}}
+    assert measured_over_dds(tmp_path, "swarm") == measured_over_dds(None, "ball") == {}
+    for damaged in ("{", "{}", "[]"):
+        path.write_text(damaged)
+        said = fails("figures", *ON_BALL, "--dds", tmp_path, "--out", tmp_path / "never")
+        assert said.startswith(f"adahi: {path}: ")
+
+
+def test_what_cannot_be_compared_or_drawn_is_named(tmp_path: Path, fails: Fails) -> None:
+    never = ("--out", tmp_path / "never")
+    assert fails("table", "--task", " ,", *never) == "adahi: tasks: ' ,', must name at least one\n"
+    assert fails("table", "--methods", "telepathy", *never).startswith("adahi: methods: 'telepathy', must be")
+    assert fails("figures", "--link", "tin_cans", *never).startswith("adahi: config/links/tin_cans.yaml: ")
+    link = tmp_path / "link.yaml"
+    link.write_text("rtt_mean_ms: 12.0\nrtt_jitter_ms: -1.0\nrate_mbit_s: 5.0\n")
+    assert fails("figures", *ON_BALL, "--link", link, *never) == (
+        f"adahi: {link}: rtt_jitter_ms: -1.0, must be at least 0\n"
+    )
+    assert not (tmp_path / "never").exists()
+
+
+def test_a_folder_without_results_is_named(tmp_path: Path, fails: Fails) -> None:
+    assert fails("report", tmp_path).startswith(f"adahi: {tmp_path}: neither {TABLE} nor {PICTURES}; run ")
+    (tmp_path / TABLE).write_text("{")
+    assert fails("report", tmp_path).startswith(f"adahi: {tmp_path / TABLE}: not JSON")

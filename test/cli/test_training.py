@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+import yaml
+from typer.testing import Result
+
+from adahi_ros.policy.backends import load_policy
+
+FIT = {"steps": 3, "batch_size": 8}
+SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
+
+
+def test_train_follows_a_recipe(
+    tmp_path: Path, run: Callable[..., Result], fails: Callable[..., str]
+) -> None:
+    data = tmp_path / "demos.safetensors"
+    run("demos", "ball", "--out", data, "--episodes", 4, "--workers", 1)
+    recipe: dict[str, Any] = {
+        "demonstrations": {"episodes": 400, "seed": 0, "action_noise": 0.1},
+        "tokenizer": {"seed": 0, "size": {"codebook_size": 4, "hidden": 8}, "fit": FIT},
+        "window_length": 2,
+        "policies": {"draft": {"seed": 0, "size": dict(SIZE), "fit": FIT}},
+    }
+    path, out, figures = tmp_path / "recipe.yaml", tmp_path / "out", tmp_path / "train.json"
+    path.write_text(yaml.safe_dump(recipe))
+    result = run("train", "ball", "--recipe", path, "--demos", data, "--out", out, "--json", figures)
+    assert result.exit_code == 0
+    assert json.loads(figures.read_text())["models"].keys() == {"tokenizer", "draft"}
+    assert load_policy(out / "draft", "onnxruntime").spec.parameters > 0
+    recipe["policies"]["draft"]["size"]["depth"] = 3
+    path.write_text(yaml.safe_dump(recipe))
+    expected = f"adahi: {path}: recipe.policies.draft.size.depth: unknown, must be one of head_hidden,"
+    assert fails("train", "ball", "--recipe", path, "--out", out).startswith(expected)
+
+
+def test_export_writes_what_runs_without_torch(
+    checkpoints: Path, tmp_path: Path, run: Callable[..., Result]
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(checkpoints, folder)
+    result = run("export", "ball", "--checkpoints", folder)
+    assert result.exit_code == 0
+    for name in ("draft", "target"):
+        assert f"{folder / name}.onnx: " in result.output
+        session = onnxruntime.InferenceSession(folder / f"{name}.onnx", providers=["CPUExecutionProvider"])
+        assert [each.name for each in session.get_inputs()] == ["windows", "goals"]

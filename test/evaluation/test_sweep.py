@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adahi_ros.evaluation.evaluate import Comparison, outcome_figures, play_all
+from adahi_ros.evaluation.sweep import FIXED, SWEPT, Point, sweep
+
+RATES = (1.0, 0.75, 0.5, 0.25)
+EPISODES = range(30)
+BY_LOT = ("random", "random_cool")
+
+
+@pytest.fixture(scope="module")
+def told() -> Counter[str]:
+    return Counter()
+
+
+@pytest.fixture(scope="module")
+def points(comparison: Comparison, told: Counter[str]) -> list[Point]:
+    # No threshold of the calibration is used.
+    bare = replace(comparison, calibration=replace(comparison.calibration, thresholds={}))
+    return sweep(bare, EPISODES, 1, RATES, on_done=lambda name, done: told.update({name: done}))
+
+
+def rates_of(points: list[Point], name: str) -> list[float]:
+    return [point.figures["transmission_rate"] for point in points if point.method == name]
+
+
+def test_every_gate_is_run_at_every_rate_and_the_others_once(points: list[Point], told: Counter[str]) -> None:
+    runs = {**dict.fromkeys(FIXED, 1), **dict.fromkeys(SWEPT, len(RATES))}
+    assert Counter(point.method for point in points) == runs
+    assert told == {name: count * len(EPISODES) for name, count in runs.items()}
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_rates_fall_from_one(points: list[Point], name: str) -> None:
+    rates = rates_of(points, name)
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < 0.5
+    if name == "oracle":  # it never sends what the target is sure to accept
+        assert 0.5 < rates[0] < 1.0
+    else:
+        assert rates[0] == 1.0
+        assert rates == pytest.approx(RATES, abs=0.12)  # a quantile at the rate before: near, not exact
+
+
+@pytest.mark.parametrize("name", BY_LOT)
+def test_lots_transmit_at_the_wanted_rates(points: list[Point], name: str) -> None:
+    chosen = [point.figures for point in points if point.method == name]
+    for wanted, figures in zip(RATES, chosen, strict=True):
+        steps = figures["steps_per_episode"] * len(EPISODES)
+        assert abs(figures["transmission_rate"] - wanted) <= 5 * np.sqrt(wanted * (1 - wanted) / steps)
+
+
+def test_a_point_is_what_a_comparison_at_that_rate_measures(
+    points: list[Point], comparison: Comparison
+) -> None:
+    calibration = replace(comparison.calibration, thresholds={"random": 0.5})
+    outcome = play_all(replace(comparison, calibration=calibration), ["random", "draft"], EPISODES, 1)
+    for name, index in (("random", RATES.index(0.5)), ("draft", 0)):
+        expected = outcome_figures(outcome[name])
+        found = [point.figures for point in points if point.method == name][index]
+        assert {**found, "core_seconds": 0} == {**expected, "core_seconds": 0}
