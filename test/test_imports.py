@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "speculation": {"policy"},
     "link": set(),
     "evaluation": {"policy", "speculation", "tasks", "link"},
+    "reporting": {"policy", "speculation", "tasks", "link", "evaluation"},
     "nodes": {"policy", "speculation", "tasks"},
 }
 ROS = {

@@ -59,8 +59,8 @@ def calibrate(
     from adahi_ros.evaluation.bench import PolicyFiles
     from adahi_ros.evaluation.calibrate import calibrate as run
     from adahi_ros.evaluation.calibrate import node_parameters
-    from adahi_ros.evaluation.calibration_figure import draw_calibrations
-    from adahi_ros.evaluation.tables import calibration_table
+    from adahi_ros.reporting.calibration_figure import draw_calibrations
+    from adahi_ros.reporting.tables import calibration_table
 
     if rate is not None and rejection is not None:
         raise ValueError(f"rate: {rate}, must be left out where rejection ({rejection}) is given")

@@ -60,7 +60,7 @@ def evaluate(
     from adahi_ros.evaluation.bench import PolicyFiles
     from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods
     from adahi_ros.evaluation.methods import parse_methods
-    from adahi_ros.evaluation.tables import method_table
+    from adahi_ros.reporting.tables import method_table
 
     names = parse_methods(methods)
     files = PolicyFiles(folder_of(task, checkpoints), backend)

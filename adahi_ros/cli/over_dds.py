@@ -57,13 +57,13 @@ def demo(
     """Run robot, draft policy and target verifier as three processes over DDS."""
     from adahi_ros.evaluation.bench import Bench, PolicyFiles
     from adahi_ros.evaluation.evaluate import Comparison, expert_error, held_out
-    from adahi_ros.evaluation.live_view import LiveView
     from adahi_ros.evaluation.methods import gated, parse_methods
     from adahi_ros.evaluation.repeat import repeated_true_skip_ratio
-    from adahi_ros.evaluation.run_figure import draw_run
     from adahi_ros.evaluation.run_metrics import run_figures
-    from adahi_ros.evaluation.tables import method_table
     from adahi_ros.nodes.dds_run import run_over_dds
+    from adahi_ros.reporting.live_view import LiveView
+    from adahi_ros.reporting.run_figure import draw_run
+    from adahi_ros.reporting.tables import method_table
     from adahi_ros.tasks import make
 
     names = parse_methods(methods, on_air=True)

@@ -65,8 +65,8 @@ def table(
     from adahi_ros.evaluation.claims import better_than_adahi, check_claims
     from adahi_ros.evaluation.evaluate import evaluate_methods
     from adahi_ros.evaluation.methods import METHODS, parse_methods
-    from adahi_ros.evaluation.report import TABLE
-    from adahi_ros.evaluation.tables import paper_table
+    from adahi_ros.reporting.report import TABLE
+    from adahi_ros.reporting.tables import paper_table
 
     names = parse_methods(methods if methods is not None else ",".join(METHODS))
     count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
@@ -74,6 +74,7 @@ def table(
     started = time.monotonic()
     found: dict[str, Any] = {}
     for task, comparison in compared.items():
+        begun = time.monotonic()
         with progress() as bar:
             move = episode_bars(bar, [f"{task}, {name}" for name in names], count)
             figures = evaluate_methods(
@@ -84,8 +85,7 @@ def table(
                 lambda name, done: move(f"{task}, {name}", done),  # noqa: B023
             )
         found[task] = {"methods": figures}
-        core_seconds = sum(values["core_seconds"] for values in figures.values())
-        say(f"{task}: {count} episodes of {len(names)} methods, {core_seconds:.0f} s of one core")
+        say(f"{task}: {count} episodes of {len(names)} methods in {time.monotonic() - begun:.0f} s")
     seconds = time.monotonic() - started
     console.print(paper_table({task: values["methods"] for task, values in found.items()}))
     for task, values in found.items():
@@ -124,13 +124,16 @@ def figures(
     seed: Seed = 0,
 ) -> None:
     """Draw the paper's Figures 2 and 4, success against transmission rate, and traces."""
-    from adahi_ros.evaluation.pictures import draw_pictures, episodes_run, picture_figures, task_pictures
-    from adahi_ros.evaluation.report import PICTURES
+    from adahi_ros.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
     from adahi_ros.link.profile import load_profile
+    from adahi_ros.reporting.pictures import draw_pictures
+    from adahi_ros.reporting.report import PICTURES
 
     link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
     path = Path(link) if link.endswith(".yaml") else asset(link_file)
     profile = load_profile(path)
+    if dds is not None and not dds.is_dir():
+        raise ValueError(f"dds: {dds}, must be a folder")
     count = QUICK_POINT if quick else FULL_POINT
     compared = comparisons(tasks, seed, backend)
     found = {}
@@ -138,7 +141,7 @@ def figures(
         with progress() as bar:
             total = episodes_run(count, comparison.files.load().chunks is not None)
             job = bar.add_task(f"{task}: episodes", total=total, note="")
-            found[task] = task_pictures(
+            found[task] = measure_tradeoffs(
                 comparison,
                 profile,
                 range(count),
@@ -153,7 +156,7 @@ def figures(
         {
             "command": command_line(),
             "episodes": count,
-            "tasks": picture_figures(found),
+            "tasks": tradeoff_figures(found),
             "configuration": {link_file: path.read_text()},
         },
     )
@@ -178,7 +181,7 @@ def report(
     out: Annotated[Path | None, typer.Option(help="File to write. Default: FOLDER/report.html.")] = None,
 ) -> None:
     """Write one self-contained HTML file of the tables, the pictures and the configuration."""
-    from adahi_ros.evaluation.report import REPORT, write_report
+    from adahi_ros.reporting.report import REPORT, write_report
 
     path = out if out is not None else folder / REPORT
     write_report(folder, path)

@@ -35,6 +35,7 @@ def train(
     """Train tokenizer, draft and target. A run that was stopped goes on where it was."""
     from adahi_ros.evaluation.train import train_recipe
     from adahi_ros.policy.recipe import load_recipe
+    from adahi_ros.reporting.training_figure import draw_losses
     from adahi_ros.trajectories import Trajectories
 
     name = file_name(task)
@@ -43,16 +44,17 @@ def train(
     data = Trajectories.load(demonstrations) if demonstrations is not None else None
     chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
     with progress() as bar:
-        summary = train_recipe(
+        trained = train_recipe(
             task, steps, out, command_line(), bar, data=data, only=chosen, seed=seed, workers=workers
         )
-    for model, figures in summary["models"].items():
+    for model, figures in trained.figures["models"].items():
         say(
             f"{model}: {figures['parameters']:,} weights, loss {figures['loss']:.4g}, "
             f"{figures['seconds']:.0f} s"
         )
+    draw_losses(trained.losses, out / "losses.png")
     say(f"{out}: trained; loss curves in {out / 'losses.png'}")
-    write_json(json_file, summary)
+    write_json(json_file, trained.figures)
 
 
 def export(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,14 +34,12 @@ class Outcome:
         success: (E,) bool.
         completed: (E, P) bool, sub-tasks that were completed at some time.
         fulfilled: (E, P) bool, sub-tasks that were as they should be at the end.
-        seconds: of one core that they took.
     """
 
     log: Log
     success: np.ndarray
     completed: np.ndarray
     fulfilled: np.ndarray
-    seconds: float
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Outcome]) -> Outcome:
@@ -52,7 +49,6 @@ class Outcome:
             np.concatenate([part.success for part in parts]),
             np.concatenate([part.completed for part in parts]),
             np.concatenate([part.fulfilled for part in parts]),
-            sum(part.seconds for part in parts),
         )
 
 
@@ -84,10 +80,9 @@ def batches(episodes: Sequence[int]) -> list[Sequence[int]]:
 
 def play(comparison: Comparison, name: str, episodes: Sequence[int]) -> Outcome:
     """Run episodes of the task with one method."""
-    started = time.process_time()
     world = make(comparison.task)
     log = METHODS[name].run(comparison.bench(), world, comparison.seed, episodes, lambda step: None)
-    return Outcome(log, world.success, world.completed, world.fulfilled, time.process_time() - started)
+    return Outcome(log, world.success, world.completed, world.fulfilled)
 
 
 def expert_error(comparison: Comparison, name: str, expert: Trajectories) -> float:
@@ -146,7 +141,6 @@ def outcome_figures(outcome: Outcome) -> dict[str, Any]:
         "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
         "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
         "steps_per_episode": float(log.active.sum() / episodes),
-        "core_seconds": round(outcome.seconds, 2),
     }
 
 
@@ -161,7 +155,8 @@ def evaluate_methods(
 
     Arguments and errors as `play_all`.
     """
-    thresholds = {name: METHODS[name].threshold(comparison.calibration) for name in names}
+    bench = comparison.bench()
+    thresholds = {name: METHODS[name].threshold(bench) for name in names}  # tells what cannot run at once
     expert = held_out(comparison.task, comparison.seed, workers)
     outcomes = play_all(comparison, names, episodes, workers, on_done)
     errors = run_jobs([(expert_error, (comparison, name, expert)) for name in names], workers)

@@ -10,6 +10,7 @@ from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.open_loop import open_loop_rollout
 from adahi_ros.evaluation.oracle import oracle_score
 from adahi_ros.evaluation.rollout import Log, World, rollout
+from adahi_ros.policy.interface import Policy
 from adahi_ros.speculation.controller import Controller, ControllerConfig
 from adahi_ros.speculation.gates import ORACLE
 from adahi_ros.speculation.parameter_file import Calibration
@@ -30,8 +31,12 @@ class Method(Protocol):
     def about(self) -> str:
         """One line for people."""
 
-    def threshold(self, calibration: Calibration) -> tuple[str, float] | None:
-        """Return its gate and that gate's threshold; None without one."""
+    def threshold(self, bench: Bench) -> tuple[str, float] | None:
+        """Return its gate and that gate's threshold; None without one.
+
+        Raises:
+            ValueError: the bench lacks what it needs.
+        """
 
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """Run episodes of a world to their end."""
@@ -61,9 +66,9 @@ class GatedMethod:
             return config
         return replace(config, draft_temperature=self.draft_temperature)
 
-    def threshold(self, calibration: Calibration) -> tuple[str, float] | None:
+    def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
-        return self.gate, calibration.threshold(self.gate)
+        return self.gate, bench.calibration.threshold(self.gate)
 
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
@@ -79,9 +84,9 @@ class OracleMethod:
     label: str
     about: str
 
-    def threshold(self, calibration: Calibration) -> tuple[str, float] | None:
+    def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
-        return ORACLE, calibration.threshold(ORACLE)
+        return ORACLE, bench.calibration.threshold(ORACLE)
 
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
@@ -104,23 +109,22 @@ class OpenLoopMethod:
     about: str
     executed: int
 
-    def threshold(self, calibration: Calibration) -> tuple[str, float] | None:
+    def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
+        self._target(bench)
         return None
 
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
-        """See `Method`.
+        """See `Method`."""
+        return open_loop_rollout(world, self._target(bench), self.executed, seed, episodes, on_step)
 
-        Raises:
-            ValueError: there is no policy that proposes chunks.
-        """
-        target = bench.policies.chunks
-        if target is None:
+    def _target(self, bench: Bench) -> Policy:
+        if bench.policies.chunks is None:
             raise ValueError(
                 f"{self.label}: there is no target on chunks of actions beside these policies; train one "
-                f"with a recipe such as config/recipes/{bench.task}-chunks.yaml"
+                "with a recipe such as config/recipes/ball-chunks.yaml"
             )
-        return open_loop_rollout(world, target, self.executed, seed, episodes, on_step)
+        return bench.policies.chunks
 
 
 METHODS: dict[str, Method] = {

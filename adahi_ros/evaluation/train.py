@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.progress import Progress
 
-from adahi_ros.evaluation.training_figure import draw_losses
 from adahi_ros.policy.checkpoint import (
     load_checkpoint,
     load_decoder,
@@ -28,6 +27,19 @@ from adahi_ros.trajectories import Trajectories
 
 THREADS = 1  # for networks this small, sharing out the work costs more than the work
 LAST_LOSSES = 100  # the reported loss is their mean
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What became of a recipe.
+
+    Attributes:
+        figures: of each model, as `adahi train --json` writes them.
+        losses: of every step, by model.
+    """
+
+    figures: dict[str, Any]
+    losses: dict[str, list[float]]
 
 
 class _Workshop:
@@ -104,7 +116,7 @@ def train_recipe(
     only: list[str] | None = None,
     seed: int | None = None,
     workers: int = 1,
-) -> dict[str, Any]:
+) -> Trained:
     """Train a tokenizer and the policies on it into a folder.
 
     Args:
@@ -117,9 +129,6 @@ def train_recipe(
         only: policies to train on the tokenizer that is there; None trains everything.
         seed: replaces every model's seed.
         workers: processes that record demonstrations; a network is trained in one.
-
-    Returns:
-        The figures of each model.
 
     Raises:
         ValueError: a policy that the recipe does not know, or demonstrations of another task.
@@ -155,6 +164,5 @@ def train_recipe(
         note = shop.finished(name, model, losses, policy.parameters_count, started)
         save_policy(out, name, policy, note)
         export(load_checkpoint(out / name), out / f"{name}.onnx")
-    draw_losses(shop.losses, out / "losses.png")
     shop.tidy()
-    return {"task": task_name, "fingerprint": fingerprint, "models": shop.models}
+    return Trained({"task": task_name, "fingerprint": fingerprint, "models": shop.models}, shop.losses)

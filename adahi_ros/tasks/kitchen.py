@@ -19,10 +19,16 @@ import numpy as np
 
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.tasks.base import TaskSpec
-from adahi_ros.tasks.kitchen_world import ARM_JOINTS, ROBOT_JOINTS, KitchenWorld, load_world
-
-import mujoco  # isort: skip (kitchen_world says first what draws pictures)
-from mujoco import rollout  # isort: skip
+from adahi_ros.tasks.kitchen_world import (
+    ARM_JOINTS,
+    ROBOT_JOINTS,
+    KitchenPhysics,
+    KitchenWorld,
+    joint_names,
+    load_world,
+    position_names,
+    velocity_names,
+)
 
 if TYPE_CHECKING:
     from adahi_ros.tasks.kitchen_render import KitchenPainter
@@ -30,8 +36,6 @@ if TYPE_CHECKING:
 SUBTASKS = ("microwave", "kettle", "light switch", "slide cabinet")
 ARM_START_NOISE_RAD = 0.1
 KETTLE_START_NOISE_M = 0.02
-FULL_PHYSICS = mujoco.mjtState.mjSTATE_FULLPHYSICS.value
-CONTROL = mujoco.mjtState.mjSTATE_CTRL.value
 
 
 class Kitchen:
@@ -48,27 +52,18 @@ class Kitchen:
 
     def __init__(self, world: KitchenWorld | None = None) -> None:
         self.world = world or load_world(SUBTASKS)
-        model = self.world.model
-        self._positions = slice(1, 1 + model.nq)  # in the full physics state, which begins with the time
-        self._velocities = slice(1 + model.nq, 1 + model.nq + model.nv)
-        self._data = mujoco.MjData(model)
-        self._rollout = rollout.Rollout(nthread=0)
+        self._physics = KitchenPhysics(self.world)
         self._painter: KitchenPainter | None = None
-        position_names, velocity_names = _names(model)
-        joints = tuple(name.rpartition("_")[0] for name in position_names[:ROBOT_JOINTS])
+        model = self.world.model
+        robot, positions, velocities = slice(0, ROBOT_JOINTS), position_names(model), velocity_names(model)
         self.spec = TaskSpec(
             name="kitchen",
-            joint_names=joints,
-            state_names=(
-                *velocity_names[:ROBOT_JOINTS],
-                *position_names[ROBOT_JOINTS:],
-                *velocity_names[ROBOT_JOINTS:],
-            ),
+            joint_names=joint_names(model)[robot],
+            state_names=velocities[robot] + positions[ROBOT_JOINTS:] + velocities[ROBOT_JOINTS:],
             frame_id="world",
             goal_dim=0,
             action_names=tuple(
-                f"{joint}_velocity_command_{'rad' if index < ARM_JOINTS else 'm'}_s"
-                for index, joint in enumerate(joints)
+                name.replace("_velocity_", "_velocity_command_") for name in velocities[robot]
             ),
             action_low=-self.world.action_limit,
             action_high=self.world.action_limit,
@@ -93,8 +88,7 @@ class Kitchen:
         positions[:, :ROBOT_JOINTS] = np.clip(positions[:, :ROBOT_JOINTS], low, high)
         kettle = world.goal_indices["kettle"]
         positions[:, kettle[:2]] += KETTLE_START_NOISE_M * draws[:, ARM_JOINTS:]
-        self._physics = np.zeros((count, mujoco.mj_stateSize(world.model, FULL_PHYSICS)))
-        self._physics[:, self._positions] = positions
+        self._states = self._physics.at_rest(positions)
         self._steps = np.zeros(count, dtype=np.int64)
         self._failed = np.zeros(count, dtype=bool)
         self._completed = np.zeros((count, len(SUBTASKS)), dtype=bool)
@@ -131,7 +125,7 @@ class Kitchen:
     @property
     def true_positions(self) -> np.ndarray:
         """(E, 30) float64, all positions in the model's order, without noise."""
-        return self._physics[:, self._positions].copy()
+        return self._physics.positions(self._states).copy()
 
     @property
     def completed(self) -> np.ndarray:
@@ -141,14 +135,14 @@ class Kitchen:
     @property
     def fulfilled(self) -> np.ndarray:
         """(E, 4) bool: which sub-tasks are within the tolerance of their goals now."""
-        distances = self.world.distances(self._physics[:, self._positions])
+        distances = self.world.distances(self._physics.positions(self._states))
         fulfilled: np.ndarray = distances < self.world.tolerance
         return fulfilled
 
     @property
     def success(self) -> np.ndarray:
         """(E,) bool, latched."""
-        success: np.ndarray = self._completed.all(axis=1)
+        success: np.ndarray = np.all(self._completed, axis=1)
         return success
 
     @property
@@ -176,7 +170,8 @@ class Kitchen:
         command = np.clip(velocity, *world.velocity_limits.T) * world.period_s
         command = np.clip(self._observed[:, :ROBOT_JOINTS] + command, *world.position_limits.T)
         if active.any():
-            self._advance(command, active)
+            self._states[active], diverged = self._physics.advance(self._states[active], command[active])
+            self._failed[active] |= diverged
         self._steps += active
         self._observe(active)
         self._completed |= active[:, None] & self.fulfilled
@@ -191,7 +186,7 @@ class Kitchen:
         from adahi_ros.tasks import kitchen_render  # most kitchens are never drawn
 
         scene = kitchen_render.KitchenScene(
-            positions=self._physics[index, self._positions],
+            positions=self._physics.positions(self._states)[index],
             step=int(self._steps[index]),
             completed={name: bool(self._completed[index, i]) for i, name in enumerate(SUBTASKS)},
             failed=bool(self._failed[index]),
@@ -211,38 +206,12 @@ class Kitchen:
             raise ValueError(f"action: {name} is {action[row, column]} at row {row}, expected finite numbers")
         return np.clip(action, self.spec.action_low, self.spec.action_high)
 
-    def _advance(self, command: np.ndarray, active: np.ndarray) -> None:
-        """Simulate one control period of the active episodes, (E,) bool.
-
-        The solver starts anew in every control period: what warm starts remember of one episode
-        would otherwise have to be kept apart from what they remember of the others.
-        """
-        world, before = self.world, self._physics[active]
-        control = np.repeat(command[active, None], world.substeps, axis=1)
-        trace = np.empty((len(before), world.substeps, before.shape[1]))
-        self._rollout.rollout(
-            [world.model] * len(before),
-            [self._data],
-            before,
-            control,
-            control_spec=CONTROL,
-            skip_checks=True,
-            nstep=world.substeps,
-            state=trace,
-        )
-        after = trace[:, -1]
-        # MuJoCo resets an episode that diverges, its time too, and rolls it out no further.
-        late = np.abs(after[:, 0] - before[:, 0] - world.period_s) > 0.5 * world.model.opt.timestep
-        diverged = late | ~np.isfinite(after).all(axis=1)
-        self._physics[active] = np.where(diverged[:, None], before, after)
-        self._failed[active] |= diverged
-
     def _observe(self, active: np.ndarray) -> None:
         """Look at the active episodes, (E,) bool; the others still look as they did."""
         world, nq = self.world, self.world.model.nq
         noise = 2.0 * self._noise.next() - 1.0
-        positions = self._physics[:, self._positions] + world.position_noise * noise[:, :nq]
-        velocities = self._physics[:, self._velocities] + world.velocity_noise * noise[:, nq:]
+        positions = self._physics.positions(self._states) + world.position_noise * noise[:, :nq]
+        velocities = self._physics.velocities(self._states) + world.velocity_noise * noise[:, nq:]
         parts = [
             positions[:, :ROBOT_JOINTS],
             velocities[:, :ROBOT_JOINTS],
@@ -250,20 +219,3 @@ class Kitchen:
             velocities[:, ROBOT_JOINTS:],
         ]
         self._observed = np.where(active[:, None], np.concatenate(parts, axis=1), self._observed)
-
-
-def _names(model: mujoco.MjModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Name every position and every velocity of a model, with units."""
-    positions: list[str] = []
-    velocities: list[str] = []
-    for index in range(model.njnt):
-        joint, kind = model.joint(index).name.removeprefix("robot:"), model.jnt_type[index]
-        if kind == mujoco.mjtJoint.mjJNT_FREE:
-            positions += [f"{joint}_{axis}_m" for axis in "xyz"] + [f"{joint}_q{part}" for part in "wxyz"]
-            velocities += [f"{joint}_v{axis}_m_s" for axis in "xyz"]
-            velocities += [f"{joint}_w{axis}_rad_s" for axis in "xyz"]
-        else:
-            unit = "rad" if kind == mujoco.mjtJoint.mjJNT_HINGE else "m"
-            positions.append(f"{joint}_{unit}")
-            velocities.append(f"{joint}_velocity_{unit}_s")
-    return tuple(positions), tuple(velocities)

@@ -117,7 +117,7 @@ class KitchenArm:
     ) -> np.ndarray:
         """Return steps of the joints, (E, 7) rad, that take the tool to a place.
 
-        Damped least squares (Wampler, IEEE SMC 1986). Joints that would pass a limit are locked, and
+        Damped least squares (Wampler, IEEE Trans. SMC 1986). Joints that would pass a limit are locked, and
         the others solved for again.
 
         Args:

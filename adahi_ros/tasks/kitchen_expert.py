@@ -1,7 +1,7 @@
 """A scripted expert for the Franka kitchen: it sees what a policy sees and does one sub-task after another.
 
 Which sub-task comes next is drawn per episode; all else follows from the observation, so that a
-policy can learn it. Every sub-task is a funnel: from wherever the arm is, go to a stored pose, from
+policy can learn it. Every sub-task is a funnel: from wherever the arm is, go to a stored posture, from
 there straight to contact, then push or pull.
 """
 
@@ -59,8 +59,8 @@ class Plan:
 class KitchenExpert:
     """Does the four sub-tasks in an order drawn per episode. Implements `adahi_ros.tasks.base.Expert`.
 
-    The order is all it remembers. The arm moves by damped least squares (Wampler, IEEE SMC 1986) where
-    the hand's place matters, else straight in joint space.
+    The order, and how far it has come in it, is all it remembers. The arm moves by damped least squares
+    where the hand's place matters, and straight in joint space where it does not.
     """
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from adahi_ros.tasks.kitchen_world import KitchenWorld
 WIDTH, HEIGHT = 640, 480
 INK, FAINT, GOOD, BAD, PAPER = "#273142", "#6b7686", "#1f8a5b", "#c0262d", "#ffffff"
 LINE = 20  # px
-# A graphics card is rare where this runs, and what these two make prettier takes a processor a second or more.
+# Without a graphics card, these take a second or more.
 COSTLY = (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION)
 
 

@@ -12,7 +12,7 @@ from typer.testing import Result
 from adahi_ros.assets import asset
 from adahi_ros.evaluation import latency
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.report import PICTURES, REPORT, TABLE
+from adahi_ros.reporting.report import PICTURES, REPORT, TABLE
 
 Run, Fails = Callable[..., Result], Callable[..., str]
 COMPARED = ["adahi", "hybrid", "draft", "target", "random", "oracle", "chunks_4"]

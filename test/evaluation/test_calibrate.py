@@ -20,10 +20,10 @@ from adahi_ros.evaluation.calibrate import (
     measure,
     rank_correlation,
 )
-from adahi_ros.evaluation.calibration_figure import draw_calibrations
 from adahi_ros.evaluation.evaluate import Comparison, play_all
 from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.rollout import Log
+from adahi_ros.reporting.calibration_figure import draw_calibrations
 from adahi_ros.speculation.deviation import NORMALIZATIONS
 from adahi_ros.speculation.parameter_file import Calibration, load_calibration
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from adahi_ros.evaluation.bench import Bench, Policies
+from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods
 from adahi_ros.evaluation.recorded import RecordedWorld
-from adahi_ros.evaluation.style import COLOURS, LINES, MARKERS
+from adahi_ros.reporting.style import COLOURS, LINES, MARKERS
 from adahi_ros.speculation.gates import GATES, ORACLE
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.speculation.sampling import rejection_probability, softmax
@@ -36,8 +37,9 @@ def test_what_a_robot_can_do_has_a_gate_and_a_rule() -> None:
         assert gated(name).rule in RULES
 
 
-def test_thresholds_are_the_calibrations(calibration: Calibration) -> None:
-    thresholds = {name: method.threshold(calibration) for name, method in METHODS.items()}
+def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Calibration) -> None:
+    bench = comparison.bench()
+    thresholds = {name: method.threshold(bench) for name, method in METHODS.items()}
     assert thresholds["adahi"] == ("deviation", 0.4)
     assert thresholds["random"] == thresholds["random_cool"] == ("random", 0.4)
     assert thresholds["hybrid"] == thresholds["target"] == ("always", 0.0)

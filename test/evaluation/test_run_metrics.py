@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.evaluation.run_figure import draw_run
 from adahi_ros.evaluation.run_metrics import run_figures, spread
-from adahi_ros.evaluation.training_figure import draw_losses
+from adahi_ros.reporting.run_figure import draw_run
+from adahi_ros.reporting.training_figure import draw_losses
 from adahi_ros.speculation.records import EpisodeRecord, Reason, RunRecord, StepRecord
 
 Make = Callable[..., StepRecord]

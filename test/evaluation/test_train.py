@@ -26,7 +26,7 @@ RECIPE = Recipe(
     window_length=2,
     policies={"draft": ModelRecipe(2, SIZE, FIT), "target": ModelRecipe(2, {**SIZE, "width": 8}, FIT)},
 )
-MADE = {"tokenizer.json", "tokenizer.safetensors", "losses.png"} | {
+MADE = {"tokenizer.json", "tokenizer.safetensors"} | {
     f"{name}.{suffix}" for name in ("draft", "target") for suffix in ("json", "safetensors", "onnx")
 }
 
@@ -37,7 +37,7 @@ class KilledError(Exception):
 
 def follow(out: Path, recipe: Recipe = RECIPE, **options: Any) -> dict[str, Any]:
     with Progress(disable=True) as bar:
-        return train_recipe("ball", recipe, out, "adahi train ball", bar, **options)
+        return train_recipe("ball", recipe, out, "adahi train ball", bar, **options).figures
 
 
 def weights(folder: Path) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from adahi_ros.evaluation.style import COLOURS, figure, save, titled
+from adahi_ros.reporting.style import COLOURS, figure, save, titled
 from adahi_ros.speculation.parameter_file import Calibration
 
 

@@ -11,17 +11,18 @@ import pytest
 
 from adahi_ros.evaluation import latency
 from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods, play
-from adahi_ros.evaluation.pictures import (
-    LATENCY_METHODS,
-    TaskPictures,
-    draw_pictures,
-    episodes_run,
-    picture_figures,
-    task_pictures,
-)
 from adahi_ros.evaluation.sweep import FIXED, RATES, SWEPT
-from adahi_ros.evaluation.trace_figure import Trace, draw_traces
+from adahi_ros.evaluation.traces import Trace
+from adahi_ros.evaluation.tradeoffs import (
+    LATENCY_METHODS,
+    Tradeoffs,
+    episodes_run,
+    measure_tradeoffs,
+    tradeoff_figures,
+)
 from adahi_ros.link.profile import LinkProfile
+from adahi_ros.reporting.pictures import draw_pictures
+from adahi_ros.reporting.trace_figure import draw_traces
 
 LINK = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.0, rate_mbit_s=55.4)
 EPISODES = range(2)
@@ -35,10 +36,10 @@ def told() -> Counter[str]:
 
 
 @pytest.fixture(scope="module")
-def found(comparison: Comparison, told: Counter[str]) -> TaskPictures:
+def found(comparison: Comparison, told: Counter[str]) -> Tradeoffs:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(latency, "REPETITIONS", 3)
-        return task_pictures(
+        return measure_tradeoffs(
             comparison, LINK, EPISODES, 1, on_done=lambda name, done: told.update({name: done})
         )
 
@@ -55,22 +56,20 @@ def drawn(comparison: Comparison) -> Comparison:
     )
 
 
-def test_progress_is_told_of_every_episode_that_was_announced(
-    found: TaskPictures, told: Counter[str]
-) -> None:
+def test_progress_is_told_of_every_episode_that_was_announced(found: Tradeoffs, told: Counter[str]) -> None:
     assert told.total() == episodes_run(len(EPISODES), with_chunks=True)
     assert episodes_run(10, with_chunks=False) == episodes_run(10, with_chunks=True) - 30
 
 
-def test_the_numbers_behind_the_pictures_are_plain_finite_json(found: TaskPictures) -> None:
-    figures = picture_figures({"ball": found, "again": found})
+def test_the_numbers_behind_the_pictures_are_plain_finite_json(found: Tradeoffs) -> None:
+    figures = tradeoff_figures({"ball": found, "again": found})
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures
     assert list(figures) == ["ball", "again"]
     assert list(figures["ball"]["latency"]) == list(LATENCY_METHODS)
     assert len(figures["ball"]["sweep"]) == len(FIXED) + len(SWEPT) * len(RATES)
 
 
-def test_latency_is_what_each_method_waited_for(found: TaskPictures) -> None:
+def test_latency_is_what_each_method_waited_for(found: Tradeoffs) -> None:
     mean = {name: values["per_action_latency_ms"]["mean"] for name, values in found.latency.items()}
     # By the round trip of 12 ms, however fast this machine computes.
     assert mean["draft"] < mean["adahi"] < mean["hybrid"]
@@ -83,7 +82,7 @@ def test_latency_is_what_each_method_waited_for(found: TaskPictures) -> None:
         assert math.isclose(values["success_rate"], 0.0)
 
 
-def test_the_trace_is_adahis_first_episode(found: TaskPictures, comparison: Comparison) -> None:
+def test_the_trace_is_adahis_first_episode(found: Tradeoffs, comparison: Comparison) -> None:
     trace = found.trace
     log = play(comparison, "adahi", EPISODES).log
     length = int(log.active[:, 0].sum())
@@ -96,18 +95,18 @@ def test_the_trace_is_adahis_first_episode(found: TaskPictures, comparison: Comp
 
 
 def test_latency_measured_over_dds_takes_the_place_of_the_simulated(
-    found: TaskPictures,
+    found: Tradeoffs,
     comparison: Comparison,
     drawn: Comparison,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("adahi_ros.evaluation.pictures.sweep", lambda *arguments, **options: found.sweep)
+    monkeypatch.setattr("adahi_ros.evaluation.tradeoffs.sweep", lambda *arguments, **options: found.sweep)
     monkeypatch.setattr(latency, "REPETITIONS", 3)
     spread = {"mean": 77.0, "p50": 77.0, "p95": 77.0, "p99": 77.0}
     figures: dict[str, Any] = evaluate_methods(comparison, ["uncertainty"], EPISODES)["uncertainty"]
     measured = {name: {**figures, "per_action_latency_ms": spread} for name in ("adahi", "uncertainty")}
-    both = task_pictures(comparison, LINK, EPISODES, 1, measured)
+    both = measure_tradeoffs(comparison, LINK, EPISODES, 1, measured)
     assert both.latency["adahi"] == both.latency["uncertainty"] == measured["adahi"]
     assert both.latency["draft"]["per_action_latency_ms"]["mean"] != 77.0
     for path in draw_pictures({"ball": drawn}, {"ball": both}, tmp_path):
@@ -117,7 +116,7 @@ def test_latency_measured_over_dds_takes_the_place_of_the_simulated(
 @pytest.mark.parametrize("tasks", [("ball",), ("ball", "again")])
 @pytest.mark.filterwarnings("error")
 def test_every_picture_is_drawn(
-    found: TaskPictures, drawn: Comparison, tmp_path: Path, tasks: tuple[str, ...]
+    found: Tradeoffs, drawn: Comparison, tmp_path: Path, tasks: tuple[str, ...]
 ) -> None:
     folder = tmp_path / "new"
     paths = draw_pictures(dict.fromkeys(tasks, drawn), dict.fromkeys(tasks, found), folder)

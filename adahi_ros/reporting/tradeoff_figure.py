@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.style import COLOURS, LINES, MARKERS, figure, save, titled
 from adahi_ros.evaluation.sweep import FIXED, Point
+from adahi_ros.reporting.style import COLOURS, LINES, MARKERS, figure, save, titled
 
 
 def _errorbar(axes: Axes, name: str, x: float, figures: Mapping[str, Any], label: str | None) -> None:

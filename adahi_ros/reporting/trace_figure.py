@@ -3,49 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from adahi_ros.evaluation.rollout import Log
-from adahi_ros.evaluation.style import SENT, SKIPPED, UNANSWERED, figure, save, titled
-
-
-@dataclass(frozen=True)
-class Trace:
-    """One episode of T steps, as its gate saw it.
-
-    Attributes:
-        time_s: (T,).
-        deviation: (T,), infinite where there was no past.
-        transmitted: (T,) bool.
-        verified: (T,) bool, the answer came in time.
-        accepted: (T,) bool, every code was kept.
-        threshold: of the deviation; None where another gate decided.
-    """
-
-    time_s: np.ndarray
-    deviation: np.ndarray
-    transmitted: np.ndarray
-    verified: np.ndarray
-    accepted: np.ndarray
-    threshold: float | None
-
-    @classmethod
-    def of(cls, log: Log, episode: int, rate_hz: float, threshold: float | None) -> Trace:
-        """Take one column of a log in which every answer came."""
-        length = int(log.active[:, episode].sum())
-        sent = log.transmitted[:length, episode]
-        return cls(
-            time_s=np.arange(length) / rate_hz,
-            deviation=log.deviation[:length, episode],
-            transmitted=sent,
-            verified=sent,
-            accepted=np.all(log.accepted[:length, episode], axis=-1),
-            threshold=threshold,
-        )
+from adahi_ros.evaluation.traces import Trace
+from adahi_ros.reporting.style import SENT, SKIPPED, UNANSWERED, figure, save, titled
 
 
 def draw_trace(axes: Axes, trace: Trace) -> None:

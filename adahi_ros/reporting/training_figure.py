@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.evaluation.style import COLOURS, figure, save, titled
+from adahi_ros.reporting.style import COLOURS, figure, save, titled
 
 SMOOTHED_POINTS = 100
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from adahi_ros.evaluation.live_view import BAR_WIDTH, SHOWN_STEPS, LiveView, score_bar, verdict
+from adahi_ros.reporting.live_view import BAR_WIDTH, SHOWN_STEPS, LiveView, score_bar, verdict
 from adahi_ros.speculation.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 
 from adahi_ros.evaluation.claims import better_than_adahi, check_claims
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.paper import NOT_REPORTED, REPORTED
+from adahi_ros.reporting.paper import NOT_REPORTED, REPORTED
 
 TABLE, PICTURES, REPORT = "table.json", "figures.json", "report.html"
 
@@ -65,7 +65,7 @@ def _render(folder: Path, table: dict[str, Any], drawn: dict[str, Any]) -> str:
         if (folder / f"{name}.png").is_file()
     ]
     environment = Environment(
-        loader=PackageLoader("adahi_ros.evaluation", "."), autoescape=True, undefined=StrictUndefined
+        loader=PackageLoader("adahi_ros.reporting", "."), autoescape=True, undefined=StrictUndefined
     )
     environment.filters["number"] = _number
     return environment.get_template("report.html.j2").render(

@@ -1,21 +1,18 @@
-"""`adahi figures`: the runs behind the paper's pictures, and the pictures."""
+"""What transmissions buy: the runs behind the paper's figures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from adahi_ros.evaluation.calibration_figure import draw_calibrations
 from adahi_ros.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_ros.evaluation.latency import measure_costs, simulated_latency, throughput
 from adahi_ros.evaluation.run_metrics import spread
 from adahi_ros.evaluation.sweep import FIXED, RATES, SWEPT, Point, sweep
-from adahi_ros.evaluation.trace_figure import Trace, draw_traces
-from adahi_ros.evaluation.tradeoff_figure import draw_latency, draw_sweeps
+from adahi_ros.evaluation.traces import Trace
 from adahi_ros.link.profile import LinkProfile
 from adahi_ros.tasks import make
 
@@ -26,8 +23,8 @@ Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
-class TaskPictures:
-    """What the pictures of one task show.
+class Tradeoffs:
+    """What was found on one task.
 
     Attributes:
         latency: figures by method, with `per_action_latency_ms`.
@@ -43,20 +40,20 @@ class TaskPictures:
 
 
 def episodes_run(episodes: int, with_chunks: bool) -> int:
-    """Return how many episodes `task_pictures` runs in all, for progress."""
+    """Return how many episodes `measure_tradeoffs` runs in all, for progress."""
     fixed = len(FIXED) if with_chunks else 1
     return episodes * (fixed + len(SWEPT) * len(RATES) + len(LATENCY_METHODS))
 
 
-def task_pictures(
+def measure_tradeoffs(
     comparison: Comparison,
     link: LinkProfile,
     episodes: Sequence[int],
     workers: int,
     over_dds: Mapping[str, dict[str, Any]] | None = None,
     on_done: Progress = lambda name, episodes: None,
-) -> TaskPictures:
-    """Run what the pictures of a task need.
+) -> Tradeoffs:
+    """Measure success against latency and against transmission rate.
 
     Args:
         comparison: the task, its policies and their calibration.
@@ -87,39 +84,17 @@ def task_pictures(
     points = sweep(comparison, episodes, workers, fixed=fixed, on_done=on_done)
     adahi = outcomes["adahi"].log
     threshold = comparison.calibration.thresholds["deviation"]
-    return TaskPictures(
+    return Tradeoffs(
         latency={**latency, **(over_dds or {})},
-        throughput=rates,
+        throughput={} if over_dds else rates,
         sweep=points,
         trace=Trace.of(adahi, 0, spec.control_rate_hz, threshold),
     )
 
 
-def draw_pictures(
-    comparisons: Mapping[str, Comparison], found: Mapping[str, TaskPictures], folder: Path
-) -> list[Path]:
-    """Draw all pictures into a folder; return their paths.
-
-    Args:
-        comparisons: by task.
-        found: by task.
-        folder: to write.
-    """
-    names = {name: folder / f"{name}.png" for name in ("rejection", "latency", "sweep", "traces")}
-    draw_calibrations([comparison.calibration for comparison in comparisons.values()], names["rejection"])
-    draw_latency(
-        {task: pictures.latency for task, pictures in found.items()},
-        {task: pictures.throughput for task, pictures in found.items()},
-        names["latency"],
-    )
-    draw_sweeps({task: pictures.sweep for task, pictures in found.items()}, names["sweep"])
-    draw_traces({task: pictures.trace for task, pictures in found.items()}, names["traces"])
-    return list(names.values())
-
-
-def picture_figures(found: Mapping[str, TaskPictures]) -> dict[str, Any]:
-    """Return the numbers behind the pictures, as they are written."""
+def tradeoff_figures(found: Mapping[str, Tradeoffs]) -> dict[str, Any]:
+    """Return the figures of each task, as they are written."""
     return {
-        task: {"latency": pictures.latency, "sweep": [asdict(point) for point in pictures.sweep]}
-        for task, pictures in found.items()
+        task: {"latency": tradeoffs.latency, "sweep": [asdict(point) for point in tradeoffs.sweep]}
+        for task, tradeoffs in found.items()
     }

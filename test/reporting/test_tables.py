@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.tables import calibration_table, method_table, paper_table
+from adahi_ros.reporting.tables import calibration_table, method_table, paper_table
 from adahi_ros.speculation.parameter_file import Calibration
 
 FIGURES: dict[str, Any] = {

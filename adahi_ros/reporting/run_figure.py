@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.style import COLOURS, MARKERS, figure, save, titled
-from adahi_ros.evaluation.trace_figure import Trace, draw_trace
+from adahi_ros.evaluation.traces import Trace
+from adahi_ros.reporting.style import COLOURS, MARKERS, figure, save, titled
+from adahi_ros.reporting.trace_figure import draw_trace
 from adahi_ros.speculation.records import RunRecord, StepRecord
 from adahi_ros.tasks import make
 

@@ -1,0 +1,1 @@
+"""Shows what was measured: tables, pictures, the report."""
