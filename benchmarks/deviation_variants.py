@@ -46,7 +46,7 @@ def main(
     figures = []
     for normalization in sorted(NORMALIZATIONS):
         for averaged, log in logs.items():
-            for smoothing in (*SMOOTHINGS, 1.0):
+            for smoothing in SMOOTHINGS:
                 curve = measure(log, scale, smoothing, normalization)
                 figures.append(
                     {

@@ -23,7 +23,7 @@ from adahi_ros.tasks import make
 
 FIRST_EPISODE = 1_000_000  # calibration episodes are never evaluation episodes
 EPISODES = 200
-SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8)  # at 1 the average would be the last action alone
+SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action alone
 FOLDS = 5
 METHOD_OF_GATE = {"deviation": "adahi", "uncertainty": "uncertainty", ORACLE: "oracle"}
 Variant = tuple[float, str]
