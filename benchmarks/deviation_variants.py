@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from adahi_ros.assets import asset
-from adahi_ros.evaluation.calibrate import FIRST_EPISODE, SMOOTHINGS, measure
+from adahi_ros.evaluation.calibrate import SMOOTHINGS, measure
+from adahi_ros.evaluation.episodes import calibration_episodes
 from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.speculation.controller import Controller, ControllerConfig
@@ -39,7 +40,7 @@ def main(
     folder = asset(f"checkpoints/{task}")
     draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
     controller = Controller(draft, ControllerConfig(Gate("always")))
-    numbers = range(FIRST_EPISODE, FIRST_EPISODE + episodes)
+    numbers = calibration_episodes(episodes)
     executed = rollout(make(task), controller, TargetVerifier(target), seed, numbers)
     logs = {"executed": executed, "drafted": replace(executed, action=executed.draft_action)}
     scale = draft.decoder.action_scale

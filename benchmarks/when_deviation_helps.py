@@ -26,8 +26,9 @@ from rich.table import Table
 from adahi_ros.assets import asset
 from adahi_ros.cli.terminal import progress
 from adahi_ros.evaluation.bench import PolicyFiles
+from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.evaluation.evaluate import Comparison
-from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.methods import COOL, METHODS
 from adahi_ros.evaluation.sweep import SWEPT, Point, sweep
 from adahi_ros.evaluation.train import train_recipe
 from adahi_ros.parallel import cores
@@ -36,7 +37,6 @@ from adahi_ros.reporting.tradeoff_figure import draw_sweeps
 from adahi_ros.speculation.parameter_file import load_calibration
 
 LONGER = 9
-COOL = 0.3
 
 
 def better_draft(recipe: Recipe) -> Recipe:
@@ -60,7 +60,17 @@ def trained(task: str, recipe: Recipe, folder: Path) -> Path:
     if not (folder / "done").is_file():
         shutil.copytree(asset(f"checkpoints/{task}"), folder, dirs_exist_ok=True)
         with progress() as bar:
-            train_recipe(task, recipe, folder, "when_deviation_helps.py", bar, only=list(recipe.policies))
+            train_recipe(
+                task,
+                recipe,
+                folder,
+                "when_deviation_helps.py",
+                bar,
+                None,
+                list(recipe.policies),
+                None,
+                cores(),
+            )
         (folder / "done").touch()
     return folder
 
@@ -89,7 +99,7 @@ def main(
             job = bar.add_task(f"{name}: episodes", total=None, note="")
             found[name] = sweep(
                 Comparison(task, files, sampling, seed),
-                range(episodes),
+                evaluation_episodes(episodes),
                 cores(),
                 fixed=("draft",),
                 on_done=lambda method, done: bar.advance(job, done),  # noqa: B023

@@ -12,12 +12,12 @@ from adahi_ros.policy.checkpoint import load_checkpoint
 from adahi_ros.policy.onnx_backend import DIGEST
 from adahi_ros.policy.recipe import load_recipe
 from adahi_ros.speculation.parameter_file import load_calibration
-from adahi_ros.tasks import TASKS
+from adahi_ros.tasks import names
 
 POLICIES = ("draft", "target")
 
 
-@pytest.fixture(params=sorted(TASKS))
+@pytest.fixture(params=sorted(names()))
 def task(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

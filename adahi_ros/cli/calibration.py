@@ -99,19 +99,15 @@ def calibration_for(
     workers: int,
 ) -> Calibration:
     """Load a calibration; make it anew where the user asks for another rate or temperature."""
+    from adahi_ros.evaluation.bench import check_fits
     from adahi_ros.evaluation.calibrate import EPISODES
     from adahi_ros.evaluation.calibrate import calibrate as run
     from adahi_ros.speculation.parameter_file import load_calibration
 
     name = file_name(task)
     found = load_calibration(path if path is not None else asset(f"config/{name}.yaml"))
-    policies = files.load()
-    made_for = (found.task, found.draft, found.target)
-    if rate is None and made_for != (name, policies.draft.digest, policies.target.digest):
-        raise ValueError(
-            f"calibration: made for other policies or another task ({found.task}); run "
-            f"'adahi calibrate {task}' for these or pass --rate"
-        )
+    if rate is None:
+        check_fits(found, name, files.load())
     if rate is None and draft_temperature in (None, found.draft_temperature):
         return found
     with console.status("recalibrating") as status:

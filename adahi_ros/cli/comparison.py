@@ -58,6 +58,7 @@ def evaluate(
 ) -> None:
     """Compare methods on the same episodes, in process."""
     from adahi_ros.evaluation.bench import PolicyFiles
+    from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods
     from adahi_ros.evaluation.methods import parse_methods
     from adahi_ros.reporting.tables import method_table
@@ -68,6 +69,6 @@ def evaluate(
     with progress() as bar:
         move = episode_bars(bar, names, episodes)
         compared = Comparison(task, files, found, seed)
-        figures = evaluate_methods(compared, names, range(episodes), workers, move)
+        figures = evaluate_methods(compared, names, evaluation_episodes(episodes), workers, move)
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
     write_json(json_file, comparison_figures(task, seed, episodes, found, files.load(), figures))

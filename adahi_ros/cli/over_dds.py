@@ -56,6 +56,7 @@ def demo(
 ) -> None:
     """Run robot, draft policy and target verifier as three processes over DDS."""
     from adahi_ros.evaluation.bench import Bench, PolicyFiles
+    from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import Comparison, expert_error, held_out
     from adahi_ros.evaluation.methods import gated, parse_methods
     from adahi_ros.evaluation.repeat import repeated_true_skip_ratio
@@ -67,6 +68,7 @@ def demo(
     from adahi_ros.tasks import make
 
     names = parse_methods(methods, on_air=True)
+    numbers = evaluation_episodes(episodes)
     name_of_files = file_name(task)
     folder = folder_of(task, checkpoints).resolve()
     files = PolicyFiles(folder, backend)
@@ -91,7 +93,7 @@ def demo(
         }
         target = {"checkpoint": str(folder / "target"), "backend": backend, "rule": method.rule}
         with LiveView(console, name, episodes) as view:
-            runs[name] = run_over_dds(task, draft, target, seed, range(episodes), not real_time, view.show)
+            runs[name] = run_over_dds(task, draft, target, seed, numbers, not real_time, view.show)
         figures[name] = {
             "gate": config.gate.name,
             "threshold": config.gate.threshold,

@@ -65,12 +65,26 @@ def _load(files: PolicyFiles, newest_ns: int) -> Policies:
     )
 
 
+def check_fits(calibration: Calibration, task: str, policies: Policies) -> None:
+    """Check that a calibration was made for a task, by its spec's name, and for these policies.
+
+    Raises:
+        ValueError: it was not.
+    """
+    made_for = (calibration.task, calibration.draft, calibration.target)
+    if made_for != (task, policies.draft.digest, policies.target.digest):
+        raise ValueError(
+            f"calibration: made for other policies or another task ({calibration.task}); run "
+            f"'adahi calibrate {task}' for these or pass --rate"
+        )
+
+
 @dataclass(frozen=True)
 class Bench:
     """A task with its policies and their calibration.
 
     Attributes:
-        task: registry name.
+        task: what `make` takes.
         policies: draft and target.
         calibration: thresholds of the gates.
     """

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from adahi_ros.evaluation.bench import PolicyFiles
+from adahi_ros.evaluation.episodes import calibration_episodes
 from adahi_ros.evaluation.evaluate import Comparison, play_all
 from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.rollout import Log
@@ -21,7 +22,6 @@ from adahi_ros.speculation.gates import ORACLE, Gate
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.tasks import make
 
-FIRST_EPISODE = 1_000_000  # calibration episodes are never evaluation episodes
 EPISODES = 200
 SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action alone
 FOLDS = 5
@@ -180,11 +180,11 @@ def calibrate(
     ]
     for s, n in variants:
         ControllerConfig(Gate("always"), s, n, draft_temperature)  # checks them
-    make(task)
-    numbers = range(FIRST_EPISODE, FIRST_EPISODE + episodes)
+    name = make(task).spec.name
+    numbers = calibration_episodes(episodes)
     policies = files.load()
     base = Calibration(
-        task=task,
+        task=name,
         draft=policies.draft.digest,
         target=policies.target.digest,
         smoothing=variants[0][0],

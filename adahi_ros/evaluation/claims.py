@@ -8,6 +8,7 @@ from typing import Any
 
 KEPT = 0.95  # share of hybrid inference's success that ADAHI has to keep
 MOST_TRANSMITTED = 0.62
+PARTS = 0.75
 POOR = 0.35  # share of the target's success above which the draft needs no help
 
 
@@ -65,6 +66,15 @@ def check_claims(methods: Mapping[str, Mapping[str, Any]]) -> list[Claim]:
                 "random at the same rate is below ADAHI, their intervals apart",
                 f"{success('random'):.3f} against {success('adahi'):.3f}",
                 methods["random"]["success_ci95"][1] < methods["adahi"]["success_ci95"][0],
+            )
+        )
+    if has("target") and methods["target"]["subtasks"] > 1:
+        parts, whole = methods["target"]["subtasks_completed"], methods["target"]["subtasks"]
+        claims.append(
+            Claim(
+                f"the target completes {PARTS} of the sub-tasks on average, or more",
+                f"{parts:.2f} of {whole}",
+                parts >= PARTS * whole,
             )
         )
     if has("draft", "target"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.evaluation.bench import Bench, PolicyFiles
+from adahi_ros.evaluation.episodes import HELD_OUT_SEED_OFFSET
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.metrics import transmission_rate, true_skip_ratio, wilson_interval
 from adahi_ros.evaluation.recorded import RecordedWorld, squared_error
@@ -21,7 +22,6 @@ from adahi_ros.trajectories import Trajectories
 
 BATCH = 100  # episodes side by side; fixed, because a network may round another batch otherwise
 HELD_OUT_EPISODES = 50
-HELD_OUT_SEED_OFFSET = 7_000_000  # demonstrations that no recipe trains on
 Progress = Callable[[str, int], None]
 
 

@@ -156,7 +156,7 @@ def parse_methods(text: str, on_air: bool = False) -> list[str]:
         ValueError: one that is not allowed, or none.
     """
     allowed = [name for name, method in METHODS.items() if isinstance(method, GatedMethod) or not on_air]
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     unknown = [name for name in names if name not in allowed]
     if unknown or not names:
         raise ValueError(f"methods: {', '.join(unknown) or text!r}, must be of {', '.join(allowed)}")

@@ -15,7 +15,10 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     spread = Z95**2 / trials
     centre = (share + spread / 2) / (1 + spread)
     half = Z95 / (1 + spread) * math.sqrt(share * (1 - share) / trials + spread / (4 * trials))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # At the ends the bounds are 0 and 1 exactly; rounding would leave the share outside its own interval.
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == trials else min(1.0, centre + half)
+    return low, high
 
 
 def transmission_rate(transmitted: np.ndarray, active: np.ndarray) -> float:

@@ -26,7 +26,7 @@ class Calibration:
     """Thresholds of every gate for one transmission rate, on one pair of policies.
 
     Attributes:
-        task: registry name.
+        task: its spec's name.
         draft, target: digests of the policies that it was measured on.
         smoothing, normalization: of the action deviation.
         draft_temperature: at which the draft sampled.

@@ -72,6 +72,7 @@ class Kitchen:
             success_text=f"{', '.join(SUBTASKS)}: each once within {self.world.tolerance:g} "
             "(L2 over its joints, rad and m) of its goal",
             subtask_names=SUBTASKS,
+            command_field="velocities",
         )
         self.reset(0, [0])
 
