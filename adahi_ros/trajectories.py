@@ -61,7 +61,9 @@ class Trajectories:
             "goals": np.ascontiguousarray(self.goals, dtype=np.float32),
             "ends": np.ascontiguousarray(self.ends, dtype=np.int64),
         }
-        save_file(tensors, path, metadata={"adahi": json.dumps({"task": self.task})})
+        partial = path.with_name(f"{path.name}.partial")
+        save_file(tensors, partial, metadata={"adahi": json.dumps({"task": self.task})})
+        partial.replace(path)  # a kill during the write leaves the previous file whole
 
     @classmethod
     def load(cls, path: Path) -> Trajectories:

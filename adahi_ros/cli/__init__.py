@@ -40,7 +40,7 @@ def main() -> None:
         if leaving.code == STOPPED:
             Console(stderr=True).print("adahi: stopped", highlight=False)
         raise
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         needed = "a sourced ROS 2 with adahi_msgs built, or 'make setup'"
         fault = f"{error.name}: not installed; this needs {needed}" if error.name in ROS else str(error)
         _complain(fault)

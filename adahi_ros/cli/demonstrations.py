@@ -15,7 +15,7 @@ def demos(
     task: TaskName,
     out: Annotated[Path, typer.Option(help="File to write, safetensors.")],
     workers: Workers,
-    episodes: Annotated[int, typer.Option(min=1, help="Episodes to run.")] = 400,
+    episodes: Annotated[int | None, typer.Option(min=1, help="Episodes to run. Default: 400.")] = None,
     action_noise: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Noise executed, not recorded: share of half the range.")
     ] = 0.1,
@@ -30,14 +30,17 @@ def demos(
     from adahi_ros.tasks.demonstrations import collect_parallel
     from adahi_ros.tasks.minari_demonstrations import load_minari
 
+    count = 400 if episodes is None else episodes
     if minari is not None:
+        if episodes is not None:
+            raise ValueError(f"episodes: {episodes}, must be left out where minari ({minari}) is given")
         recorded = load_minari(minari, task)
     else:
         with progress() as bar:
-            job = bar.add_task(f"{task}: episodes", total=episodes, note="")
+            job = bar.add_task(f"{task}: episodes", total=count, note="")
             recorded = collect_parallel(
                 task,
-                episodes,
+                count,
                 seed,
                 action_noise,
                 workers,

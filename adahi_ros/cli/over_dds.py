@@ -77,6 +77,7 @@ def demo(
     expert = held_out(task, seed, workers)
     if deadline_s is None:
         deadline_s = 1 / make(task).spec.control_rate_hz if real_time else PATIENT_DEADLINE_S
+    window = round(make(task).spec.control_rate_hz)
     runs, figures = {}, {}
     for name in names:
         method = gated(name)
@@ -97,7 +98,7 @@ def demo(
         figures[name] = {
             "gate": config.gate.name,
             "threshold": config.gate.threshold,
-            **run_figures(runs[name]),
+            **run_figures(runs[name], window),
             "true_skip_ratio": repeated_true_skip_ratio(
                 runs[name], Bench(task, policies, found), method, seed
             ),

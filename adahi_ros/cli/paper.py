@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,8 +48,12 @@ def comparisons(tasks: str, seed: int, backend: str) -> dict[str, Comparison]:
 
 def configuration(names: list[str]) -> dict[str, str]:
     """Return the files that say how each task's policies were made and calibrated."""
-    paths = [f"config/{folder}{name}.yaml" for name in names for folder in ("recipes/", "")]
-    return {path: asset(path).read_text() for path in paths}
+    found = {}
+    for name in names:
+        for path in (f"recipes/{name}.yaml", f"recipes/{name}-chunks.yaml", f"{name}.yaml"):
+            with suppress(FileNotFoundError):  # not every task has a target on chunks
+                found[f"config/{path}"] = asset(f"config/{path}").read_text()
+    return found
 
 
 def table(
@@ -97,7 +102,8 @@ def table(
     console.print(paper_table({task: values["methods"] for task, values in found.items()}))
     for task, values in found.items():
         for claim in check_claims(values["methods"]):
-            say(f"{task}: {claim.text}: {claim.measured}: {'holds' if claim.holds else 'DOES NOT HOLD'}")
+            verdict = "holds" if claim.holds else "DOES NOT HOLD"
+            say(f"{task}, n = {count}: {claim.text}: {claim.measured}: {verdict}")
         better = better_than_adahi(values["methods"])
         if better:
             labels = ", ".join(METHODS[name].label for name in better)
@@ -144,6 +150,7 @@ def figures(
         raise ValueError(f"dds: {dds}, must be a folder")
     count = QUICK_POINT if quick else FULL_POINT
     compared = comparisons(tasks, seed, backend)
+    over_dds = {task: measured_over_dds(dds, task) for task in compared}
     found = {}
     for task, comparison in compared.items():
         with progress() as bar:
@@ -154,7 +161,7 @@ def figures(
                 profile,
                 evaluation_episodes(count),
                 workers,
-                measured_over_dds(dds, task),
+                over_dds[task],
                 lambda name, done: bar.advance(job, done),  # noqa: B023
             )
     for picture in draw_pictures(compared, found, out):
@@ -172,11 +179,17 @@ def figures(
 
 def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
     """Return the figures of a run over DDS, where there is one."""
+    from adahi_ros.evaluation.methods import METHODS
+
     path = folder / f"demo-{task}.json" if folder is not None else None
     if path is None or not path.is_file():
         return {}
     try:
         methods: dict[str, Any] = json.loads(path.read_text())["methods"]
+        for name, figures in methods.items():
+            needed = (figures["success_rate"], figures["success_ci95"], figures["throughput_per_s"])
+            if name not in METHODS or None in (*needed, figures["per_action_latency_ms"]["mean"]):
+                raise ValueError(f"methods.{name}: not a method's figures")
     except (ValueError, LookupError, TypeError) as error:
         raise ValueError(f"{path}: not what 'adahi demo --json' writes ({error!r})") from None
     return methods

@@ -1,1 +1,1 @@
-"""Measures: rollouts in process, metrics, tables and pictures."""
+"""Measures: training by a recipe, calibration, methods, rollouts, figures as numbers."""

@@ -34,6 +34,14 @@ class Policies:
         fault = misfit(draft.spec, draft.decoder.fingerprint, target.spec, target.decoder.fingerprint)
         if fault is not None:
             raise ValueError(fault)
+        if self.chunks is None:
+            return
+        for name in ("observation_dim", "goal_dim", "action_dim"):
+            wanted, found = getattr(target.spec, name), getattr(self.chunks.spec, name)
+            if found != wanted:
+                raise ValueError(
+                    f"{name}: the target's on chunks is {found}, the target's {wanted}; must be the same"
+                )
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,20 @@ from scipy.stats import spearmanr
 from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.episodes import calibration_episodes
 from adahi_ros.evaluation.evaluate import Comparison, play_all
+from adahi_ros.evaluation.methods import gates_of_methods
 from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.speculation.calibration import RejectionCurve, rejection_curve, threshold_for_rate
 from adahi_ros.speculation.controller import ControllerConfig
 from adahi_ros.speculation.deviation import NORMALIZATIONS, DeviationTracker
-from adahi_ros.speculation.gates import ORACLE, Gate
+from adahi_ros.speculation.gates import Gate
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.tasks import make
 
 EPISODES = 200
 SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action alone
 FOLDS = 5
-METHOD_OF_GATE = {"deviation": "adahi", "uncertainty": "uncertainty", ORACLE: "oracle"}
+LOTS = "random"  # the gate whose threshold follows from the rate; those of the others must be searched
 Variant = tuple[float, str]
 Say = Callable[[str], None]
 
@@ -119,6 +120,15 @@ def _figures(
     }
 
 
+def searched_gates() -> dict[str, str]:
+    """Return the gates whose threshold must be searched, each with the first method that has it."""
+    methods: dict[str, str] = {}
+    for method, gate in gates_of_methods().items():
+        if gate != LOTS:
+            methods.setdefault(gate, method)
+    return methods
+
+
 def node_parameters(task: str, draft: str) -> dict[str, Any]:
     """Return the parameters of a draft policy node that a task decides.
 
@@ -204,8 +214,10 @@ def calibrate(
     curve = measure(hybrid, scale, smoothing, normalization)
     base = replace(base, smoothing=smoothing, normalization=normalization)
 
+    methods = searched_gates()
+
     def trial(gate: str, threshold: float) -> tuple[np.ndarray, float]:
-        log = run(replace(base, thresholds={gate: threshold}), METHOD_OF_GATE[gate])
+        log = run(replace(base, thresholds={gate: threshold}), methods[gate])
         return log.score[log.active], transmission_rate(log.transmitted, log.active)
 
     thresholds, rates = {}, {}
@@ -214,11 +226,11 @@ def calibrate(
         rates["deviation"] = rate = trial("deviation", thresholds["deviation"])[1]
         if rate == 1.0:
             raise ValueError(f"rejection: {rejection}, every action is transmitted; must be higher")
-    for gate in METHOD_OF_GATE:
+    for gate in methods:
         if gate not in thresholds:
             say(f"threshold of the {gate} gate for a transmission rate of {rate:.3f}")
             thresholds[gate], rates[gate] = threshold_for_rate(partial(trial, gate), rate)
-    thresholds["random"] = 1.0 - rate
+    thresholds[LOTS] = 1.0 - rate
     return replace(
         base,
         transmission_rate=rate,

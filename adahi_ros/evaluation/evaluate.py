@@ -11,8 +11,8 @@ import numpy as np
 from adahi_ros.evaluation.bench import Bench, PolicyFiles
 from adahi_ros.evaluation.episodes import HELD_OUT_SEED_OFFSET
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.metrics import transmission_rate, true_skip_ratio, wilson_interval
-from adahi_ros.evaluation.recorded import RecordedWorld, squared_error
+from adahi_ros.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio, wilson_interval
+from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.parallel import Job, run_jobs
 from adahi_ros.speculation.parameter_file import Calibration

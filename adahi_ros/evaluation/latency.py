@@ -58,8 +58,8 @@ def measure_costs(draft: Policy, target: Policy) -> Costs:
     return Costs(
         draft_ms=_median_ms(lambda: draft.predict(windows, goals)),
         target_ms=_median_ms(lambda: target.predict(windows, goals)),
-        request_bytes=4 * (windows.size + goals.size + probabilities) + spec.codebooks,
-        response_bytes=2 * spec.codebooks + 4 * spec.chunk_length * spec.action_dim,
+        request_bytes=4 * (windows.size + goals.size + probabilities) + 2 * spec.codebooks,
+        response_bytes=3 * spec.codebooks + 4 * spec.chunk_length * spec.action_dim,
     )
 
 

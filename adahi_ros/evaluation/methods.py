@@ -31,6 +31,10 @@ class Method(Protocol):
     def about(self) -> str:
         """One line for people."""
 
+    @property
+    def gate(self) -> str | None:
+        """A key of a calibration's thresholds; None without a gate."""
+
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """Return its gate and that gate's threshold; None without one.
 
@@ -83,15 +87,16 @@ class OracleMethod:
 
     label: str
     about: str
+    gate: str = ORACLE
 
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
-        return ORACLE, bench.calibration.threshold(ORACLE)
+        return self.gate, bench.calibration.threshold(self.gate)
 
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
         policies = bench.policies
-        config = bench.calibration.controller(ORACLE, oracle_score(policies.target))
+        config = bench.calibration.controller(self.gate, oracle_score(policies.target))
         controller, verifier = Controller(policies.draft, config), TargetVerifier(policies.target)
         return rollout(world, controller, verifier, seed, episodes, on_step)
 
@@ -109,6 +114,11 @@ class OpenLoopMethod:
     about: str
     executed: int
 
+    @property
+    def gate(self) -> None:
+        """See `Method`."""
+        return None
+
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
         self._target(bench)
@@ -119,12 +129,16 @@ class OpenLoopMethod:
         return open_loop_rollout(world, self._target(bench), self.executed, seed, episodes, on_step)
 
     def _target(self, bench: Bench) -> Policy:
-        if bench.policies.chunks is None:
+        target = bench.policies.chunks
+        if target is None:
             raise ValueError(
                 f"{self.label}: there is no target on chunks of actions beside these policies; train one "
                 "with a recipe such as config/recipes/ball-chunks.yaml"
             )
-        return bench.policies.chunks
+        longest = target.spec.chunk_length
+        if self.executed > longest:
+            raise ValueError(f"{self.label}: the target on chunks plans only {longest} actions")
+        return target
 
 
 METHODS: dict[str, Method] = {
@@ -143,6 +157,15 @@ METHODS: dict[str, Method] = {
         for k in (2, 4, 8)
     },
 }
+
+
+WITHOUT_THRESHOLD = ("always", "never")  # gates that decide the same at any threshold
+
+
+def gates_of_methods() -> dict[str, str]:
+    """Return the gate of every method whose rate of transmission a threshold decides."""
+    gates = {name: method.gate for name, method in METHODS.items()}
+    return {name: gate for name, gate in gates.items() if gate is not None and gate not in WITHOUT_THRESHOLD}
 
 
 def parse_methods(text: str, on_air: bool = False) -> list[str]:

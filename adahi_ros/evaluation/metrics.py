@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from adahi_ros.trajectories import Trajectories
+
 Z95 = 1.959963984540054
 
 
@@ -41,3 +43,19 @@ def true_skip_ratio(transmitted: np.ndarray, accepted: np.ndarray, active: np.nd
     if accepted.shape[-1] == 0 or not skipped.any():
         return None
     return float(accepted[skipped].all(axis=-1).mean())
+
+
+def squared_error(
+    trajectories: Trajectories, actions: np.ndarray, active: np.ndarray, scale: np.ndarray
+) -> float:
+    """Return the mean squared error to recorded actions, in units of the action scale.
+
+    Args:
+        trajectories: E recorded episodes.
+        actions: (T, E, A) executed at the recorded observations.
+        active: (T, E) bool.
+        scale: (A,).
+    """
+    # Transposed, so that the active entries come episode by episode as the recording has them.
+    executed = actions.transpose(1, 0, 2)[active.T]
+    return float((((executed - trajectories.actions) / scale) ** 2).mean())

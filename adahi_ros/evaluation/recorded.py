@@ -60,19 +60,3 @@ class RecordedWorld:
     def step(self, action: np.ndarray) -> None:
         """Go on to the next recorded step."""
         self._step += 1
-
-
-def squared_error(
-    trajectories: Trajectories, actions: np.ndarray, active: np.ndarray, scale: np.ndarray
-) -> float:
-    """Return the mean squared error to recorded actions, in units of the action scale.
-
-    Args:
-        trajectories: E recorded episodes.
-        actions: (T, E, A) executed over a `RecordedWorld` of them.
-        active: (T, E) bool.
-        scale: (A,).
-    """
-    # Transposed, so that the active entries come episode by episode as the recording has them.
-    executed = actions.transpose(1, 0, 2)[active.T]
-    return float((((executed - trajectories.actions) / scale) ** 2).mean())

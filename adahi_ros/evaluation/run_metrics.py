@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
+from adahi_ros.evaluation.latency import throughput
 from adahi_ros.evaluation.metrics import wilson_interval
 from adahi_ros.speculation.records import RunRecord
 
@@ -23,8 +25,21 @@ def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def run_figures(run: RunRecord) -> dict[str, Any]:
-    """Return the figures of one method's run, as `adahi demo --json` writes them."""
+def _throughput(run: RunRecord, window: int) -> list[float]:
+    rates: list[float] = []
+    for _, steps in groupby(run.steps, key=lambda step: step.episode):
+        latency = np.array([[step.total_ms] for step in steps])
+        rates += throughput(latency, np.ones(latency.shape, dtype=bool), window).tolist()
+    return rates
+
+
+def run_figures(run: RunRecord, window: int) -> dict[str, Any]:
+    """Return the figures of one method's run, as `adahi demo --json` writes them.
+
+    Args:
+        run: what happened.
+        window: actions in a row over which throughput is taken.
+    """
     rows, outcomes = run.steps, run.episodes
     successes = sum(outcome.success for outcome in outcomes)
     verified = [row for row in rows if row.verified]
@@ -34,6 +49,7 @@ def run_figures(run: RunRecord) -> dict[str, Any]:
         "transmission_rate": float(np.mean([row.transmitted for row in rows])),
         "acceptance_rate": _mean([all(row.accepted) for row in verified]),
         "per_action_latency_ms": spread([row.total_ms for row in rows]),
+        "throughput_per_s": [round(rate, 2) for rate in _throughput(run, window)],
         "draft_ms": spread([row.draft_ms for row in rows]),
         "verify_rtt_ms": spread([row.verify_ms for row in verified]),
         "request_bytes": _mean([row.request_bytes for row in rows if row.request_bytes]),

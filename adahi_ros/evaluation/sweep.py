@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.evaluation.evaluate import Comparison, Outcome, Progress, batches, outcome_figures, play
+from adahi_ros.evaluation.methods import gates_of_methods
 from adahi_ros.parallel import Job, run_jobs
-from adahi_ros.speculation.gates import ORACLE
 
 RATES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # falling: each starts from the one before
-SWEPT = {
-    "adahi": "deviation",
-    "uncertainty": "uncertainty",
-    "random": "random",
-    "random_cool": "random",
-    "oracle": ORACLE,
-}
+SWEPT = gates_of_methods()
 FIXED = ("draft", "chunks_2", "chunks_4", "chunks_8")
 
 
@@ -37,9 +31,14 @@ class Point:
 
 
 def _next_threshold(outcome: Outcome, rate: float) -> float:
-    """Return the quantile of a run's scores that would let a share of them through."""
+    """Return the quantile of a run's scores that would let a share of them through.
+
+    0 where no score is finite: what is let through is then the same at any threshold.
+    """
     scores = outcome.log.score[outcome.log.active]
     known = scores[np.isfinite(scores)]
+    if len(known) == 0:
+        return 0.0
     share = min(1.0, (1.0 - rate) * len(scores) / len(known))
     return float(np.quantile(known, share))
 

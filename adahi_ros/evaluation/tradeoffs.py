@@ -28,7 +28,7 @@ class Tradeoffs:
 
     Attributes:
         latency: figures by method, with `per_action_latency_ms`.
-        throughput: actions per second of windows, by method; empty where latency was measured over DDS.
+        throughput: actions per second of windows, by method.
         sweep: success against transmission rate.
         trace: one episode of ADAHI.
     """
@@ -60,7 +60,7 @@ def measure_tradeoffs(
         link: on which latency is simulated.
         episodes: of each method and of each point of success against transmission rate.
         workers: processes.
-        over_dds: figures of `adahi demo`; taken for the latency instead of the simulated link's.
+        over_dds: figures of `adahi demo`, by method; they take the place of the simulated latency.
         on_done: told a method and how many of its episodes have just ended.
     """
     policies = comparison.files.load()
@@ -80,13 +80,15 @@ def measure_tradeoffs(
                 "worst": float(np.percentile(rates[name], WORST)),
             },
         }
+    if over_dds:
+        rates = {name: np.array(figures["throughput_per_s"]) for name, figures in over_dds.items()}
     fixed = FIXED if policies.chunks is not None else ("draft",)
     points = sweep(comparison, episodes, workers, fixed=fixed, on_done=on_done)
     adahi = outcomes["adahi"].log
     threshold = comparison.calibration.thresholds["deviation"]
     return Tradeoffs(
-        latency={**latency, **(over_dds or {})},
-        throughput={} if over_dds else rates,
+        latency=dict(over_dds) if over_dds else latency,
+        throughput=rates,
         sweep=points,
         trace=Trace.of(adahi, 0, spec.control_rate_hz, threshold),
     )

@@ -64,7 +64,8 @@ class _Workshop:
 
     def demonstrations(self, task: str, recipe: DemonstrationRecipe, workers: int) -> Trajectories:
         """Record what the recipe asks for, or read what a stopped run has recorded."""
-        path = self._state("-".join(["demonstrations", *(str(value) for value in asdict(recipe).values())]))
+        asked = [make(task).spec.name, *(str(value) for value in asdict(recipe).values())]
+        path = self._state("-".join(["demonstrations", *asked]))
         self._states.append(path)
         if path.is_file():
             return Trajectories.load(path)

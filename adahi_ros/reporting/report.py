@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 
 from adahi_ros.evaluation.claims import better_than_adahi, check_claims
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.reporting.paper import NOT_REPORTED, REPORTED
+from adahi_ros.reporting.reported import NOT_REPORTED, REPORTED
 
 TABLE, PICTURES, REPORT = "table.json", "figures.json", "report.html"
 

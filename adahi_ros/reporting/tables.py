@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.reporting.paper import NOT_REPORTED, REPORTED
+from adahi_ros.reporting.reported import NOT_REPORTED, REPORTED
 from adahi_ros.speculation.parameter_file import Calibration
 
 

@@ -42,7 +42,7 @@ def names() -> list[str]:
 
 
 def make(name: str) -> Task:
-    """Return a new task by its name, or by a file that describes it (see `gymnasium_task.Description`).
+    """Return a new task by its name, or by a file that describes it (see gymnasium_description.py).
 
     Raises:
         ValueError: no such task; the message names those there are. Or a fault in the file.

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.randomness import EpisodeStreams
-from adahi_ros.tasks.base import Task, TaskSpec
+from adahi_ros.tasks.base import Task, TaskSpec, checked_action
 from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, norm, polar, sine_of_small
 
 GRAVITY = 9.81  # m/s^2
@@ -182,7 +182,9 @@ class BallBalancing:
         Raises:
             ValueError: wrong shape, or not finite.
         """
-        command = np.where(self.done[:, None], self._command, self._checked(action))
+        command = np.where(
+            self.done[:, None], self._command, checked_action(self.spec, len(self._tilt), action)
+        )
         self._disturbance = self.parameters.disturbance_m_s2 * bell_noise(self._disturbances.next())
         active = ~self.done
         for _ in range(SUBSTEPS):
@@ -220,16 +222,6 @@ class BallBalancing:
     def _on_goal(self) -> np.ndarray:
         near: np.ndarray = norm(self._position - self._goal) <= self.parameters.goal_tolerance_m
         return near & ~self._failed
-
-    def _checked(self, action: np.ndarray) -> np.ndarray:
-        action = np.asarray(action, dtype=np.float64)
-        if action.shape != self._tilt.shape:
-            raise ValueError(f"action: shape {action.shape}, expected {self._tilt.shape}")
-        if not np.all(np.isfinite(action)):
-            row, column = np.argwhere(~np.isfinite(action))[0]
-            name = self.spec.action_names[column]
-            raise ValueError(f"action: {name} is {action[row, column]} at row {row}, expected finite numbers")
-        return np.clip(action, self.spec.action_low, self.spec.action_high)
 
     def _advance(self, command: np.ndarray, moving: np.ndarray) -> None:
         """Semi-implicit Euler over one substep, for the episodes that still move, (E, 1) bool."""

@@ -77,6 +77,23 @@ class TaskSpec:
         return len(self.action_names)
 
 
+def checked_action(spec: TaskSpec, episodes: int, action: np.ndarray) -> np.ndarray:
+    """Return an action for so many episodes, (E, A) float64, clipped to the action limits.
+
+    Raises:
+        ValueError: wrong shape, or not finite.
+    """
+    action = np.asarray(action, dtype=np.float64)
+    expected = (episodes, spec.action_dim)
+    if action.shape != expected:
+        raise ValueError(f"action: shape {action.shape}, expected {expected}")
+    if not np.all(np.isfinite(action)):
+        row, column = np.argwhere(~np.isfinite(action))[0]
+        name = spec.action_names[column]
+        raise ValueError(f"action: {name} is {action[row, column]} at row {row}, expected finite numbers")
+    return np.clip(action, spec.action_low, spec.action_high)
+
+
 class Task(Protocol):
     """E episodes of one world, stepped together.
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from adahi_ros.randomness import EpisodeStreams
-from adahi_ros.tasks.base import TaskSpec
+from adahi_ros.tasks.base import TaskSpec, checked_action
 from adahi_ros.tasks.kitchen_world import (
     ARM_JOINTS,
     ROBOT_JOINTS,
@@ -166,7 +166,7 @@ class Kitchen:
         Raises:
             ValueError: wrong shape, or not finite.
         """
-        world, velocity = self.world, self._checked(action)
+        world, velocity = self.world, checked_action(self.spec, len(self._observed), action)
         active = ~self.done
         command = np.clip(velocity, *world.velocity_limits.T) * world.period_s
         command = np.clip(self._observed[:, :ROBOT_JOINTS] + command, *world.position_limits.T)
@@ -195,17 +195,6 @@ class Kitchen:
         if self._painter is None:
             self._painter = kitchen_render.KitchenPainter(self.world)
         return self._painter.draw(scene)
-
-    def _checked(self, action: np.ndarray) -> np.ndarray:
-        action = np.asarray(action, dtype=np.float64)
-        expected = (len(self._observed), ROBOT_JOINTS)
-        if action.shape != expected:
-            raise ValueError(f"action: shape {action.shape}, expected {expected}")
-        if not np.all(np.isfinite(action)):
-            row, column = np.argwhere(~np.isfinite(action))[0]
-            name = self.spec.action_names[column]
-            raise ValueError(f"action: {name} is {action[row, column]} at row {row}, expected finite numbers")
-        return np.clip(action, self.spec.action_low, self.spec.action_high)
 
     def _observe(self, active: np.ndarray) -> None:
         """Look at the active episodes, (E,) bool; the others still look as they did."""

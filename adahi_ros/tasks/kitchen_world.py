@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes.util
 import functools
 import io
-import os
-import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-if sys.platform.startswith("linux"):
-    # Pictures without a display. MuJoCo reads this when it is imported, and that fails if EGL is missing.
-    os.environ.setdefault("MUJOCO_GL", "egl" if ctypes.util.find_library("EGL") else "disable")
+from adahi_ros.tasks.offscreen import choose_renderer
 
-import mujoco
-from mujoco import rollout
+choose_renderer()
+
+import mujoco  # noqa: E402
+from mujoco import rollout  # noqa: E402
 
 ARM_JOINTS = 7
 ROBOT_JOINTS = 9  # the arm's and two fingers'; the robot's come first among all joints

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.randomness import EpisodeStreams
-from adahi_ros.tasks.base import Task, TaskSpec
+from adahi_ros.tasks.base import Task, TaskSpec, checked_action
 from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise, dot, norm, polar
 
 SUBSTEPS = 5
@@ -201,7 +201,7 @@ class Swarm:
         Raises:
             ValueError: wrong shape, or not finite.
         """
-        command = self._checked(action).reshape(self._position.shape)
+        command = checked_action(self.spec, len(self._steps), action).reshape(self._position.shape)
         fastest = self.parameters.max_speed_m_s
         command = command * (fastest / np.maximum(norm(command), fastest))[:, :, None]
         self._wind = self.parameters.wind_m_s2 * bell_noise(self._winds.next()).reshape(command.shape)
@@ -236,17 +236,6 @@ class Swarm:
                 success=bool(self._success[index]),
             )
         )
-
-    def _checked(self, action: np.ndarray) -> np.ndarray:
-        action = np.asarray(action, dtype=np.float64)
-        expected = (len(self._steps), self.spec.action_dim)
-        if action.shape != expected:
-            raise ValueError(f"action: shape {action.shape}, expected {expected}")
-        if not np.all(np.isfinite(action)):
-            row, column = np.argwhere(~np.isfinite(action))[0]
-            name = self.spec.action_names[column]
-            raise ValueError(f"action: {name} is {action[row, column]} at row {row}, expected finite numbers")
-        return np.clip(action, self.spec.action_low, self.spec.action_high)
 
     def _advance(self, command: np.ndarray, moving: np.ndarray) -> None:
         """Semi-implicit Euler over one substep, for the episodes that still move, (E,) bool."""

@@ -57,7 +57,7 @@ def test_a_table_is_printed_and_written(tabled: str, folder: Path) -> None:
     for name in COMPARED:
         assert METHODS[name].label in tabled
     assert "0.811" in tabled  # the paper's
-    claims = re.findall(r"^ball: .*: (holds|DOES NOT HOLD)$", tabled, re.MULTILINE)
+    claims = re.findall(r"^ball, n = 3: .*: (holds|DOES NOT HOLD)$", tabled, re.MULTILINE)
     assert len(claims) == 4
     assert "ball: 3 episodes of 7 methods" in tabled
 
@@ -93,10 +93,18 @@ def test_what_was_measured_over_dds_is_taken_or_named(tmp_path: Path, fails: Fai
     from adahi_ros.cli.paper import measured_over_dds
 
     path = tmp_path / "demo-ball.json"
-    path.write_text('{"methods": {"adahi": {"success_rate": 1.0}}}')
-    assert measured_over_dds(tmp_path, "ball") == {"adahi": {"success_rate": 1.0}}
+    figures = {
+        "success_rate": 1.0,
+        "success_ci95": [0.5, 1.0],
+        "throughput_per_s": [20.0],
+        "per_action_latency_ms": {"mean": 5.0},
+    }
+    path.write_text(json.dumps({"methods": {"adahi": figures}}))
+    assert measured_over_dds(tmp_path, "ball") == {"adahi": figures}
     assert measured_over_dds(tmp_path, "swarm") == measured_over_dds(None, "ball") == {}
-    for damaged in ("{", "{}", "[]"):
+    lacking = json.dumps({"methods": {"adahi": {**figures, "per_action_latency_ms": {}}}})
+    unknown = json.dumps({"methods": {"telepathy": figures}})
+    for damaged in ("{", "{}", "[]", lacking, unknown):
         path.write_text(damaged)
         said = fails("figures", *ON_BALL, "--dds", tmp_path, "--out", tmp_path / "never")
         assert said.startswith(f"adahi: {path}: ")

@@ -6,12 +6,14 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles
+from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles, check_fits
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.checkpoint import CheckpointError
+from adahi_ros.speculation.parameter_file import Calibration
 
 
 def test_policies_of_two_tokenizers_are_refused(
@@ -22,6 +24,34 @@ def test_policies_of_two_tokenizers_are_refused(
     ours, theirs = draft.decoder.fingerprint, target.decoder.fingerprint
     with pytest.raises(ValueError, match=f"the draft's is {ours}, the target's {theirs}"):
         Policies(draft, target)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "found"), [("observation_dim", 6, 5), ("goal_dim", 2, 0), ("action_dim", 2, 3)]
+)
+def test_a_target_on_chunks_of_another_task_is_refused(
+    policies: Policies, name: str, wanted: int, found: int
+) -> None:
+    other = SimpleNamespace(spec=replace(policies.target.spec, **{name: found}))
+    message = f"{name}: the target's on chunks is {found}, the target's {wanted}; must be the same"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        replace(policies, chunks=other)
+
+
+def test_a_calibration_that_fits_is_of_this_task_and_these_policies(
+    policies: Policies, calibration: Calibration
+) -> None:
+    check_fits(calibration, "ball", policies)
+    for other, named in (
+        (replace(calibration, task="swarm"), "swarm"),
+        (replace(calibration, draft="0" * 16), "ball"),
+        (replace(calibration, target="0" * 16), "ball"),
+    ):
+        message = (
+            f"calibration: made for other policies or another task ({named}); run 'adahi calibrate ball'"
+        )
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            check_fits(other, "ball", policies)
 
 
 def test_a_target_on_chunks_is_loaded_where_there_is_one(files: PolicyFiles, checkpoints: Path) -> None:

@@ -11,15 +11,15 @@ import yaml
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.calibrate import (
-    FIRST_EPISODE,
-    METHOD_OF_GATE,
     SMOOTHINGS,
     best_variant,
     calibrate,
     deviations,
     measure,
     rank_correlation,
+    searched_gates,
 )
+from adahi_ros.evaluation.episodes import calibration_episodes
 from adahi_ros.evaluation.evaluate import Comparison, play_all
 from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.rollout import Log
@@ -28,7 +28,7 @@ from adahi_ros.speculation.deviation import NORMALIZATIONS
 from adahi_ros.speculation.parameter_file import Calibration, load_calibration
 
 RATE = 0.45
-METHODS_OF_GATES = {**METHOD_OF_GATE, "random": "random"}
+METHODS_OF_GATES = {**searched_gates(), "random": "random"}
 
 
 def logs(files: PolicyFiles, found: Calibration, methods: list[str], episodes: range) -> dict[str, Log]:
@@ -68,7 +68,7 @@ def test_the_shipped_policies_reach_the_rate_on_fresh_episodes(shipped: PolicyFi
 def test_a_wanted_rejection_sets_the_threshold_and_the_others_follow(
     shipped: PolicyFiles, found: Calibration
 ) -> None:
-    log = logs(shipped, found, ["hybrid"], range(FIRST_EPISODE, FIRST_EPISODE + 10))["hybrid"]
+    log = logs(shipped, found, ["hybrid"], calibration_episodes(10))["hybrid"]
     best = measure(log, shipped.load().draft.decoder.action_scale, 0.5, "std").best
     wanted = float(best.rejection(np.array(1.0)))
     again = calibrate("ball", shipped, 0.9, 0, 10, smoothing=0.5, normalization="std", rejection=wanted)
@@ -100,7 +100,7 @@ def test_the_variant_that_ranks_best_is_taken_and_again_with_the_same_seed(
 ) -> None:
     monkeypatch.setattr("adahi_ros.speculation.calibration.MOST_TRIALS", 2)  # how near says nothing here
     chosen = calibrate("ball", files, RATE, seed=0, episodes=6)
-    log = logs(files, found, ["hybrid"], range(FIRST_EPISODE, FIRST_EPISODE + 6))["hybrid"]
+    log = logs(files, found, ["hybrid"], calibration_episodes(6))["hybrid"]
     scale = files.load().draft.decoder.action_scale
     ranks = {(s, n): measure(log, scale, s, n).rank_correlation for s in SMOOTHINGS for n in NORMALIZATIONS}
     assert ranks[chosen.smoothing, chosen.normalization] == max(ranks.values()) > min(ranks.values())

@@ -7,8 +7,19 @@ import pytest
 from adahi_ros.evaluation.claims import better_than_adahi, check_claims
 
 
-def figures(success: float, rate: float = 1.0, interval: tuple[float, float] = (0.0, 1.0)) -> dict[str, Any]:
-    return {"success_rate": success, "success_ci95": list(interval), "transmission_rate": rate}
+def figures(
+    success: float,
+    rate: float = 1.0,
+    interval: tuple[float, float] = (0.0, 1.0),
+    parts: tuple[float, int] = (0.0, 1),
+) -> dict[str, Any]:
+    return {
+        "success_rate": success,
+        "success_ci95": list(interval),
+        "transmission_rate": rate,
+        "subtasks_completed": parts[0],
+        "subtasks": parts[1],
+    }
 
 
 def holds(methods: dict[str, dict[str, Any]], words: str) -> bool:
@@ -45,6 +56,15 @@ def test_random_is_apart(lowest: float, expected: bool) -> None:
 @pytest.mark.parametrize(("draft", "expected"), [(0.0, True), (0.35, True), (0.351, False)])
 def test_the_draft_needs_help(draft: float, expected: bool) -> None:
     assert holds({"draft": figures(draft), "target": figures(1.0)}, "the draft alone") is expected
+
+
+@pytest.mark.parametrize(("completed", "expected"), [(3.0, True), (2.99, False)])
+def test_the_target_completes_most_sub_tasks(completed: float, expected: bool) -> None:
+    assert holds({"target": figures(0.3, parts=(completed, 4))}, "of the sub-tasks on average") is expected
+
+
+def test_one_sub_task_is_the_task_itself() -> None:
+    assert check_claims({"target": figures(0.3, parts=(0.3, 1))}) == []
 
 
 @pytest.mark.parametrize(

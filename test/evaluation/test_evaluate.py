@@ -21,7 +21,7 @@ from adahi_ros.evaluation.evaluate import (
     play,
     play_all,
 )
-from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.methods import METHODS, OpenLoopMethod
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
@@ -169,3 +169,11 @@ def test_chunks_need_a_target_that_proposes_them(comparison: Comparison, checkpo
     without = replace(comparison, files=PolicyFiles(checkpoints, "torch"))
     with pytest.raises(ValueError, match=r"^Chunks of 2: there is no target on chunks .*ball-chunks\.yaml$"):
         play(without, "chunks_2", range(1))
+
+
+def test_more_open_loop_steps_than_a_chunk_has_are_refused_before_anything_is_run(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METHODS, "chunks_9", OpenLoopMethod("Chunks of 9", "", 9))
+    with pytest.raises(ValueError, match=r"^Chunks of 9: the target on chunks plans only 8 actions$"):
+        METHODS["chunks_9"].threshold(comparison.bench())

@@ -45,6 +45,9 @@ def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Ca
     assert thresholds["hybrid"] == thresholds["target"] == ("always", 0.0)
     assert thresholds["oracle"] == (ORACLE, calibration.thresholds[ORACLE])
     assert thresholds["chunks_4"] is None
+    assert {name: found and found[0] for name, found in thresholds.items()} == {
+        name: method.gate for name, method in METHODS.items()
+    }
 
 
 def test_one_method_alone_has_a_draft_temperature_of_its_own(calibration: Calibration) -> None:
@@ -93,7 +96,7 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
 
 
 def test_methods_are_split_at_commas() -> None:
-    assert parse_methods(" adahi, oracle,") == ["adahi", "oracle"]
+    assert parse_methods(" adahi, oracle,adahi,") == ["adahi", "oracle"]
     assert parse_methods(" adahi, draft,", on_air=True) == ["adahi", "draft"]
 
 

@@ -16,6 +16,14 @@ def test_the_interval_is_scipys(counts: tuple[int, int]) -> None:
     assert wilson_interval(successes, trials) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
+def test_the_interval_contains_the_share_at_both_ends() -> None:
+    for trials in range(1, 1001):
+        low, high = wilson_interval(0, trials)
+        assert low == 0.0 < high < 1.0
+        low, high = wilson_interval(trials, trials)
+        assert 0.0 < low < high == 1.0
+
+
 # Two episodes of three and two steps; the row past an episode's end counts for nothing.
 ACTIVE = np.array([[1, 1], [1, 1], [1, 0]], dtype=bool)
 TRANSMITTED = np.array([[1, 0], [0, 0], [0, 1]], dtype=bool)

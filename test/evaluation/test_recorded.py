@@ -5,7 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from adahi_ros.evaluation.recorded import RecordedWorld, squared_error
+from adahi_ros.evaluation.metrics import squared_error
+from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.trajectories import Trajectories
 
 LENGTHS = (3, 1, 4)

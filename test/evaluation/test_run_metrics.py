@@ -39,7 +39,7 @@ def run(step_record: Make) -> RunRecord:
 
 
 def test_figures_by_hand(run: RunRecord) -> None:
-    figures = run_figures(run)
+    figures = run_figures(run, 20)
     assert figures["success_rate"] == 0.5
     assert figures["success_ci95"][0] < 0.5 < figures["success_ci95"][1]
     assert (figures["steps"], figures["transmitted"], figures["fallbacks"]) == (5, 3, 2)
@@ -47,6 +47,8 @@ def test_figures_by_hand(run: RunRecord) -> None:
     assert figures["acceptance_rate"] == 0.5
     assert figures["per_action_latency_ms"]["mean"] == pytest.approx(58 / 5)
     assert figures["per_action_latency_ms"]["p50"] == 2.0
+    assert figures["throughput_per_s"] == [round(3e3 / 7, 2), round(2e3 / 51, 2)]  # of each episode
+    assert run_figures(run, 1)["throughput_per_s"] == [500, 250, 1000, 20, 1000]
     assert figures["verify_rtt_ms"]["mean"] == 2.0  # of answers that came
     assert figures["request_bytes"] == pytest.approx((400 + 600 + 400) / 3)
     assert figures["response_bytes"] == 60.0
@@ -55,7 +57,7 @@ def test_figures_by_hand(run: RunRecord) -> None:
 
 def test_a_run_without_questions_has_no_round_trip(step_record: Make) -> None:
     run = RunRecord((step_record(gate="never", **SKIPPED),), (EpisodeRecord(0, 1, False),))
-    figures = run_figures(run)
+    figures = run_figures(run, 20)
     for name in ("acceptance_rate", "verify_rtt_ms", "request_bytes", "response_bytes"):
         assert figures[name] is None
     assert figures["transmitted"] == figures["fallbacks"] == 0
@@ -73,7 +75,7 @@ def test_a_run_with_every_kind_of_step_is_drawn(
 ) -> None:
     runs = dict.fromkeys(names, run)
     path = tmp_path / "new" / "run.png"
-    draw_run("ball", 0, runs, {name: run_figures(run) for name in names}, path)
+    draw_run("ball", 0, runs, {name: run_figures(run, 20) for name in names}, path)
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

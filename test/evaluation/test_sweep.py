@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.evaluation.evaluate import Comparison, outcome_figures, play_all
-from adahi_ros.evaluation.sweep import FIXED, SWEPT, Point, sweep
+from adahi_ros.evaluation.evaluate import Comparison, Outcome, outcome_figures, play_all
+from adahi_ros.evaluation.rollout import Log
+from adahi_ros.evaluation.sweep import FIXED, SWEPT, Point, _next_threshold, sweep
 
 RATES = (1.0, 0.75, 0.5, 0.25)
 EPISODES = range(30)
@@ -65,3 +66,31 @@ def test_a_point_is_what_a_comparison_at_that_rate_measures(
         expected = outcome_figures(outcome[name])
         found = [point.figures for point in points if point.method == name][index]
         assert found == expected
+
+
+def scored(scores: list[float]) -> Outcome:
+    """One episode with these scores."""
+    score = np.array(scores)[:, None]
+    yes, action = np.ones(score.shape, dtype=bool), np.zeros((*score.shape, 2))
+    log = Log(yes, yes, score, score, yes[..., None], action, action)
+    return Outcome(log, np.array([True]), np.array([[True]]), np.array([[True]]))
+
+
+def test_the_next_threshold_lets_the_wanted_share_through() -> None:
+    scores = [np.inf, np.inf, *map(float, range(1, 9))]
+    assert np.mean(np.array(scores) > _next_threshold(scored(scores), 0.5)) == 0.5
+
+
+@pytest.mark.parametrize("endless", [np.inf, -np.inf])
+def test_without_a_finite_score_any_threshold_will_do(endless: float) -> None:
+    assert _next_threshold(scored([endless] * 3), 0.5) == 0.0
+
+
+def test_every_gate_with_a_threshold_is_swept() -> None:
+    assert SWEPT == {
+        "adahi": "deviation",
+        "random": "random",
+        "uncertainty": "uncertainty",
+        "random_cool": "random",
+        "oracle": "oracle",
+    }

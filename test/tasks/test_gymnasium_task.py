@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from adahi_ros.tasks import make, make_expert, names
-from adahi_ros.tasks.gymnasium_task import DescriptionError, GymnasiumTask
+from adahi_ros.tasks.gymnasium_description import DescriptionError
+from adahi_ros.tasks.gymnasium_task import GymnasiumTask
 
 
 class Drift(gym.Env[np.ndarray, np.ndarray]):
@@ -55,6 +56,11 @@ class DriftExpert:
 
     def act(self, task: Any) -> np.ndarray:
         return np.clip(10.0 * (task.goal - task.joint_positions), -1.0, 1.0)
+
+
+class FussyExpert(DriftExpert):
+    def __init__(self, gain: float) -> None:
+        self.gain = gain
 
 
 gym.register("adahi_test/Drift-v0", entry_point=Drift)
@@ -203,7 +209,10 @@ def test_bad_actions_are_named(write: Write) -> None:
         ({"frame_id": None}, "frame_id: missing"),
         ({"frames": "x"}, "frames: unknown, must be one of action, "),
         ({"max_steps": 2.5}, "max_steps: 2.5, must be an integer"),
-        ({"max_steps": 0}, "max_steps: 0, must be above 0"),
+        ({"max_steps": 0}, "max_steps: 0, must be finite and above 0"),
+        ({"control_rate_hz": -0.5}, "control_rate_hz: -0.5, must be finite and above 0"),
+        ({"control_rate_hz": float("nan")}, "control_rate_hz: nan, must be finite and above 0"),
+        ({"control_rate_hz": float("inf")}, "control_rate_hz: inf, must be finite and above 0"),
         ({"control_rate_hz": True}, "control_rate_hz: True, must be a number"),
         ({"name": ""}, "name: '', must be a text"),
         ({"action": "push"}, "action: 'push', must be a list of texts"),
@@ -247,7 +256,9 @@ def test_what_is_no_description_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_expert_is_a_class_or_a_function(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    experts = SimpleNamespace(Kind=DriftExpert, act=lambda task: np.full((len(task.done), 1), 0.25))
+    experts = SimpleNamespace(
+        Kind=DriftExpert, Gains=FussyExpert, act=lambda task: np.full((len(task.done), 1), 0.25)
+    )
     monkeypatch.setitem(sys.modules, "drift_experts", experts)
     file = write(expert="drift_experts:act")
     task, expert = make(file), make_expert(file)
@@ -257,6 +268,8 @@ def test_an_expert_is_a_class_or_a_function(write: Write, monkeypatch: pytest.Mo
     assert isinstance(make_expert(write(expert="drift_experts:Kind")), DriftExpert)
     with pytest.raises(DescriptionError, match=r"drift\.yaml: expert: 'drift_experts:none', must be"):
         make_expert(write(expert="drift_experts:none"))
+    with pytest.raises(DescriptionError, match=r"expert: 'drift_experts:Gains', must be a class .*'gain'"):
+        make_expert(write(expert="drift_experts:Gains"))
 
 
 def test_the_shipped_description_is_found_by_its_name() -> None:
