@@ -6,13 +6,14 @@ from pathlib import Path
 
 import onnxruntime
 import pytest
+import yaml
 
 from adahi_ros.assets import asset
 from adahi_ros.policy.checkpoint import load_checkpoint
 from adahi_ros.policy.onnx_backend import DIGEST
 from adahi_ros.policy.recipe import load_recipe
 from adahi_ros.speculation.parameter_file import load_calibration
-from adahi_ros.tasks import names
+from adahi_ros.tasks import make, names
 
 POLICIES = ("draft", "target")
 
@@ -38,6 +39,15 @@ def test_the_calibration_is_of_the_shipped_policies(task: str) -> None:
     assert calibration.task == task
     for name in POLICIES:
         assert getattr(calibration, name) == load_checkpoint(folder(task) / name).digest()
+
+
+def test_the_parameters_of_the_robots_node_are_the_tasks(task: str) -> None:
+    parameters = yaml.safe_load(asset(f"config/{task}.yaml").read_text())["/**"]["ros__parameters"]
+    spec = make(task).spec
+    assert tuple(name for name in parameters["joint_names"] if name) == spec.joint_names
+    assert tuple(parameters["command"]["joint_names"]) == spec.commanded
+    assert parameters["command"]["field"] == spec.command_field
+    assert parameters["control_rate_hz"] == spec.control_rate_hz
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -31,6 +31,26 @@ def test_what_was_saved_is_loaded(
         assert getattr(loaded, name).dtype == getattr(data, name).dtype
 
 
+def test_a_kill_during_the_write_leaves_the_file_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "demos.safetensors"
+    small().save(path)
+
+    def killed(tensors: object, to: Path, metadata: object) -> None:
+        to.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("adahi_ros.trajectories.save_file", killed)
+        with pytest.raises(KeyboardInterrupt):
+            replace(small(), task="other").save(path)
+    assert Trajectories.load(path).task == "toy"
+    replace(small(), task="other").save(path)
+    assert Trajectories.load(path).task == "other"
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
 def test_spans_cover_every_step_once() -> None:
     assert list(small().spans()) == [(0, 2), (2, 5)]
 

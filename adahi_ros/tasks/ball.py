@@ -182,9 +182,8 @@ class BallBalancing:
         Raises:
             ValueError: wrong shape, or not finite.
         """
-        command = np.where(
-            self.done[:, None], self._command, checked_action(self.spec, len(self._tilt), action)
-        )
+        command = checked_action(self.spec, len(self._tilt), action)
+        command = np.where(self.done[:, None], self._command, command)
         self._disturbance = self.parameters.disturbance_m_s2 * bell_noise(self._disturbances.next())
         active = ~self.done
         for _ in range(SUBSTEPS):

@@ -211,9 +211,7 @@ def described_expert(path: Path) -> Expert:
         except (ImportError, AttributeError) as error:
             raise ValueError(f"expert: {named!r}, must be module:name ({error})") from error
         except TypeError as error:
-            raise ValueError(
-                f"expert: {named!r}, must be a class that needs no arguments ({error})"
-            ) from error
+            raise ValueError(f"expert: {named!r}, must need no arguments ({error})") from error
     return expert
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from adahi_ros.evaluation.calibrate import (
 )
 from adahi_ros.evaluation.episodes import calibration_episodes
 from adahi_ros.evaluation.evaluate import Comparison, play_all
+from adahi_ros.evaluation.methods import METHODS, GatedMethod
 from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.reporting.calibration_figure import draw_calibrations
@@ -57,6 +59,25 @@ def test_every_gate_reaches_the_rate_on_fresh_episodes(files: PolicyFiles, found
     assert found.thresholds.keys() == {"deviation", "uncertainty", "oracle", "random"}
     assert found.thresholds["random"] == 1 - RATE
     assert_rates(files, found, list(found.thresholds), 100)
+
+
+def test_a_gate_is_searched_by_the_first_method_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"deviation": "adahi", "uncertainty": "uncertainty", "oracle": "oracle"}
+    assert searched_gates() == known
+    monkeypatch.setitem(METHODS, "new", GatedMethod("New", "", "new"))
+    monkeypatch.setitem(METHODS, "new_cool", GatedMethod("New cool", "", "new", draft_temperature=0.3))
+    assert searched_gates() == {**known, "new": "new"}
+
+
+def test_a_task_that_a_file_describes_is_noted_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adahi_ros.speculation.calibration.MOST_TRIALS", 2)
+    path = tmp_path / "file.yaml"
+    shutil.copy(asset("config/tasks/inverted_pendulum.yaml"), path)
+    files = PolicyFiles(asset("checkpoints/inverted_pendulum"), "onnxruntime")
+    found = calibrate(str(path), files, 0.5, seed=0, episodes=2, smoothing=0.5, normalization="std")
+    assert found.task == "inverted_pendulum"
 
 
 def test_the_shipped_policies_reach_the_rate_on_fresh_episodes(shipped: PolicyFiles) -> None:

@@ -90,6 +90,8 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_weights(
     monkeypatch.setattr(train, "Run", run_that_counts(killed))
     with pytest.raises(KilledError):
         follow(tmp_path)
+    (kept,) = tmp_path.glob("demonstrations-*")
+    assert kept.name == "demonstrations-ball-4-0-0.1.training.safetensors"
     monkeypatch.setattr(train, "Run", run_that_counts(None))
     follow(tmp_path)
     # Step 3 of what was killed was not saved, so it alone is done twice.

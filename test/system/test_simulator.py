@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from adahi_msgs.msg import EpisodeResult, TaskState
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.messages import from_stamp, to_command
-from adahi_ros.tasks import make
+from adahi_ros.nodes.robot_simulator_node import RobotSimulatorNode
+from adahi_ros.tasks import make, names
 
 SEED = 4
+STILL_RAD = {"ball": 1e-12, "kitchen": 0.2}  # in half a second; the kitchen's arm sinks under its weight
 FIRST_EPISODE = 6
 
 
@@ -107,6 +111,32 @@ def fly(pilot: Pilot, episode: int) -> None:
     pilot.stage.wait(lambda: len(pilot.results) > number, "result")
     result = pilot.results[number]
     assert (result.episode_id, result.steps, result.success) == (episode, steps, bool(world.success[0]))
+
+
+@pytest.mark.parametrize("name", names())
+def test_holding_still_is_an_action_of_the_task(name: str) -> None:
+    world = make(name)
+    simulator: Any = SimpleNamespace(_task=world)
+    still = RobotSimulatorNode._standing_still(simulator)
+    assert still.shape == (world.spec.action_dim,)
+    assert np.all((world.spec.action_low <= still) & (still <= world.spec.action_high))
+    world.step(still[None])
+
+
+@pytest.mark.parametrize("name", STILL_RAD)
+def test_holding_still_is_no_motion(name: str) -> None:
+    world = make(name)
+    world.reset(SEED, [FIRST_EPISODE])
+    if name == "ball":  # the plate is level at the start
+        for _ in range(5):
+            world.step(np.array([[0.1, -0.2]]))
+    simulator: Any = SimpleNamespace(_task=world)
+    before = world.joint_positions
+    still = RobotSimulatorNode._standing_still(simulator)
+    np.testing.assert_array_equal(still, before[0] if name == "ball" else np.zeros(9))
+    for _ in range(round(0.5 * world.spec.control_rate_hz)):
+        world.step(RobotSimulatorNode._standing_still(simulator)[None])
+    np.testing.assert_allclose(world.joint_positions, before, atol=STILL_RAD[name])
 
 
 def test_lockstep(stage: Any) -> None:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
+from ctypes.util import find_library
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -195,6 +198,14 @@ def test_pictures_are_the_environments_and_need_its_render_mode(write: Write) ->
         task.render(1)
 
 
+@pytest.mark.skipif(find_library("EGL") is None, reason="needs libegl1")
+def test_pictures_need_no_display() -> None:
+    bare = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "MUJOCO_GL")}
+    program = "from adahi_ros.tasks import make; print(make('inverted_pendulum').render().any())"
+    run = subprocess.run([sys.executable, "-c", program], env=bare, capture_output=True, text=True)
+    assert run.stdout.strip() == "True", run.stderr
+
+
 def test_bad_actions_are_named(write: Write) -> None:
     task = make(write())
     with pytest.raises(ValueError, match=r"action: shape \(2, 1\), expected \(1, 1\)"):
@@ -257,7 +268,7 @@ def test_what_is_no_description_is_refused(tmp_path: Path) -> None:
 
 def test_an_expert_is_a_class_or_a_function(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     experts = SimpleNamespace(
-        Kind=DriftExpert, Gains=FussyExpert, act=lambda task: np.full((len(task.done), 1), 0.25)
+        Kind=DriftExpert, Fussy=FussyExpert, act=lambda task: np.full((len(task.done), 1), 0.25)
     )
     monkeypatch.setitem(sys.modules, "drift_experts", experts)
     file = write(expert="drift_experts:act")
@@ -268,8 +279,8 @@ def test_an_expert_is_a_class_or_a_function(write: Write, monkeypatch: pytest.Mo
     assert isinstance(make_expert(write(expert="drift_experts:Kind")), DriftExpert)
     with pytest.raises(DescriptionError, match=r"drift\.yaml: expert: 'drift_experts:none', must be"):
         make_expert(write(expert="drift_experts:none"))
-    with pytest.raises(DescriptionError, match=r"expert: 'drift_experts:Gains', must be a class .*'gain'"):
-        make_expert(write(expert="drift_experts:Gains"))
+    with pytest.raises(DescriptionError, match=r"expert: 'drift_experts:Fussy', must need no .*'gain'"):
+        make_expert(write(expert="drift_experts:Fussy"))
 
 
 def test_the_shipped_description_is_found_by_its_name() -> None:

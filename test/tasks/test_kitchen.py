@@ -226,6 +226,12 @@ def test_bad_actions_are_refused_and_move_nothing(action: np.ndarray, message: s
     np.testing.assert_array_equal(task.observation, before)
 
 
+def test_a_controller_is_told_velocities(world: KitchenWorld) -> None:
+    spec = Kitchen(world).spec
+    assert spec.command_field == "velocities"
+    assert spec.commanded == spec.joint_names
+
+
 def test_the_picture_shows_what_happens() -> None:
     task = Kitchen()
     task.reset(0, [0, 1])
