@@ -98,7 +98,16 @@ def table(
             )
         found[task] = {"methods": figures}
         say(f"{task}: {count} episodes of {len(names)} methods in {time.monotonic() - begun:.0f} s")
-    seconds = time.monotonic() - started
+        written = {
+            "command": command_line(),
+            "seed": seed,
+            "episodes": count,
+            "seconds": round(time.monotonic() - started, 1),
+            "workers": workers,
+            "tasks": found,
+            "configuration": settings,
+        }
+        write_json(out / TABLE, written)  # after each: who stops it keeps what there is
     console.print(paper_table({task: values["methods"] for task, values in found.items()}))
     for task, values in found.items():
         for claim in check_claims(values["methods"]):
@@ -108,19 +117,7 @@ def table(
         if better:
             labels = ", ".join(METHODS[name].label for name in better)
             say(f"{task}: at no more transmissions, at least as good as ADAHI: {labels}")
-    say(f"took {seconds:.0f} s in {workers} processes")
-    write_json(
-        out / TABLE,
-        {
-            "command": command_line(),
-            "seed": seed,
-            "episodes": count,
-            "seconds": round(seconds, 1),
-            "workers": workers,
-            "tasks": found,
-            "configuration": settings,
-        },
-    )
+    say(f"took {time.monotonic() - started:.0f} s in {workers} processes")
 
 
 def figures(
