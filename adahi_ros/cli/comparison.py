@@ -45,7 +45,12 @@ def evaluate(
     task: TaskName,
     workers: Workers,
     methods: Annotated[
-        str, typer.Option("--methods", "--method", help="One, or several separated by commas.")
+        str,
+        typer.Option(
+            "--methods",
+            "--method",
+            help="Separated by commas; there are also random_cool, oracle, chunks_2, chunks_4 and chunks_8.",
+        ),
     ] = "adahi,hybrid,draft,target,random,uncertainty",
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
     rate: Rate = None,

@@ -21,7 +21,9 @@ QUICK_EPISODES, FULL_EPISODES = 100, 600
 QUICK_POINT, FULL_POINT = 50, 200
 
 Tasks = Annotated[str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")]
-Folder = Annotated[Path, typer.Option(help="Folder of the results.")]
+Folder = Annotated[
+    Path | None, typer.Option(help="Folder of the results. Default: results/paper; quick: results/quick.")
+]
 Episodes = Annotated[int | None, typer.Option(min=1, help="Per method and task. Default: 600; quick: 100.")]
 ALL_TASKS = "kitchen,ball,swarm"
 
@@ -46,6 +48,19 @@ def comparisons(tasks: str, seed: int, backend: str) -> dict[str, Comparison]:
     return found
 
 
+def results_folder(out: Path | None, quick: bool) -> Path:
+    """Make the folder of the results, before anything is measured; quick ones do not replace the others.
+
+    Raises:
+        ValueError: there is something else of that name.
+    """
+    folder = out if out is not None else Path("results") / ("quick" if quick else "paper")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out: {folder}, must be a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def configuration(names: list[str]) -> dict[str, str]:
     """Return the files that say how each task's policies were made and calibrated."""
     found = {}
@@ -64,7 +79,7 @@ def table(
         str | None, typer.Option("--methods", "--method", help="Separated by commas. Default: all.")
     ] = None,
     episodes: Episodes = None,
-    out: Folder = Path("results/paper"),
+    out: Folder = None,
     backend: Backend = "onnxruntime",
     seed: Seed = 0,
 ) -> None:
@@ -72,13 +87,20 @@ def table(
     from adahi_ros.evaluation.claims import better_than_adahi, check_claims
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import evaluate_methods
-    from adahi_ros.evaluation.methods import METHODS, parse_methods
+    from adahi_ros.evaluation.methods import METHODS, OpenLoopMethod, parse_methods
     from adahi_ros.reporting.report import TABLE
     from adahi_ros.reporting.tables import paper_table
 
-    names = parse_methods(methods if methods is not None else ",".join(METHODS))
+    out = results_folder(out, quick)
     count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
     compared = comparisons(tasks, seed, backend)
+    if methods is not None:
+        names = parse_methods(methods)
+    elif all(comparison.files.load().chunks is not None for comparison in compared.values()):
+        names = list(METHODS)
+    else:
+        names = [name for name, method in METHODS.items() if not isinstance(method, OpenLoopMethod)]
+        say("chunks are left out: not every one of these tasks has a target on chunks of actions")
     settings = configuration(list(compared))
     for comparison in compared.values():  # before hours of work
         for name in names:
@@ -124,12 +146,13 @@ def figures(
     workers: Workers,
     quick: Annotated[bool, typer.Option("--quick", help="50 episodes per point instead of 200.")] = False,
     tasks: Tasks = ALL_TASKS,
+    episodes: Annotated[int | None, typer.Option(min=1, help="Per point. Default: 200; quick: 50.")] = None,
     link: Annotated[str, typer.Option(help="Link profile, or a YAML file of one.")] = "wifi_ac",
     dds: Annotated[
         Path | None,
         typer.Option(help="Folder with demo-TASK.json of 'adahi demo --json': its latency is taken."),
     ] = None,
-    out: Folder = Path("results/paper"),
+    out: Folder = None,
     backend: Backend = "onnxruntime",
     seed: Seed = 0,
 ) -> None:
@@ -143,11 +166,14 @@ def figures(
     link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
     path = Path(link) if link.endswith(".yaml") else asset(link_file)
     profile = load_profile(path)
+    out = results_folder(out, quick)
     if dds is not None and not dds.is_dir():
         raise ValueError(f"dds: {dds}, must be a folder")
-    count = QUICK_POINT if quick else FULL_POINT
+    count = episodes if episodes is not None else QUICK_POINT if quick else FULL_POINT
     compared = comparisons(tasks, seed, backend)
     over_dds = {task: measured_over_dds(dds, task) for task in compared}
+    for task, measured in over_dds.items():
+        say(f"{task}: latency {'measured over DDS' if measured else f'simulated on the link {link}'}")
     found = {}
     for task, comparison in compared.items():
         with progress() as bar:

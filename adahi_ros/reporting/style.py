@@ -51,7 +51,7 @@ def figure(width_in: float, height_in: float) -> Figure:
             "axes.spines.right": False,
             "axes.grid": True,
             "grid.alpha": 0.25,
-            "legend.frameon": False,
+            "legend.framealpha": 0.9,
         }
     )
     return plt.figure(figsize=(width_in, height_in), layout="constrained")
