@@ -91,7 +91,6 @@ def table(
     from adahi_ros.reporting.report import TABLE
     from adahi_ros.reporting.tables import paper_table
 
-    out = results_folder(out, quick)
     count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
     compared = comparisons(tasks, seed, backend)
     if methods is not None:
@@ -105,6 +104,7 @@ def table(
     for comparison in compared.values():  # before hours of work
         for name in names:
             METHODS[name].threshold(comparison.bench())
+    out = results_folder(out, quick)
     started = time.monotonic()
     found: dict[str, Any] = {}
     for task, comparison in compared.items():
@@ -166,12 +166,12 @@ def figures(
     link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
     path = Path(link) if link.endswith(".yaml") else asset(link_file)
     profile = load_profile(path)
-    out = results_folder(out, quick)
     if dds is not None and not dds.is_dir():
         raise ValueError(f"dds: {dds}, must be a folder")
     count = episodes if episodes is not None else QUICK_POINT if quick else FULL_POINT
     compared = comparisons(tasks, seed, backend)
     over_dds = {task: measured_over_dds(dds, task) for task in compared}
+    out = results_folder(out, quick)
     for task, measured in over_dds.items():
         say(f"{task}: latency {'measured over DDS' if measured else f'simulated on the link {link}'}")
     found = {}
