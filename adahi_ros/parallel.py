@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+WAKE_S = 0.5
 Job = tuple[Callable[..., T], tuple[Any, ...]]
 
 
@@ -68,7 +69,8 @@ def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     while running:
-        ended, _ = wait(running, return_when=FIRST_COMPLETED)
+        # Awake now and then: where another thread is given the signal, a wait without end sleeps through it.
+        ended, _ = wait(running, WAKE_S, FIRST_COMPLETED)
         for future in ended:
             yield running.pop(future), future.result()
 
