@@ -159,6 +159,7 @@ def step_record() -> Callable[..., StepRecord]:
             "verified": True,
             "accepted": (True, True),
             "reason": Reason.NONE,
+            "reason_counts": (1, 0, 0, 0, 0, 0, 0),
             "message": "",
             "draft_action": (0.0, 0.0),
             "action": (0.0, 0.0),

@@ -30,7 +30,7 @@ class Costs:
     Attributes:
         draft_ms: median of one prediction of the draft.
         target_ms: median of one prediction of the target.
-        request_bytes: observation window, goal, codes and probabilities.
+        request_bytes: what the verifier has not seen: an observation, codes and probabilities.
         response_bytes: codes, verdicts and offset.
     """
 
@@ -54,11 +54,10 @@ def measure_costs(draft: Policy, target: Policy) -> Costs:
     spec = draft.spec
     windows = np.zeros((1, spec.window_length, spec.observation_dim), dtype=np.float32)
     goals = np.zeros((1, spec.goal_dim), dtype=np.float32)
-    probabilities = spec.codebooks * spec.codebook_size
     return Costs(
         draft_ms=_median_ms(lambda: draft.predict(windows, goals)),
         target_ms=_median_ms(lambda: target.predict(windows, goals)),
-        request_bytes=4 * (windows.size + goals.size + probabilities) + 2 * spec.codebooks,
+        request_bytes=4 * spec.observation_dim + 2 * spec.codebooks * (1 + spec.codebook_size),
         response_bytes=3 * spec.codebooks + 4 * spec.chunk_length * spec.action_dim,
     )
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -40,6 +40,7 @@ class NodeProcess:
         parameters: by name; written to a ROS parameter file.
         directory: for that file and the output.
         environment: variables beside those of this process.
+        prefix: command that puts another one elsewhere, such as `server_prefix`.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class NodeProcess:
         parameters: Mapping[str, Any],
         directory: Path,
         environment: Mapping[str, str],
+        prefix: Sequence[str] = (),
     ) -> None:
         self.module = module
         self._log = Path(tempfile.mkstemp(prefix=f"{module}_", suffix=".log", dir=directory)[1])
@@ -56,7 +58,7 @@ class NodeProcess:
         arguments = ["-m", f"adahi_ros.nodes.{module}", "--ros-args", "--params-file", str(file)]
         with self._log.open("w") as output:
             self._process = subprocess.Popen(
-                [sys.executable, *arguments],
+                [*prefix, sys.executable, *arguments],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -113,9 +115,9 @@ class NodeProcesses:
         self.all: list[NodeProcess] = []
         self.may_end: NodeProcess | None = None
 
-    def start(self, module: str, parameters: Mapping[str, Any]) -> NodeProcess:
+    def start(self, module: str, parameters: Mapping[str, Any], prefix: Sequence[str] = ()) -> NodeProcess:
         """Start a node; arguments as `NodeProcess`."""
-        process = NodeProcess(module, parameters, self._directory, self._environment)
+        process = NodeProcess(module, parameters, self._directory, self._environment, prefix)
         self.all.append(process)
         return process
 

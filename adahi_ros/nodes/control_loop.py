@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from rclpy.serialization import serialize_message
 
-from adahi_ros.nodes.messages import to_request
 from adahi_ros.nodes.observations import InputError, Observation
-from adahi_ros.nodes.verifier_client import Answer, Link, VerifierClient
+from adahi_ros.nodes.verifier_client import Answer, Link, Question, VerifierClient
 from adahi_ros.speculation.controller import Controller, Step
 from adahi_ros.speculation.records import Reason, StepRecord
+
+WITHOUT_ASKING = {
+    Link.ABSENT: Reason.NO_VERIFIER,
+    Link.MISMATCHED: Reason.REFUSED,
+    Link.DOUBTED: Reason.BREAKER_OPEN,
+}
 
 
 class DraftError(ValueError):
@@ -32,7 +36,7 @@ class Totals:
         kept: of them, those that kept every drafted code.
         repeated: commands sent again for an observation that was repeated.
         undrafted: observations that got no command, because the policy proposed none that is sound.
-        fallbacks: drafts executed without the target's answer, by reason.
+        reasons: steps by their reason; of all but NONE, the draft was executed without the target's answer.
     """
 
     steps: int = 0
@@ -41,16 +45,24 @@ class Totals:
     kept: int = 0
     repeated: int = 0
     undrafted: int = 0
-    fallbacks: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[Reason] = field(default_factory=Counter)
+
+    @property
+    def fallbacks(self) -> dict[str, int]:
+        """Drafts executed without the target's answer, by reason."""
+        return {why.name.lower(): count for why, count in self.reasons.items() if why is not Reason.NONE}
+
+    def count(self, reason: Reason) -> tuple[int, ...]:
+        """Count the reason of one step; return the steps so far by reason."""
+        self.reasons[reason] += 1
+        return tuple(self.reasons[each] for each in Reason)
 
     def add(self, record: StepRecord) -> None:
-        """Count one step."""
+        """Count the rest of one step."""
         self.steps += 1
         self.transmitted += record.transmitted
         self.verified += record.verified
         self.kept += record.verified and all(record.accepted)
-        if record.reason is not Reason.NONE:
-            self.fallbacks[record.reason.name.lower()] += 1
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,7 @@ class _Begun:
     step: Step
     received: float
     draft_ms: float
-    request_bytes: int = 0
+    asked: bool = False
 
 
 class ControlLoop:
@@ -127,7 +139,9 @@ class ControlLoop:
         if self._last is None or not self._continues(observation):
             self.controller.reset(self._seed, [observation.episode])
         try:
-            step = self.controller.begin(observation.values[None], observation.goal[None])
+            step = self.controller.begin(
+                observation.values[None], observation.goal[None], self._verifier.estimate()
+            )
         except ValueError as error:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
@@ -136,10 +150,8 @@ class ControlLoop:
             self._finish(begun, Answer(None, Reason.NONE))
         elif self._verifier.link is Link.READY:
             self._ask(begun)
-        elif self._verifier.link is Link.MISMATCHED:
-            self._finish(begun, Answer(None, Reason.REFUSED, self._verifier.trouble))
         else:
-            self._finish(begun, Answer(None, Reason.NO_VERIFIER, self._verifier.trouble))
+            self._finish(begun, Answer(None, WITHOUT_ASKING[self._verifier.link], self._verifier.trouble))
 
     def _continues(self, observation: Observation) -> bool:
         assert self._last is not None
@@ -158,17 +170,9 @@ class ControlLoop:
             self._last = None
 
     def _ask(self, begun: _Begun) -> None:
-        observation = begun.observation
-        request = to_request(
-            begun.step.request(np.array([0])),
-            self._robot_id,
-            *observation.key,
-            observation.stamp_ns,
-            self.controller.policy.decoder.fingerprint,
-        )
-        size = len(serialize_message(request))
-        self._waiting = _Begun(observation, begun.step, begun.received, begun.draft_ms, size)
-        self._verifier.ask(request, self.deadline_s, self._answered)
+        self._waiting = replace(begun, asked=True)
+        question = Question(begun.step.request(np.array([0])), *begun.observation.key)
+        self._verifier.ask(question, self.deadline_s, self._answered)
 
     def _answered(self, answer: Answer) -> None:
         waiting, self._waiting = self._waiting, None
@@ -180,7 +184,7 @@ class ControlLoop:
         try:
             action = self.controller.finish(step, answer.verification)[0, 0]
         except ValueError as error:
-            answer = Answer(None, Reason.BAD_ANSWER, str(error), response_bytes=answer.response_bytes)
+            answer = Answer(None, Reason.BAD_ANSWER, str(error), response=answer.response)
             action = self.controller.finish(step, None)[0, 0]
         self._command(action, observation.stamp_ns)
         total_ms = _milliseconds_since(begun.received)
@@ -195,10 +199,11 @@ class ControlLoop:
             deviation=float(step.deviation[0]),
             score=float(step.score[0]),
             threshold=step.gate.threshold,
-            transmitted=begun.request_bytes > 0,
+            transmitted=begun.asked,
             verified=verification is not None,
             accepted=() if verification is None else tuple(map(bool, verification.accepted[0])),
             reason=answer.reason,
+            reason_counts=self.totals.count(answer.reason),
             message=answer.message,
             draft_action=tuple(map(float, step.draft.action[0])),
             action=tuple(map(float, action)),
@@ -206,7 +211,7 @@ class ControlLoop:
             verify_ms=answer.verify_ms,
             target_compute_ms=answer.compute_ms,
             total_ms=total_ms,
-            request_bytes=begun.request_bytes,
+            request_bytes=self._verifier.request_bytes if begun.asked else 0,
             response_bytes=answer.response_bytes,
         )
         self.totals.add(record)

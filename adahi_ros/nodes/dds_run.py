@@ -1,4 +1,7 @@
-"""Robot simulator, draft policy and target verifier as three processes over DDS, watched from here."""
+"""Robot simulator, draft policy and target verifier as three processes over DDS, watched from here.
+
+Inside `adahi link run` the verifier is at the other end of the emulated link.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from adahi_ros.nodes.child_processes import DdsRunError, NodeProcesses, node_processes
-from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.domain import exclusive_domain, run_environment, server_prefix
 from adahi_ros.nodes.messages import from_episode_result, from_status
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.nodes.parameters import NO_NAMES
@@ -70,9 +73,9 @@ def run_over_dds(
     }
     with ExitStack() as stack:
         domain = stack.enter_context(exclusive_domain())
-        processes = stack.enter_context(node_processes(loopback_environment(domain)))
+        processes = stack.enter_context(node_processes(run_environment(domain)))
         drafting = processes.start("draft_policy_node", draft)
-        processes.start("target_verifier_node", verifier)
+        processes.start("target_verifier_node", verifier, server_prefix())
         processes.may_end = processes.start("robot_simulator_node", simulator)
         observer = Observer(domain, "adahi_run")
         stack.callback(observer.close)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 
 PERIOD_S = 1.0
@@ -40,7 +41,10 @@ class DiagnosticsPublisher:
         self._hardware_id = hardware_id
         self._health = health
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self._timer = node.create_timer(PERIOD_S, self._publish)
+        # Steady: a clock that is set back must not silence a robot's health.
+        self._timer = node.create_timer(
+            PERIOD_S, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
 
     def destroy(self) -> None:
         """Stop publishing."""

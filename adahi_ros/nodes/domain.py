@@ -1,14 +1,16 @@
-"""A DDS domain of one's own on this machine, for runs that must not hear each other."""
+"""Where nodes of a run meet: a DDS domain of their own, on this machine or across an emulated link."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+SERVER_PREFIX = "ADAHI_SERVER_PREFIX"
 DOMAINS = range(1, 102)  # their ports stay clear of those that Linux hands out
 
 
@@ -44,3 +46,16 @@ def loopback_environment(domain: int) -> dict[str, str]:
     if os.environ.get("ROS_DISTRO") == "humble":  # knows only the older variable
         variables["ROS_LOCALHOST_ONLY"] = "1"
     return variables
+
+
+def server_prefix() -> tuple[str, ...]:
+    """Return the command prefix that puts a process at the server's end of `adahi link run`; else nothing."""
+    return tuple(shlex.split(os.environ.get(SERVER_PREFIX, "")))
+
+
+def run_environment(domain: int) -> dict[str, str]:
+    """Return the variables of a run's processes: in its domain, and on this machine or its emulated link."""
+    if not server_prefix():
+        return loopback_environment(domain)
+    # The link's namespaces have no way out, so the whole of them is the run's.
+    return {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}

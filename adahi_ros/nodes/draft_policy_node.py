@@ -1,8 +1,8 @@
 """The robot's node: drafts an action for every observation, asks the target where the gate says so.
 
 Subscribes `joint_states` (sensor_msgs/JointState) and `task_state` (adahi_msgs/TaskState); publishes
-`command` (trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus) and
-/diagnostics; calls `verify_draft` and `describe_target`.
+`command` (trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link_state`
+(adahi_msgs/LinkState) and /diagnostics; calls `verify_draft` and `describe_target`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from adahi_msgs.msg import DraftStatus, TaskState
+from adahi_msgs.msg import DraftStatus, LinkState, TaskState
 from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -26,7 +27,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.control_loop import ControlLoop, DraftError
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
-from adahi_ros.nodes.messages import COMMAND_FIELDS, NANOSECONDS, to_command, to_status
+from adahi_ros.nodes.messages import COMMAND_FIELDS, NANOSECONDS, to_command, to_link_state, to_status
 from adahi_ros.nodes.observations import InputError, Observation, ObservationInput
 from adahi_ros.nodes.parameters import (
     LARGEST_INTEGER,
@@ -45,6 +46,7 @@ from adahi_ros.speculation.deviation import NORMALIZATIONS
 from adahi_ros.speculation.gates import GATES, Gate
 
 NO_OBSERVATION_S = 1.0  # then an active node is in error
+LINK_STATE_PERIOD_S = 0.2
 STATUS_DEPTH = 100  # for a recorder that was busy, or came a moment late
 WARNING_PERIOD_S = 1.0
 SLOW_WARNING_PERIOD_S = 10.0  # of a verifier that stays too slow
@@ -210,7 +212,8 @@ class DraftPolicyNode(LifecycleNode):
         self._command_publisher = self._open_publisher(JointTrajectory, "command", QoSProfile(depth=1))
         kept = QoSProfile(depth=STATUS_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", kept)
-        self._verifier = VerifierClient(self, policy, self._on_verifier)
+        self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
+        self._verifier = VerifierClient(self, policy, values["robot_id"], self._on_verifier)
         self._opened.callback(self._verifier.destroy)
         self._loop = ControlLoop(
             Controller(policy, controller_config(values)),
@@ -224,6 +227,9 @@ class DraftPolicyNode(LifecycleNode):
         self._forget()
         self._open_subscription(JointState, "joint_states", self._on_joint_states)
         self._open_subscription(TaskState, "task_state", self._on_task_state)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
+        self._opened.callback(self.destroy_timer, timer)
         self._opened.callback(DiagnosticsPublisher(self, values["robot_id"], self._health).destroy)
 
     def _open_publisher(self, kind: type, topic: str, qos: QoSProfile) -> Any:
@@ -305,36 +311,45 @@ class DraftPolicyNode(LifecycleNode):
         names, field = commanded(self._values), self._values["command.field"]
         self._command_publisher.publish(to_command(names, field, action, period_s, stamp_ns))
 
+    def _publish_link_state(self) -> None:
+        client, now_ns = self._verifier, self.get_clock().now().nanoseconds
+        self._link_state_publisher.publish(
+            to_link_state(
+                client.estimate(), self._values["robot_id"], int(client.link), client.windows_resent, now_ns
+            )
+        )
+
     def _on_verifier(self) -> None:
         link, trouble = self._verifier.link, self._verifier.trouble
         if link is Link.READY:
-            if not self._verifier.doubted:
-                self.get_logger().info(link.value)
-        elif link is Link.ABSENT and self._verifier.doubted:
+            if not self._verifier.on_trial:
+                self.get_logger().info(link.label)
+        elif link is Link.DOUBTED:
             self.get_logger().warning(trouble, throttle_duration_sec=SLOW_WARNING_PERIOD_S)
         elif link is Link.ABSENT:
             self.get_logger().warning(trouble, throttle_duration_sec=WARNING_PERIOD_S)
         elif self._loop.totals.steps > 0:
-            self.get_logger().error(f"{link.value}, drafts are executed: {trouble}")
+            self.get_logger().error(f"{link.label}, drafts are executed: {trouble}")
         else:
-            self._refusal = f"refused to start, {link.value}: {trouble}"
+            self._refusal = f"refused to start, {link.label}: {trouble}"
             self.get_logger().error(self._refusal)
             self.trigger_deactivate()
 
     # Diagnostics
 
     def _health(self) -> Health:
-        totals, link = self._loop.totals, self._verifier.link
+        totals, link, estimate = self._loop.totals, self._verifier.link, self._verifier.estimate()
+        fallbacks = totals.fallbacks
         now = time.monotonic()
-        then, steps, undrafted, fallbacks, faults = self._reported
-        counts = (totals.steps, totals.undrafted, totals.fallbacks.total(), self._faults.total())
+        then, steps, undrafted, fell_back, faults = self._reported
+        counts = (totals.steps, totals.undrafted, sum(fallbacks.values()), self._faults.total())
         self._reported = (now, *counts)
         age_s = np.inf
         if self._newest_ns:
             age_s = (self.get_clock().now().nanoseconds - self._newest_ns) / NANOSECONDS
         values: dict[str, object] = {
             "active": self._active,
-            "link": link.value,
+            "link": link.label,
             "trouble": self._verifier.trouble,
             "steps": totals.steps,
             "rate_hz": f"{(totals.steps - steps) / (now - then):.1f}",
@@ -343,7 +358,11 @@ class DraftPolicyNode(LifecycleNode):
             "repeated": totals.repeated,
             "undrafted": totals.undrafted,
             "observation_age_s": f"{age_s:.3f}",
-            **{f"fallbacks.{reason}": count for reason, count in totals.fallbacks.items()},
+            "link.rtt_ms": f"{estimate.rtt_ms:.3f}",
+            "link.loss": f"{estimate.loss:.3f}",
+            "link.misses": f"{estimate.misses:.3f}",
+            "link.goodput_bytes_s": f"{estimate.goodput_bytes_s:.0f}",
+            **{f"fallbacks.{reason}": count for reason, count in fallbacks.items()},
             **{f"ignored.{name}": count for name, count in self._faults.items()},
         }
         if self._refusal or link is Link.MISMATCHED:
@@ -356,7 +375,7 @@ class DraftPolicyNode(LifecycleNode):
             return Health(DiagnosticStatus.WARN, "input ignored", values)
         if now - self._heard > NO_OBSERVATION_S:
             return Health(DiagnosticStatus.ERROR, "no observation", values)
-        if totals.fallbacks.total() > fallbacks:
+        if sum(fallbacks.values()) > fell_back:
             return Health(DiagnosticStatus.WARN, "drafts executed without the target's answer", values)
         return Health(DiagnosticStatus.OK, "stepping", values)
 

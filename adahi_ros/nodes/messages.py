@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from adahi_msgs.msg import DraftStatus, EpisodeResult, TaskState
+from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, TaskState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from builtin_interfaces.msg import Duration, Time
 from sensor_msgs.msg import JointState
@@ -16,8 +16,11 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.policy.interface import Policy, PolicySpec
+from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.records import EpisodeRecord, Reason, StepRecord
 from adahi_ros.speculation.request import Verification, VerificationRequest
+from adahi_ros.speculation.sampling import counted
+from adahi_ros.speculation.window_updates import WindowUpdate
 
 COMMAND_FIELDS = tuple(
     field for field in JointTrajectoryPoint.get_fields_and_field_types() if field != "time_from_start"
@@ -47,30 +50,43 @@ def _codes(values: np.ndarray) -> array:
     return array("H", np.ascontiguousarray(values, dtype=np.uint16).tobytes())
 
 
+def fingerprint_number(fingerprint: str) -> int:
+    """Return a tokenizer's fingerprint, 16 hexadecimal digits, as the number that requests carry."""
+    return int(fingerprint, 16)
+
+
 def to_request(
-    request: VerificationRequest, robot_id: str, episode: int, step: int, stamp_ns: int, fingerprint: str
+    request: VerificationRequest,
+    window: WindowUpdate,
+    robot_id: str,
+    episode: int,
+    step: int,
+    fingerprint: int,
 ) -> VerifyDraft.Request:
-    """Make the message that asks about one robot's draft (M = 1)."""
+    """Make the message that asks about one robot's draft (M = 1), its window as it is to be sent."""
     return VerifyDraft.Request(
         robot_id=robot_id,
         episode_id=episode,
         step_id=step,
-        stamp=to_stamp(stamp_ns),
         tokenizer_fingerprint=fingerprint,
-        observation_window=_floats(request.windows),
-        goal=_floats(request.goals),
+        base_window=window.base,
+        observation_window=_floats(window.rows),
+        goal=_floats(window.goal),
         codes=_codes(request.codes),
-        draft_probabilities=_floats(request.probabilities),
+        draft_probabilities=_codes(counted(request.probabilities)),
     )
 
 
 def from_request(message: VerifyDraft.Request) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return window, goal, codes and probabilities, flat and unchecked; see `check_request`."""
+    """Return the rows of the window, goal, codes and counts, flat and unchecked.
+
+    `WindowCache.complete` makes a window of the rows, `check_request` a request of all.
+    """
     return (
         np.asarray(message.observation_window, dtype=np.float32),
         np.asarray(message.goal, dtype=np.float32),
         np.asarray(message.codes, dtype=np.int64),
-        np.asarray(message.draft_probabilities, dtype=np.float32),
+        np.asarray(message.draft_probabilities, dtype=np.int64),
     )
 
 
@@ -157,6 +173,7 @@ def to_status(record: StepRecord) -> DraftStatus:
         step_id=record.step,
         accepted=list(record.accepted),
         reason=int(record.reason),
+        reason_counts=list(record.reason_counts),
         draft_action=list(record.draft_action),
         action=list(record.action),
         **_same_fields(record),
@@ -171,6 +188,7 @@ def from_status(message: DraftStatus) -> StepRecord:
         step=message.step_id,
         accepted=tuple(message.accepted),
         reason=Reason(message.reason),
+        reason_counts=tuple(message.reason_counts),
         draft_action=tuple(message.draft_action),
         action=tuple(message.action),
         **_same_fields(message),
@@ -183,6 +201,19 @@ def _same_fields(source: DraftStatus | StepRecord) -> dict[str, Any]:
         *("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes"),
     )
     return {name: getattr(source, name) for name in names}
+
+
+def to_link_state(
+    estimate: LinkEstimate, robot_id: str, verifier: int, windows_resent: int, stamp_ns: int
+) -> LinkState:
+    """Make the message of how the link is; `verifier` is one of LinkState.VERIFIER_*."""
+    return LinkState(
+        header=Header(stamp=to_stamp(stamp_ns)),
+        robot_id=robot_id,
+        verifier=verifier,
+        windows_resent=windows_resent,
+        **vars(estimate),
+    )
 
 
 def to_episode_result(record: EpisodeRecord, stamp_ns: int) -> EpisodeResult:

@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.utilities import try_shutdown
 
-from adahi_ros.nodes.domain import loopback_environment
+from adahi_ros.nodes.domain import run_environment
 
 POLL_S = 0.1
 SHUTDOWN_S = 1.0
@@ -40,7 +40,7 @@ class Observer:
 
     def __init__(self, domain: int, name: str) -> None:
         self.context = Context()
-        with _variables(loopback_environment(domain)):
+        with _variables(run_environment(domain)):
             rclpy.init(context=self.context, domain_id=domain)
             self.node = Node(name, context=self.context, use_global_arguments=False)
         self._executor = SingleThreadedExecutor(context=self.context)

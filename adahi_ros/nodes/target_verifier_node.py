@@ -16,12 +16,13 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
-from adahi_ros.nodes.messages import describe, fill_answer, from_request
+from adahi_ros.nodes.messages import describe, fill_answer, fingerprint_number, from_request
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
 from adahi_ros.nodes.policies import policy_from, policy_parameters
 from adahi_ros.nodes.spin import run
 from adahi_ros.speculation.request import RequestError, RequestFault, Verification, check_request
 from adahi_ros.speculation.verifier import RULES, TargetVerifier, verification_uniforms
+from adahi_ros.speculation.window_updates import WindowCache
 
 WARNING_PERIOD_S = 1.0
 
@@ -55,8 +56,10 @@ class TargetVerifierNode(Node):
         self._seed = values["seed"]
         self._verifier = TargetVerifier(policy, values["rule"], values["temperature"])
         self._description = describe(policy)
+        self._windows = WindowCache(policy.spec.window_length, policy.spec.observation_dim)
         self._answers: Counter[str] = Counter()
         self._compute_ms = 0.0
+        self._refused = 0
         self._reported = 0
         self.create_service(DescribeTarget, "describe_target", self._describe)
         self.create_service(VerifyDraft, "verify_draft", self._verify)
@@ -87,17 +90,21 @@ class TargetVerifierNode(Node):
         return response
 
     def _answer(self, request: VerifyDraft.Request) -> Verification:
-        ours = self._policy.decoder.fingerprint
+        ours = fingerprint_number(self._policy.decoder.fingerprint)
         if request.tokenizer_fingerprint != ours:
             raise RequestError(
                 RequestFault.TOKENIZER_MISMATCH,
-                f"tokenizer_fingerprint: {request.tokenizer_fingerprint!r}, must be {ours!r}",
+                f"tokenizer_fingerprint: {request.tokenizer_fingerprint:016x}, must be {ours:016x}",
             )
-        checked = check_request(self._policy.spec, *from_request(request))
+        rows, sent_goal, codes, counts = from_request(request)
+        window, goal = self._windows.complete(request.robot_id, request.base_window, rows, sent_goal)
+        checked = check_request(self._policy.spec, window, goal, codes, counts)
         draws = verification_uniforms(
             self._seed, request.robot_id, request.episode_id, request.step_id, self._policy.spec.codebooks
         )
-        return self._verifier.verify(checked, draws)
+        verification = self._verifier.verify(checked, draws)
+        self._windows.keep(request.robot_id, checked.windows[0], checked.goals[0])
+        return verification
 
     def _count(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> None:
         if response.status == VerifyDraft.Response.STATUS_OK:
@@ -106,6 +113,9 @@ class TargetVerifierNode(Node):
             return
         internal = response.status == VerifyDraft.Response.STATUS_INTERNAL_ERROR
         self._answers["internal_error" if internal else RequestFault(response.status).name.lower()] += 1
+        if response.status == RequestFault.WINDOW_UNKNOWN:
+            return  # nobody's fault; the whole window is on its way
+        self._refused += 1
         self.get_logger().warning(
             f"refused {request.robot_id!r}, episode {request.episode_id}, step {request.step_id}: "
             f"{response.message}",
@@ -113,8 +123,7 @@ class TargetVerifierNode(Node):
         )
 
     def _health(self) -> Health:
-        refused = self._answers.total() - self._answers["ok"]
-        news, self._reported = refused - self._reported, refused
+        news, self._reported = self._refused - self._reported, self._refused
         values = {
             "requests": self._answers.total(),
             "compute_ms_mean": f"{self._compute_ms / max(1, self._answers['ok']):.3f}",

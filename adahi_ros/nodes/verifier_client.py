@@ -1,36 +1,63 @@
-"""The robot's side of the verifier services: handshake, question, deadline. Waits for nothing."""
+"""The robot's side of the verifier services: handshake, question, deadline, breaker. Waits for nothing."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from enum import IntEnum
 
+from adahi_msgs.msg import LinkState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
-from adahi_ros.nodes.messages import from_answer, from_description
+from adahi_ros.nodes.messages import fingerprint_number, from_answer, from_description, to_request
 from adahi_ros.policy.interface import Policy, misfit
+from adahi_ros.speculation.breaker import Breaker
+from adahi_ros.speculation.link_estimate import LinkEstimate, LinkEstimator
 from adahi_ros.speculation.records import Reason
-from adahi_ros.speculation.request import RequestError, Verification, check_answer
+from adahi_ros.speculation.request import RequestError, Verification, VerificationRequest, check_answer
+from adahi_ros.speculation.window_updates import SentWindows, WindowUpdate
 
 WATCH_PERIOD_S = 0.05
-DESCRIBE_DEADLINE_S = 1.0
 DESCRIBE_RETRY_S = 1.0
-LONGEST_PAUSE_S = 2.0  # after missed answers; it doubles from DESCRIBE_RETRY_S
-MISSES_UNTIL_LOST = 3  # answers missed in a row; DDS itself notices a killed verifier only after 20 s
+PROBES_OUT = 4  # a probe that is late still tells that the link is back
 
 
-class Link(Enum):
-    """Whether there is a verifier to ask."""
+class Link(IntEnum):
+    """Whether there is a verifier to ask. The numbers are those of `LinkState.msg`."""
 
-    ABSENT = "no verifier"
-    READY = "verifier ready"
-    MISMATCHED = "verifier of another kind"
+    ABSENT = LinkState.VERIFIER_ABSENT
+    READY = LinkState.VERIFIER_READY
+    MISMATCHED = LinkState.VERIFIER_MISMATCHED
+    DOUBTED = LinkState.VERIFIER_DOUBTED
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return {
+            Link.ABSENT: "no verifier",
+            Link.READY: "verifier ready",
+            Link.MISMATCHED: "verifier of another kind",
+            Link.DOUBTED: "verifier too slow, or gone",
+        }[self]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to ask the verifier.
+
+    Attributes:
+        request: about one draft (M = 1).
+        episode, step: that it belongs to.
+    """
+
+    request: VerificationRequest
+    episode: int
+    step: int
 
 
 @dataclass(frozen=True)
@@ -43,7 +70,7 @@ class Answer:
         message: for people, where there is something to say.
         verify_ms: question sent to answer received; 0 without a verification.
         compute_ms: the verifier's own share of it.
-        response_bytes: size of the serialized answer; 0 where none came in time.
+        response: what came; None where nothing came in time.
     """
 
     verification: Verification | None
@@ -51,32 +78,45 @@ class Answer:
     message: str = ""
     verify_ms: float = 0.0
     compute_ms: float = 0.0
-    response_bytes: int = 0
+    response: VerifyDraft.Response | None = None
+
+    @property
+    def response_bytes(self) -> int:
+        """Size of the serialized answer; 0 where none came in time. Serializes: ask when there is time."""
+        return 0 if self.response is None else len(serialize_message(self.response))
 
 
 class VerifierClient:
     """Asks one question at a time, of a verifier that has proved to fit.
 
     While started it looks for a verifier, asks it what it expects, and does so again when the
-    verifier has gone, refuses the tokenizer, or has missed several deadlines. In the last case it waits
-    first, longer each time, until an answer comes in time.
+    verifier has gone or refuses the tokenizer. A verifier that misses several deadlines in a row is left
+    alone but for probes, the same question of what it expects, until it answers one (`Breaker`).
 
     Attributes:
         link: whether there is a verifier to ask.
         trouble: why not, for people; where it is MISMATCHED, the field that does not fit. Empty while READY.
-        doubted: deadlines were missed, and no answer has come in time since.
+        request_bytes: serialized size of the last question, with the whole window where that was asked for.
+        windows_resent: how often it was.
 
     Args:
         node: spins the clients and timers.
         policy: the draft policy, which the verifier must fit.
-        on_change: called when one of the attributes has changed.
+        robot_id: names the robot's stream of draws at the verifier.
+        on_change: called when link or trouble has changed.
     """
 
-    def __init__(self, node: Node, policy: Policy, on_change: Callable[[], None]) -> None:
+    def __init__(self, node: Node, policy: Policy, robot_id: str, on_change: Callable[[], None]) -> None:
         self._node = node
         self._policy = policy
+        self._fingerprint = fingerprint_number(policy.decoder.fingerprint)
+        self._robot_id = robot_id
         self._on_change = on_change
-        self.doubted = False
+        self._breaker = Breaker()
+        self._sent_windows = SentWindows()
+        self._asked: Future | None = None
+        self._probes: list[Future] = []
+        self._next_look = 0.0
         self._forget()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._describe_client = node.create_client(DescribeTarget, "describe_target")
@@ -85,8 +125,6 @@ class VerifierClient:
         self._deadline = node.create_timer(1.0, self._missed, clock=steady)
         self._watch.cancel()
         self._deadline.cancel()
-        self._describing: Future | None = None
-        self._asked: Future | None = None
 
     def start(self) -> None:
         """Look for a verifier from now on."""
@@ -97,7 +135,7 @@ class VerifierClient:
         """Forget the verifier and whatever was asked."""
         self._watch.cancel()
         self.abandon()
-        self._forget_description()
+        self._forget_probes(0)
         self._forget()
 
     def destroy(self) -> None:
@@ -108,24 +146,40 @@ class VerifierClient:
         for client in (self._describe_client, self._verify_client):
             self._node.destroy_client(client)
 
-    def ask(
-        self, request: VerifyDraft.Request, deadline_s: float, on_answer: Callable[[Answer], None]
-    ) -> None:
+    def estimate(self) -> LinkEstimate:
+        """Return how the way to the verifier is."""
+        return self._estimator.estimate(time.monotonic())
+
+    def ask(self, question: Question, deadline_s: float, on_answer: Callable[[Answer], None]) -> None:
         """Send a question; `on_answer` is called once, by the deadline, unless the question is abandoned.
 
         Only where `link` is READY and the question before has ended.
         """
-        self._request = request
+        self._question = question
         self._on_answer = on_answer
-        self._sent = time.perf_counter()
+        self._started = time.perf_counter()
+        self.request_bytes = 0
+        window, goal = question.request.windows[0], question.request.goals[0]
+        self._send(self._sent_windows.update(window, goal))
         self._deadline.timer_period_ns = round(deadline_s * 1e9)
         self._deadline.reset()
-        self._asked = self._verify_client.call_async(request)
-        self._asked.add_done_callback(self._answered)
 
     def abandon(self) -> None:
         """Give up the question that is out; whatever comes is dropped."""
         self._deadline.cancel()
+        self._drop_pending()
+
+    def _send(self, window: WindowUpdate) -> None:
+        question = self._question
+        request = to_request(
+            question.request, window, self._robot_id, question.episode, question.step, self._fingerprint
+        )
+        self._asked = self._verify_client.call_async(request)
+        self._asked.add_done_callback(self._answered)
+        self._sent_whole = request.base_window == 0
+        self.request_bytes += len(serialize_message(request))  # now it is on its way, and there is time
+
+    def _drop_pending(self) -> None:
         if self._asked is not None:
             self._verify_client.remove_pending_request(self._asked)
             self._asked = None
@@ -133,85 +187,119 @@ class VerifierClient:
     def _answered(self, future: Future) -> None:
         if future is not self._asked:
             return
-        verify_ms = 1e3 * (time.perf_counter() - self._sent)
+        response = future.result()
+        if response.status == VerifyDraft.Response.STATUS_WINDOW_UNKNOWN and not self._sent_whole:
+            self._ask_again()
+            return
+        verify_ms = 1e3 * (time.perf_counter() - self._started)
         self.abandon()
-        self._misses = 0
-        self._pause_s = DESCRIBE_RETRY_S
-        if self.doubted:
-            self.doubted = False
-            self._on_change()
-        answer = self._judge(future.result(), verify_ms)
+        answer = self._judge(response, verify_ms)
         self._on_answer(answer)
+        self._take_note(answer, response, verify_ms)
+
+    def _ask_again(self) -> None:
+        """Ask with the whole window; the deadline stays."""
+        self._drop_pending()
+        self._sent_windows.forget()
+        self.windows_resent += 1
+        request = self._question.request
+        self._send(self._sent_windows.update(request.windows[0], request.goals[0]))
 
     def _judge(self, response: VerifyDraft.Response, verify_ms: float) -> Answer:
-        size = len(serialize_message(response))
         if response.status == VerifyDraft.Response.STATUS_TOKENIZER_MISMATCH:
             self._lose("the verifier refuses the tokenizer")
         if response.status != VerifyDraft.Response.STATUS_OK:
             message = response.message or f"status {response.status}"
-            return Answer(None, Reason.REFUSED, message, response_bytes=size)
-        asked = (self._request.episode_id, self._request.step_id)
+            return Answer(None, Reason.REFUSED, message, response=response)
+        asked = (self._question.episode, self._question.step)
         answered = (response.episode_id, response.step_id)
         if answered != asked:
             message = f"episode_id, step_id: {answered}, must be {asked}"
-            return Answer(None, Reason.BAD_ANSWER, message, response_bytes=size)
+            return Answer(None, Reason.BAD_ANSWER, message, response=response)
         try:
             verification = check_answer(self._policy.spec, *from_answer(response))
         except RequestError as error:
-            return Answer(None, Reason.BAD_ANSWER, str(error), response_bytes=size)
-        return Answer(verification, Reason.NONE, "", verify_ms, response.compute_time_ms, size)
+            return Answer(None, Reason.BAD_ANSWER, str(error), response=response)
+        return Answer(verification, Reason.NONE, "", verify_ms, response.compute_time_ms, response)
+
+    def _take_note(self, answer: Answer, response: VerifyDraft.Response, verify_ms: float) -> None:
+        """What an answer in time tells of link and verifier; once the robot has its command."""
+        rtt_ms = max(0.0, verify_ms - response.compute_time_ms)
+        self._estimator.answered(time.monotonic(), rtt_ms, self.request_bytes + answer.response_bytes)
+        if response.status == VerifyDraft.Response.STATUS_OK:
+            request = self._question.request
+            self._sent_windows.answered(request.windows[0], request.goals[0])
+        on_trial = self._breaker.on_trial
+        self._breaker.answered()
+        if on_trial and self.link is Link.READY:
+            self._on_change()
 
     def _missed(self) -> None:
         if self._asked is None:
             return
         self.abandon()
-        self._misses += 1
-        if self._misses >= MISSES_UNTIL_LOST:
-            self.doubted = True
-            self._lose(f"verifier too slow, or gone: {self._misses} answers in a row not by the deadline")
-            self._next_look = time.monotonic() + self._pause_s
-            self._pause_s = min(2.0 * self._pause_s, LONGEST_PAUSE_S)
+        self._estimator.missed()
+        self._breaker.missed(time.monotonic())
+        if self._breaker.open:
+            self._change(Link.DOUBTED, f"{Link.DOUBTED.label}: several answers not by the deadline")
         self._on_answer(Answer(None, Reason.DEADLINE))
+
+    @property
+    def on_trial(self) -> bool:
+        """READY again after missed deadlines, but no answer has come in time since."""
+        return self._breaker.on_trial
 
     def _look(self) -> None:
         present = self._describe_client.service_is_ready() and self._verify_client.service_is_ready()
         if not present and self.link is not Link.ABSENT:
             self._lose("verifier lost: its services are gone")
         now = time.monotonic()
-        if not present or self.link is Link.READY or now < self._next_look:
+        if not present or self.link is Link.READY:
             return
-        if self._describing is not None and self.link is Link.MISMATCHED:
-            self._lose("verifier lost: it does not describe itself any more")
-        self._forget_description()
-        self._next_look = now + DESCRIBE_DEADLINE_S
-        self._describing = self._describe_client.call_async(DescribeTarget.Request())
-        self._describing.add_done_callback(self._described)
+        if self.link is Link.DOUBTED:
+            if self._breaker.probe_due(now):
+                self._breaker.probed(now)
+                self._probe()
+        elif now >= self._next_look:
+            if self._probes and self.link is Link.MISMATCHED:
+                self._lose("verifier lost: it does not describe itself any more")
+            self._forget_probes(0)
+            self._next_look = now + DESCRIBE_RETRY_S
+            self._probe()
+
+    def _probe(self) -> None:
+        self._forget_probes(PROBES_OUT - 1)
+        self._probes.append(self._describe_client.call_async(DescribeTarget.Request()))
+        self._probes[-1].add_done_callback(self._described)
 
     def _described(self, future: Future) -> None:
-        if future is not self._describing:
+        if future not in self._probes:
             return
-        self._describing = None
+        self._forget_probes(0)
         self._next_look = time.monotonic() + DESCRIBE_RETRY_S
-        self._misses = 0
+        self._breaker.probe_answered()
+        self._sent_windows.forget()
         ours = self._policy.spec, self._policy.decoder.fingerprint
         difference = misfit(*ours, *from_description(future.result()))
         self._change(Link.READY if difference is None else Link.MISMATCHED, difference or "")
 
-    def _forget_description(self) -> None:
-        if self._describing is not None:
-            self._describe_client.remove_pending_request(self._describing)
-            self._describing = None
+    def _forget_probes(self, kept: int) -> None:
+        while len(self._probes) > kept:
+            self._describe_client.remove_pending_request(self._probes.pop(0))
 
     def _forget(self) -> None:
         self.link = Link.ABSENT
         self.trouble = "no verifier has described itself"
-        self.doubted = False
+        self.request_bytes = 0
+        self.windows_resent = 0
         self._next_look = 0.0
-        self._pause_s = DESCRIBE_RETRY_S
-        self._misses = 0
+        self._breaker.reset()
+        self._sent_windows.forget()
+        self._estimator = LinkEstimator()
 
     def _lose(self, trouble: str) -> None:
         self._next_look = 0.0
+        self._breaker.reset()
         self._change(Link.ABSENT, trouble)
 
     def _change(self, link: Link, trouble: str) -> None:

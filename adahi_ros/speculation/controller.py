@@ -20,6 +20,7 @@ from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.speculation.deviation import DeviationTracker
 from adahi_ros.speculation.drafting import Draft, draft_action
 from adahi_ros.speculation.gates import Evidence, Gate
+from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.request import Verification, VerificationRequest
 
 
@@ -105,12 +106,13 @@ class Controller:
         self._step_draws: np.ndarray | None = None
         self._index = 0
 
-    def begin(self, observations: np.ndarray, goals: np.ndarray) -> Step:
+    def begin(self, observations: np.ndarray, goals: np.ndarray, link: LinkEstimate | None = None) -> Step:
         """Draft an action for each robot and decide whether to ask the target.
 
         Args:
             observations: (B, O) float32.
             goals: (B, G) float32.
+            link: how the way to the target is, for gates that go by it.
 
         Raises:
             ValueError: wrong shape, not finite, or the policy makes nothing sound of it; nothing has
@@ -128,7 +130,7 @@ class Controller:
         draft = draft_action(self.policy, windows, goals, draws[:, 1:], self.config.draft_temperature)
         deviation = self._deviation.deviation(draft.action)
         gate = self.config.gate
-        score = gate.score(Evidence(draft, deviation, draws[:, 0], windows, goals))
+        score = gate.score(Evidence(draft, deviation, draws[:, 0], windows, goals, link))
         transmit = ~(score <= gate.threshold)  # a score that is not a number asks, too
         step = Step(self._index, windows, goals, draft, deviation, gate, score, transmit)
         self._window.keep(windows)

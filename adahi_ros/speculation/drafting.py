@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.policy.interface import Policy
-from adahi_ros.speculation.sampling import sample, softmax
+from adahi_ros.speculation.sampling import counted, probabilities_of, sample, softmax
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ def draft_action(
     prediction = policy.predict(windows, goals)
     if not np.isfinite(prediction.logits).all():
         raise ValueError("draft: the policy predicts logits that are not finite for this observation")
-    probabilities = softmax(prediction.logits, temperature)
+    # Sampled from what can be sent in few bytes without loss, so that the verifier knows exactly this p.
+    probabilities = probabilities_of(counted(softmax(prediction.logits, temperature)))
     codes = sample(probabilities, uniforms)
     chunk = policy.decoder.decode(codes) + prediction.offset_at(codes)
     policy.decoder.check(chunk)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.speculation.drafting import Draft
+from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.sampling import probabilities_at
 
 
@@ -25,6 +26,7 @@ class Evidence:
         uniforms: (B,) in [0, 1), for gates that draw lots.
         windows: (B, H, O) float32, what they see.
         goals: (B, G) float32.
+        link: how the way to the target is; None where there is no link, as in an evaluation in process.
     """
 
     draft: Draft
@@ -32,6 +34,7 @@ class Evidence:
     uniforms: np.ndarray
     windows: np.ndarray
     goals: np.ndarray
+    link: LinkEstimate | None = None
 
 
 Score = Callable[[Evidence], np.ndarray]

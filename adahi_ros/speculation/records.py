@@ -15,6 +15,7 @@ class Reason(IntEnum):
     REFUSED = 3
     BAD_ANSWER = 4
     SUPERSEDED = 5
+    BREAKER_OPEN = 6
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class StepRecord:
     Attributes:
         stamp_ns: of the observation that was acted on.
         accepted: per codebook; empty unless verified.
+        reason_counts: steps so far by `Reason`, this one included.
         draft_action: A values, what the draft alone would have executed.
         action: A values, what was executed.
     """
@@ -40,6 +42,7 @@ class StepRecord:
     verified: bool
     accepted: tuple[bool, ...]
     reason: Reason
+    reason_counts: tuple[int, ...]
     message: str
     draft_action: tuple[float, ...]
     action: tuple[float, ...]

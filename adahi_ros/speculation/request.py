@@ -8,8 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from adahi_ros.policy.interface import PolicySpec
-
-SUM_TOLERANCE = 1e-3  # how far a distribution in float32 may be from summing to one
+from adahi_ros.speculation.sampling import UNITS, probabilities_of
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,7 @@ class RequestFault(IntEnum):
     NOT_FINITE = 3
     CODE_OUT_OF_RANGE = 4
     NOT_A_DISTRIBUTION = 5
+    WINDOW_UNKNOWN = 7
 
 
 class RequestError(ValueError):
@@ -93,9 +93,16 @@ def _codes(spec: PolicySpec, values: np.ndarray) -> np.ndarray:
 
 
 def check_request(
-    spec: PolicySpec, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+    spec: PolicySpec, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
 ) -> VerificationRequest:
     """Make one robot's request from flat arrays, or refuse it.
+
+    Args:
+        spec: the target's sizes.
+        window: (H * O,).
+        goal: (G,).
+        codes: (N,) integers.
+        counts: (N * K,) integers, the draft's probabilities as `sampling.counted` rounds them.
 
     Raises:
         RequestError: wrong size, not finite, a code out of range, or not distributions.
@@ -104,14 +111,15 @@ def check_request(
     windows = _shaped("observation_window", window, (spec.window_length, spec.observation_dim))
     goals = _shaped("goal", goal, (spec.goal_dim,))
     checked_codes = _codes(spec, codes)
-    p = _shaped("draft_probabilities", probabilities, (books, size)).astype(np.float32)
-    sums = p.sum(axis=-1, dtype=np.float64)[0]
-    if p.min() < 0 or np.abs(sums - 1.0).max() > SUM_TOLERANCE:
+    checked_counts = _shaped("draft_probabilities", counts, (books, size))
+    sums = checked_counts.sum(axis=-1, dtype=np.int64)[0]
+    if checked_counts.min() < 0 or (sums != UNITS).any():
         raise RequestError(
             RequestFault.NOT_A_DISTRIBUTION,
-            f"draft_probabilities: rows sum to {np.round(sums, 4).tolist()} with smallest entry "
-            f"{p.min():.4g}, must sum to 1 and not be negative",
+            f"draft_probabilities: rows sum to {sums.tolist()} with smallest entry "
+            f"{checked_counts.min()}, must sum to {UNITS} and not be negative",
         )
+    p = probabilities_of(checked_counts)
     return VerificationRequest(windows.astype(np.float32), goals.astype(np.float32), checked_codes, p)
 
 

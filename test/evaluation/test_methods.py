@@ -14,7 +14,7 @@ from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.reporting.style import COLOURS, LINES, MARKERS
 from adahi_ros.speculation.gates import GATES, ORACLE
 from adahi_ros.speculation.parameter_file import Calibration
-from adahi_ros.speculation.sampling import rejection_probability, softmax
+from adahi_ros.speculation.sampling import counted, probabilities_of, rejection_probability, softmax
 from adahi_ros.speculation.verifier import RULES
 from adahi_ros.trajectories import Trajectories
 
@@ -82,7 +82,8 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
     two_steps.reset(3, range(MANY))
     history = policies.draft.spec.window_length
     windows = np.repeat(two_steps.observation[:, None], history, axis=1)
-    p = softmax(policies.draft.predict(windows, two_steps.goal).logits, calibration.draft_temperature)
+    logits = policies.draft.predict(windows, two_steps.goal).logits
+    p = probabilities_of(counted(softmax(logits, calibration.draft_temperature)))
     q = softmax(policies.target.predict(windows, two_steps.goal).logits, 1.0)
     codes = codes_of(policies.draft, windows, two_steps.goal, log.draft_action[0][:, None])
     rejection = 1.0 - np.prod(1.0 - rejection_probability(p, q, codes), axis=-1)

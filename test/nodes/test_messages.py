@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from adahi_msgs.msg import DraftStatus
+from adahi_msgs.msg import DraftStatus, LinkState
 from adahi_msgs.srv import VerifyDraft
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,17 +14,22 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.nodes.messages import (
     fill_answer,
+    fingerprint_number,
     from_answer,
     from_request,
     from_stamp,
     from_status,
     to_command,
+    to_link_state,
     to_request,
     to_stamp,
     to_status,
 )
+from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.records import Reason, StepRecord
 from adahi_ros.speculation.request import RequestFault, Verification, VerificationRequest
+from adahi_ros.speculation.sampling import counted, probabilities_of
+from adahi_ros.speculation.window_updates import WindowUpdate
 
 
 def test_reasons_and_faults_have_the_numbers_of_the_messages() -> None:
@@ -49,16 +54,18 @@ def test_requests_survive_the_wire(seed: int, books: int, size: int) -> None:
         draw.normal(size=(1, 3, 4)).astype(np.float32),
         draw.normal(size=(1, 2)).astype(np.float32),
         draw.integers(size, size=(1, books)),
-        draw.random(size=(1, books, 5)).astype(np.float32),
+        probabilities_of(counted(draw.dirichlet(np.ones(5), size=(1, books)))),
     )
-    sent = to_request(request, "robot", 7, 8, 9, "0123456789abcdef")
+    window_sent = WindowUpdate(2**64 - 1, request.windows[0, 1:], request.goals[0])
+    sent = to_request(request, window_sent, "robot", 7, 8, fingerprint_number("f123456789abcdef"))
     received = deserialize_message(serialize_message(sent), VerifyDraft.Request)
     assert (received.robot_id, received.episode_id, received.step_id) == ("robot", 7, 8)
-    window, goal, codes, probabilities = from_request(received)
-    np.testing.assert_array_equal(window, request.windows.ravel())
+    assert (received.base_window, received.tokenizer_fingerprint) == (2**64 - 1, 0xF123456789ABCDEF)
+    rows, goal, codes, counts = from_request(received)
+    np.testing.assert_array_equal(rows, request.windows[0, 1:].ravel())
     np.testing.assert_array_equal(goal, request.goals.ravel())
     np.testing.assert_array_equal(codes, request.codes.ravel())
-    np.testing.assert_array_equal(probabilities, request.probabilities.ravel())
+    np.testing.assert_array_equal(probabilities_of(counts), request.probabilities.ravel())
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -91,6 +98,7 @@ def test_a_status_survives_the_wire() -> None:
         verified=True,
         accepted=(True, False),
         reason=Reason.NONE,
+        reason_counts=(3, 0, 1, 0, 0, 0, 0),
         message="",
         draft_action=(0.25, -0.5),
         action=(0.125, 0.0),
@@ -102,6 +110,16 @@ def test_a_status_survives_the_wire() -> None:
         response_bytes=50,
     )
     assert from_status(deserialize_message(serialize_message(to_status(record)), DraftStatus)) == record
+
+
+def test_a_link_state_survives_the_wire() -> None:
+    estimate = LinkEstimate(12.5, 0.25, 0.125, math.nan, 2048.0, 10, 9)
+    sent = to_link_state(estimate, "robot", LinkState.VERIFIER_DOUBTED, 2, 1_500_000_000)
+    state = deserialize_message(serialize_message(sent), LinkState)
+    assert (state.robot_id, state.verifier, state.windows_resent) == ("robot", 3, 2)
+    assert (state.rtt_ms, state.rtt_deviation_ms, state.loss) == (12.5, 0.25, 0.125)
+    assert math.isnan(state.misses)
+    assert (state.goodput_bytes_s, state.questions, state.answers) == (2048.0, 10, 9)
 
 
 @pytest.mark.parametrize(("period_s", "sec", "nanosec"), [(0.05, 0, 50_000_000), (2.5, 2, 500_000_000)])

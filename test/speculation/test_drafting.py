@@ -6,6 +6,7 @@ import numpy as np
 
 from adahi_ros.policy.interface import Policy
 from adahi_ros.speculation.drafting import draft_action
+from adahi_ros.speculation.sampling import UNITS, counted, probabilities_of
 
 PROBABILITIES = [[0.5, 0.25, 0.125, 0.125], [0.0625, 0.1875, 0.25, 0.5]]
 
@@ -18,7 +19,7 @@ def test_a_draft_is_its_codes_decoded_plus_the_policys_offset(fixed_policy: Call
     policy = fixed_policy(PROBABILITIES, offset=0.25, chunk_length=3)
     uniforms = np.random.default_rng(0).random((50, 2))
     draft = draft_action(policy, *inputs(50), uniforms, 1.0)
-    np.testing.assert_allclose(draft.probabilities, [PROBABILITIES] * 50, rtol=1e-6)
+    np.testing.assert_allclose(draft.probabilities, [PROBABILITIES] * 50, atol=1 / UNITS)
     assert draft.chunk.shape == (50, 3, 2)
     np.testing.assert_array_equal(draft.chunk[..., 0] - 0.25, draft.codes[:, :1].repeat(3, axis=1))
     np.testing.assert_array_equal(draft.chunk[..., 1] - 0.25, 10 * draft.codes[:, 1:].repeat(3, axis=1))
@@ -37,5 +38,10 @@ def test_the_probabilities_are_those_of_the_temperature_sampled_at(
     draft = draft_action(fixed_policy(PROBABILITIES), *inputs(1), np.zeros((1, 2)), 0.5)
     squared = np.array(PROBABILITIES) ** 2
     np.testing.assert_allclose(
-        draft.probabilities[0], squared / squared.sum(axis=1, keepdims=True), rtol=1e-5
+        draft.probabilities[0], squared / squared.sum(axis=1, keepdims=True), atol=1 / UNITS
     )
+
+
+def test_the_codes_are_sampled_from_what_is_sent(fixed_policy: Callable[..., Policy]) -> None:
+    draft = draft_action(fixed_policy(PROBABILITIES), *inputs(1), np.zeros((1, 2)), 0.7)
+    np.testing.assert_array_equal(probabilities_of(counted(draft.probabilities)), draft.probabilities)

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from adahi_ros.speculation.sampling import (
+    UNITS,
+    counted,
     probabilities_at,
+    probabilities_of,
     rejection_probability,
     residual,
     sample,
@@ -193,3 +196,19 @@ def test_softmax_near_temperature_zero_takes_the_best(temperature: float) -> Non
 def test_probabilities_at_picks_each_codebooks_code() -> None:
     p = np.array([[[0.1, 0.9], [0.3, 0.7]], [[0.6, 0.4], [0.5, 0.5]]])
     np.testing.assert_array_equal(probabilities_at(p, np.array([[1, 0], [0, 1]])), [[0.9, 0.3], [0.6, 0.5]])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 64), st.floats(0.01, 10.0))
+def test_counts_are_the_distribution_to_less_than_a_unit(seed: int, size: int, concentration: float) -> None:
+    p = np.random.default_rng(seed).dirichlet(np.full(size, concentration), size=(3, 2)).astype(np.float32)
+    counts = counted(p)
+    assert counts.dtype == np.uint16
+    assert (counts.sum(axis=-1, dtype=np.int64) == UNITS).all()
+    assert np.abs(counts - p.astype(np.float64) * UNITS).max() < 1.01
+    rounded = probabilities_of(counts)
+    np.testing.assert_array_equal(counted(rounded), counts)  # nothing more is lost on the way
+
+
+def test_a_certain_code_stays_certain() -> None:
+    assert counted(np.float32([[0.0, 1.0, 0.0]])).tolist() == [[0, UNITS, 0]]
+    assert counted(np.float32([[0.0, 0.0, 1.0]])).tolist() == [[0, 0, UNITS]]

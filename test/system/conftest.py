@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,15 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 from adahi_msgs.msg import DraftStatus, TaskState
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rcl_interfaces.srv import SetParametersAtomically
+from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.child_processes import NodeProcess, NodeProcesses, node_processes
 from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.messages import from_stamp, from_status, to_joint_state, to_task_state
+from adahi_ros.nodes.messages import describe, from_stamp, from_status, to_joint_state, to_task_state
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.checkpoint import load_decoder
 from adahi_ros.speculation.records import StepRecord
 
 DEADLINE_S = 30.0  # only a broken node is slower
@@ -119,6 +126,122 @@ class Robot:
         self.stage.wait(answered, "first status")
 
 
+class HeldVerifier:
+    """A verifier that answers when the test says so, and what it says; one question after the other."""
+
+    def __init__(self, stage: Stage, description: DescribeTarget.Response) -> None:
+        self.description = description
+        self._stage = stage
+        self._asked: list[VerifyDraft.Request] = []
+        self._answers: queue.Queue[VerifyDraft.Response] = queue.Queue()
+        self._stop = threading.Event()
+        self._observer = Observer(stage.domain, "held_verifier")
+        node = self._observer.node
+        node.create_service(DescribeTarget, "describe_target", lambda request, response: self.description)
+        node.create_service(VerifyDraft, "verify_draft", self._verify)
+        self._thread = threading.Thread(target=self._spin)
+        self._thread.start()
+
+    def _spin(self) -> None:
+        self._observer.wait_until(self._stop.is_set, 1e6, "end")
+
+    def _verify(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> VerifyDraft.Response:
+        self._asked.append(request)
+        return self._answers.get(timeout=60.0)
+
+    def wait_for_question(self, episode: int, step: int) -> VerifyDraft.Request:
+        """Return the request of a step."""
+        self._stage.wait(lambda: bool(self.questions(episode, step)), f"question of step {step}")
+        return self.questions(episode, step)[0]
+
+    def questions(self, episode: int, step: int) -> list[VerifyDraft.Request]:
+        """Return the requests of a step that have come."""
+        return [
+            request for request in self._asked if (request.episode_id, request.step_id) == (episode, step)
+        ]
+
+    def answer(self, request: VerifyDraft.Request, **changes: Any) -> None:
+        """Answer the oldest question without an answer: keep one of the codes, and move far away."""
+        fields: dict[str, Any] = {
+            "episode_id": request.episode_id,
+            "step_id": request.step_id,
+            "codes": [request.codes[0], 0],
+            "accepted": [True, False],
+            "offset": [0.5, 0.5],
+            **changes,
+        }
+        self._answers.put(VerifyDraft.Response(**fields))
+
+    def close(self) -> None:
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        self._answers.put(VerifyDraft.Response())
+        self._thread.join()
+        self._observer.close()
+
+
+class Scene:
+    """A draft policy node that asks about every step, and everyone that it talks to."""
+
+    def __init__(self, stage: Stage, robot: Robot, verifier: HeldVerifier, checkpoints: Path) -> None:
+        self.stage, self.robot, self.verifier = stage, robot, verifier
+        self.decoder = load_decoder(checkpoints)
+        self.health: list[DiagnosticStatus] = []
+        stage.node.create_subscription(
+            DiagnosticArray, "/diagnostics", lambda message: self.health.extend(message.status), 10
+        )
+        self._set_client = stage.node.create_client(
+            SetParametersAtomically, "draft_policy/set_parameters_atomically"
+        )
+        self.process = stage.start(
+            "draft_policy_node",
+            checkpoint=str(checkpoints / "draft"),
+            gate__name="always",
+            deadline_s=30.0,
+            verifier_wait_s=60.0,
+            max_age_s=1.0,
+            qos_overrides={
+                f"/{topic}": {"subscription": {"reliability": "reliable", "depth": 100}}
+                for topic in ("joint_states", "task_state")
+            },
+        )
+        assert stage.change_state("configure")
+        assert stage.change_state("activate")
+        self._episode = 0
+
+    def set(self, **values: Any) -> str:
+        """Set parameters while the node runs; return why not, or nothing."""
+        parameters = [
+            Parameter(name.replace("__", "."), value=value).to_parameter_msg()
+            for name, value in values.items()
+        ]
+        request = SetParametersAtomically.Request(parameters=parameters)
+        result = self.stage.call(self._set_client, request).result
+        assert bool(result.reason) != result.successful
+        return str(result.reason)
+
+    def report(self, key: str) -> DiagnosticStatus:
+        """Wait for diagnostics that have a figure; return the first since `health` was cleared."""
+
+        def has_it(status: DiagnosticStatus) -> bool:
+            return key in {pair.key for pair in status.values}
+
+        self.stage.wait(lambda: any(map(has_it, self.health)), f"diagnostics with {key}")
+        return next(filter(has_it, self.health))
+
+    def state(self) -> str:
+        return str(self.stage.observer.state("draft_policy", 30.0, self.stage.check))
+
+    def new_episode(self) -> int:
+        """Begin an episode whose step 0 is a draft, so that whatever comes next is step 1."""
+        self._episode += 1
+        assert not self.set(gate__name="never")
+        self.robot.show_until_answered(self._episode)
+        assert not self.set(gate__name="always")
+        return self._episode
+
+
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     """An empty domain."""
@@ -142,3 +265,17 @@ def exported(checkpoints: Path) -> Path:
     for name in ("draft", "target"):
         load_policy(checkpoints / name, "onnxruntime")
     return checkpoints
+
+
+@pytest.fixture(scope="module")
+def scene(stage: Stage, make_robot: Callable[[Stage], Robot], exported: Path) -> Iterator[Scene]:
+    """A draft policy that runs, between a robot and a verifier that are both played by the test."""
+    verifier = HeldVerifier(stage, describe(load_policy(exported / "draft", "onnxruntime")))
+    try:
+        scene = Scene(stage, make_robot(stage), verifier, exported)
+        yield scene
+        stage.processes.end()
+        assert scene.process.exit_code == 0
+        assert "Traceback" not in scene.process.output
+    finally:
+        verifier.close()

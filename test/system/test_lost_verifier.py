@@ -27,13 +27,13 @@ def test_drafts_while_the_verifier_is_dead_then_verification_again(
 
     wait_for("verified step", lambda record: record.verified)
     stage.processes.kill(verifier)
-    wait_for("step without a verifier", lambda record: record.reason is Reason.NO_VERIFIER)
+    wait_for("step without a verifier", lambda record: record.reason is Reason.BREAKER_OPEN)
     dead = list(robot.steps)
-    assert {record.reason for record in dead} <= {Reason.NONE, Reason.DEADLINE, Reason.NO_VERIFIER}
+    assert {record.reason for record in dead} <= {Reason.NONE, Reason.DEADLINE, Reason.BREAKER_OPEN}
     assert any(record.reason is Reason.DEADLINE and record.transmitted for record in dead)
     for record in dead:
         assert record.verified == (record.reason is Reason.NONE)
         assert record.verified or record.action == record.draft_action
-        assert record.reason is not Reason.NO_VERIFIER or not record.transmitted
+        assert record.reason is not Reason.BREAKER_OPEN or not record.transmitted
     stage.start("target_verifier_node", **target)
     wait_for("verified step after the restart", lambda record: record.verified)

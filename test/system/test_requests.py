@@ -13,11 +13,13 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adahi_ros.nodes.messages import from_answer, from_request
+from adahi_ros.nodes.messages import fingerprint_number, from_answer, from_request
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.checkpoint import load_decoder
 from adahi_ros.speculation.request import RequestFault, check_request
+from adahi_ros.speculation.sampling import counted
 from adahi_ros.speculation.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.speculation.window_updates import window_digest
 
 Ask = Callable[[VerifyDraft.Request], VerifyDraft.Response]
 SEED = 5
@@ -42,11 +44,11 @@ def good(exported: Path) -> dict[str, Any]:
         "robot_id": "robot",
         "episode_id": 3,
         "step_id": 7,
-        "tokenizer_fingerprint": load_decoder(exported).fingerprint,
+        "tokenizer_fingerprint": fingerprint_number(load_decoder(exported).fingerprint),
         "observation_window": draw.normal(size=18).tolist(),
         "goal": [0.1, -0.1],
         "codes": [2, 5],
-        "draft_probabilities": draw.dirichlet(np.ones(8), size=2).ravel().tolist(),
+        "draft_probabilities": counted(draw.dirichlet(np.ones(8), size=2)).ravel().tolist(),
     }
 
 
@@ -73,8 +75,8 @@ def test_a_good_request_gets_the_answer_of_the_verifier_in_process(
 @pytest.mark.parametrize(
     ("fault", "field", "change"),
     [
-        ("TOKENIZER_MISMATCH", "tokenizer_fingerprint", lambda old: "0123456789abcdef"),
-        ("TOKENIZER_MISMATCH", "tokenizer_fingerprint", lambda old: ""),
+        ("TOKENIZER_MISMATCH", "tokenizer_fingerprint", lambda old: old ^ 1),
+        ("TOKENIZER_MISMATCH", "tokenizer_fingerprint", lambda old: 0),
         ("WRONG_SHAPE", "observation_window", lambda old: old[:-1]),
         ("WRONG_SHAPE", "observation_window", lambda old: []),
         ("WRONG_SHAPE", "goal", lambda old: []),
@@ -82,11 +84,10 @@ def test_a_good_request_gets_the_answer_of_the_verifier_in_process(
         ("WRONG_SHAPE", "draft_probabilities", lambda old: old[:8]),
         ("NOT_FINITE", "observation_window", lambda old: changed(old, 4, math.nan)),
         ("NOT_FINITE", "goal", lambda old: changed(old, 1, math.inf)),
-        ("NOT_FINITE", "draft_probabilities", lambda old: changed(old, 0, math.nan)),
         ("CODE_OUT_OF_RANGE", "codes", lambda old: [old[0], 8]),
         ("CODE_OUT_OF_RANGE", "codes", lambda old: [65535, 0]),
-        ("NOT_A_DISTRIBUTION", "draft_probabilities", lambda old: [0.5] * 16),
-        ("NOT_A_DISTRIBUTION", "draft_probabilities", lambda old: [1.5, -0.5, *[0.0] * 6] * 2),
+        ("NOT_A_DISTRIBUTION", "draft_probabilities", lambda old: [4096] * 16),
+        ("NOT_A_DISTRIBUTION", "draft_probabilities", lambda old: [65535, 65535, *[0] * 6] * 2),
     ],
 )
 def test_a_malformed_request_gets_its_status_and_the_next_good_one_an_answer(
@@ -117,7 +118,7 @@ def floats(size: int) -> st.SearchStrategy[list[float]]:
     window=floats(18),
     goal=floats(2),
     codes=st.one_of(st.lists(st.integers(0, 65535), max_size=4), st.just([1, 2])),
-    probabilities=st.one_of(floats(16), st.just([0.125] * 16)),
+    probabilities=st.one_of(st.lists(st.integers(0, 65535), max_size=20), st.just([65535, *[0] * 7] * 2)),
     step=st.integers(0, 2**32 - 1),
     robot=st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=8),
 )
@@ -127,7 +128,7 @@ def test_no_request_is_an_internal_error(
     window: list[float],
     goal: list[float],
     codes: list[int],
-    probabilities: list[float],
+    probabilities: list[int],
     step: int,
     robot: str,
 ) -> None:
@@ -135,7 +136,7 @@ def test_no_request_is_an_internal_error(
         robot_id=robot,
         episode_id=step,
         step_id=step,
-        tokenizer_fingerprint=load_decoder(exported).fingerprint,
+        tokenizer_fingerprint=fingerprint_number(load_decoder(exported).fingerprint),
         observation_window=window,
         goal=goal,
         codes=codes,
@@ -146,6 +147,26 @@ def test_no_request_is_an_internal_error(
     assert (response.status == VerifyDraft.Response.STATUS_OK) == (len(response.codes) == 2)
     assert bool(response.message) == (response.status != VerifyDraft.Response.STATUS_OK)
     assert np.isfinite(response.offset).all()
+
+
+def test_a_window_may_be_sent_as_what_is_new_after_one_that_was_answered(
+    ask: Ask, good: dict[str, Any]
+) -> None:
+    window, goal = np.float32(good["observation_window"]).reshape(3, 6), np.float32(good["goal"])
+    base = {"base_window": window_digest(window, goal)}
+    newest = np.float32([0.5, 0.25, 0.125, 1.0, 2.0, 4.0])
+    whole = [*good["observation_window"][6:], *newest.tolist()]
+    stranger = ask(VerifyDraft.Request(**{**good, **base, "robot_id": "other", "observation_window": newest}))
+    assert (stranger.status, stranger.message[:11]) == (RequestFault.WINDOW_UNKNOWN, "base_window")
+    assert ask(VerifyDraft.Request(**good)).status == VerifyDraft.Response.STATUS_OK
+    changes = {"step_id": 8, "goal": [], **base}
+    short = ask(VerifyDraft.Request(**{**good, **changes, "observation_window": newest}))
+    long = ask(VerifyDraft.Request(**{**good, "step_id": 8, "observation_window": whole}))
+    assert short.status == long.status == VerifyDraft.Response.STATUS_OK
+    short.compute_time_ms = long.compute_time_ms = 0.0
+    assert short == long
+    broken = ask(VerifyDraft.Request(**{**good, **changes, "observation_window": newest[:4]}))
+    assert (broken.status, broken.message[:18]) == (RequestFault.WRONG_SHAPE, "observation_window")
 
 
 def test_what_overflows_the_target_is_refused(ask: Ask, good: dict[str, Any]) -> None:

@@ -1,0 +1,65 @@
+"""A circuit breaker: whoever does not answer in time is left alone, and tried again now and then."""
+
+from __future__ import annotations
+
+MISSES_UNTIL_OPEN = 3
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 1.0  # bounds how long after the link's return nobody notices it
+
+
+class Breaker:
+    """Opens after several misses in a row, then lets a probe through after each of ever longer pauses.
+
+    A probe that is answered closes it on trial: the next miss opens it again, and the pauses go on
+    growing. An answer in time ends the trial.
+
+    Attributes:
+        open: nothing is to be asked but probes.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Close it and forget the misses."""
+        self.open = False
+        self._misses = 0
+        self._pause_s = FIRST_PAUSE_S
+        self._next_probe_s = 0.0
+
+    @property
+    def on_trial(self) -> bool:
+        """Closed again, but no answer has come in time since."""
+        return not self.open and self._misses >= MISSES_UNTIL_OPEN
+
+    @property
+    def misses(self) -> int:
+        """Answers missed in a row."""
+        return self._misses
+
+    def missed(self, now_s: float) -> None:
+        """Count an answer that did not come in time."""
+        self._misses += 1
+        if self._misses >= MISSES_UNTIL_OPEN:
+            self.open = True
+            self._pause(now_s)
+
+    def answered(self) -> None:
+        """An answer has come in time."""
+        self.reset()
+
+    def probe_due(self, now_s: float) -> bool:
+        """Whether to send a probe now."""
+        return self.open and now_s >= self._next_probe_s
+
+    def probed(self, now_s: float) -> None:
+        """A probe was sent; the next is due after a longer pause."""
+        self._pause(now_s)
+
+    def probe_answered(self) -> None:
+        """Close on trial."""
+        self.open = False
+
+    def _pause(self, now_s: float) -> None:
+        self._next_probe_s = now_s + self._pause_s
+        self._pause_s = min(2.0 * self._pause_s, LONGEST_PAUSE_S)

@@ -1,0 +1,96 @@
+"""How the link is, estimated from the questions that are asked anyway.
+
+Smoothed as TCP smooths its round-trip time (Jacobson, 1988; RFC 6298, section 2). A round trip much longer
+than the shortest of late (as BBR takes it; Cardwell et al., 2016) means that a packet was probably lost on
+its way and sent again: DDS does that by itself, and tells nobody.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, replace
+
+WEIGHT = 0.1  # of the newest question
+RECENT = 50  # round trips, of which the shortest is the link's own
+LATE_SHARE = 0.5  # of it; who misses a packet asks for it, which takes half a round trip at least
+LATE_AT_LEAST_MS = 10.0  # beyond the jitter of a busy machine
+GOODPUT_S = 1.0  # time constant
+
+
+@dataclass(frozen=True)
+class LinkEstimate:
+    """What the robot knows of its link; NaN before the first question.
+
+    Attributes:
+        rtt_ms: average round-trip time, without the target's compute.
+        rtt_deviation_ms: average distance from it.
+        loss: average share of questions that seem to have lost a packet on their way.
+        misses: average share of questions without an answer by the deadline.
+        goodput_bytes_s: of questions answered in time and their answers, per second.
+        questions: asked so far.
+        answers: of them, answered in time.
+    """
+
+    rtt_ms: float = math.nan
+    rtt_deviation_ms: float = math.nan
+    loss: float = math.nan
+    misses: float = math.nan
+    goodput_bytes_s: float = 0.0
+    questions: int = 0
+    answers: int = 0
+
+
+def _moved(average: float, value: float) -> float:
+    return value if math.isnan(average) else average + WEIGHT * (value - average)
+
+
+class LinkEstimator:
+    """Keeps a `LinkEstimate` up to date."""
+
+    def __init__(self) -> None:
+        self._estimate = LinkEstimate()
+        self._counted_s = 0.0
+        self._recent_ms: deque[float] = deque(maxlen=RECENT)
+
+    def answered(self, now_s: float, rtt_ms: float, size_bytes: int) -> None:
+        """A question was answered in time.
+
+        Args:
+            now_s: of a clock that only goes forward.
+            rtt_ms: question sent to answer received, without the target's compute.
+            size_bytes: of question and answer.
+        """
+        old = self._estimate
+        self._recent_ms.append(rtt_ms)
+        floor_ms = min(self._recent_ms)
+        late = rtt_ms > floor_ms + max(LATE_AT_LEAST_MS, LATE_SHARE * floor_ms)
+        average_ms = rtt_ms if math.isnan(old.rtt_ms) else old.rtt_ms
+        self._estimate = replace(
+            old,
+            rtt_ms=_moved(old.rtt_ms, rtt_ms),
+            rtt_deviation_ms=_moved(old.rtt_deviation_ms, abs(rtt_ms - average_ms)),
+            loss=_moved(old.loss, float(late)),
+            misses=_moved(old.misses, 0.0),
+            goodput_bytes_s=self._decayed(now_s) + size_bytes / GOODPUT_S,
+            questions=old.questions + 1,
+            answers=old.answers + 1,
+        )
+        self._counted_s = now_s
+
+    def missed(self) -> None:
+        """A question was not answered by the deadline."""
+        old = self._estimate
+        self._estimate = replace(
+            old,
+            loss=_moved(old.loss, 1.0),
+            misses=_moved(old.misses, 1.0),
+            questions=old.questions + 1,
+        )
+
+    def estimate(self, now_s: float) -> LinkEstimate:
+        """Return how the link is now."""
+        return replace(self._estimate, goodput_bytes_s=self._decayed(now_s))
+
+    def _decayed(self, now_s: float) -> float:
+        return self._estimate.goodput_bytes_s * math.exp((self._counted_s - now_s) / GOODPUT_S)
