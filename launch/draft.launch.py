@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, EmitEvent, GroupAction, RegisterEventHandler
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    GroupAction,
+    IncludeLaunchDescription,
+    RegisterEventHandler,
+)
 from launch.conditions import IfCondition
 from launch.event_handlers import OnProcessStart
 from launch.events import matches_action
+from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import LifecycleNode
 from launch_ros.event_handlers import OnStateTransition
@@ -83,4 +92,7 @@ def generate_launch_description() -> LaunchDescription:
         [RegisterEventHandler(configure), RegisterEventHandler(activate)],
         condition=IfCondition(LaunchConfiguration("autostart")),
     )
-    return LaunchDescription([*arguments, autostart, node])
+    dds = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
+    )
+    return LaunchDescription([*arguments, autostart, GroupAction([dds, node])])

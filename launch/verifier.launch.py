@@ -2,57 +2,62 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
-        [
-            DeclareLaunchArgument(
-                "namespace", default_value="", description="Namespace of the node; that of the robot"
-            ),
-            DeclareLaunchArgument(
-                "task", default_value="ball", description="Whose shipped files are the defaults"
-            ),
-            DeclareLaunchArgument(
-                "verifier_params_file",
-                default_value=PathJoinSubstitution(
-                    [FindPackageShare("adahi_ros"), "config", "verifier.yaml"]
-                ),
-                description="ROS parameter file of the verifier: on what, by which rule, which target; "
-                "without one, the task's",
-            ),
-            DeclareLaunchArgument(
-                "verifier_namespace",
-                default_value="",
-                description="Namespace of the verifier's services, such as /server where robots share it; "
-                "empty for the node's own",
-            ),
-            DeclareLaunchArgument(
-                "use_sim_time", default_value="false", description="Take the time from /clock"
-            ),
-            DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
-            Node(
-                package="adahi_ros",
-                executable="target_verifier_node",
-                name="target_verifier",
-                namespace=LaunchConfiguration("namespace"),
-                parameters=[
-                    {"checkpoint": [LaunchConfiguration("task"), "/target"]},
-                    LaunchConfiguration("verifier_params_file"),
-                    {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
-                ],
-                remappings=[
-                    (service, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), service]))
-                    for service in ("describe_target", "verify_draft")
-                ],
-                arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
-                output="screen",
-            ),
-        ]
+    arguments = [
+        DeclareLaunchArgument(
+            "namespace", default_value="", description="Namespace of the node; that of the robot"
+        ),
+        DeclareLaunchArgument(
+            "task", default_value="ball", description="Whose shipped files are the defaults"
+        ),
+        DeclareLaunchArgument(
+            "verifier_params_file",
+            default_value=PathJoinSubstitution([FindPackageShare("adahi_ros"), "config", "verifier.yaml"]),
+            description="ROS parameter file of the verifier: on what, by which rule, which target; "
+            "without one, the task's",
+        ),
+        DeclareLaunchArgument(
+            "verifier_namespace",
+            default_value="",
+            description="Namespace of the verifier's services, such as /server where robots share it; "
+            "empty for the node's own",
+        ),
+        DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
+        DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
+    ]
+    node = Node(
+        package="adahi_ros",
+        executable="target_verifier_node",
+        name="target_verifier",
+        namespace=LaunchConfiguration("namespace"),
+        parameters=[
+            {"checkpoint": [LaunchConfiguration("task"), "/target"]},
+            LaunchConfiguration("verifier_params_file"),
+            {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
+        ],
+        remappings=[
+            (service, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), service]))
+            for service in ("describe_target", "verify_draft")
+        ],
+        arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        # `adahi link run` sets it, so that of all jobs this one runs at the server's end of the link.
+        prefix=EnvironmentVariable(
+            "ADAHI_SERVER_PREFIX", default_value=LaunchConfiguration("launch-prefix", default="")
+        ),
+        output="screen",
     )
+    dds = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
+    )
+    return LaunchDescription([*arguments, GroupAction([dds, node])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import onnxruntime
@@ -9,13 +10,17 @@ import pytest
 import yaml
 
 from adahi_ros.assets import asset
+from adahi_ros.evaluation.bench import CHUNKS
 from adahi_ros.policy.checkpoint import load_checkpoint
 from adahi_ros.policy.onnx_backend import DIGEST
-from adahi_ros.policy.recipe import load_recipe
+from adahi_ros.policy.recipe import Recipe, load_recipe
 from adahi_ros.speculation.parameter_file import load_calibration
 from adahi_ros.tasks import make, names
 
 POLICIES = ("draft", "target")
+CHUNKED = sorted(
+    path.stem.removesuffix(f"-{CHUNKS}") for path in asset("config/recipes").glob(f"*-{CHUNKS}.yaml")
+)
 
 
 @pytest.fixture(params=sorted(names()))
@@ -27,11 +32,32 @@ def folder(task: str) -> Path:
     return asset(f"checkpoints/{task}")
 
 
+def check_export(checkpoint: Path) -> None:
+    session = onnxruntime.InferenceSession(
+        checkpoint.with_suffix(".onnx"), providers=["CPUExecutionProvider"]
+    )
+    made_of = session.get_modelmeta().custom_metadata_map[DIGEST]
+    assert made_of == load_checkpoint(checkpoint).digest()
+
+
+def check_notes(models: Path, recipe: Recipe, command: str) -> None:
+    """Every model there was made by the command, and is what the recipe asks for."""
+    for name, model in {"tokenizer": recipe.tokenizer, **recipe.policies}.items():
+        notes = json.loads((models / f"{name}.json").read_text())
+        assert notes["training"]["command"] == command
+        assert notes["training"]["seed"] == model.seed
+        assert notes["training"]["steps"] == model.fit.steps
+        assert model.size.items() <= notes["config"].items()
+
+
 @pytest.mark.parametrize("name", POLICIES)
 def test_the_export_is_of_the_weights_beside_it(task: str, name: str) -> None:
-    session = onnxruntime.InferenceSession(folder(task) / f"{name}.onnx", providers=["CPUExecutionProvider"])
-    made_of = session.get_modelmeta().custom_metadata_map[DIGEST]
-    assert made_of == load_checkpoint(folder(task) / name).digest()
+    check_export(folder(task) / name)
+
+
+@pytest.mark.parametrize("task", CHUNKED)
+def test_the_export_of_the_target_on_chunks_is_of_the_weights_beside_it(task: str) -> None:
+    check_export(folder(task) / CHUNKS / "target")
 
 
 def test_the_calibration_is_of_the_shipped_policies(task: str) -> None:
@@ -50,11 +76,14 @@ def test_the_parameters_of_the_robots_node_are_the_tasks(task: str) -> None:
     assert parameters["control_rate_hz"] == spec.control_rate_hz
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_the_recipe_is_what_the_policy_was_made_by(task: str, name: str) -> None:
-    checkpoint = load_checkpoint(folder(task) / name)
-    recipe = load_recipe(asset(f"config/recipes/{task}.yaml")).policies[name]
-    assert checkpoint.training["command"].split(" --")[0] == f"adahi train {task}"
-    assert checkpoint.training["seed"] == recipe.seed
-    assert checkpoint.training["steps"] == recipe.fit.steps
-    assert recipe.size.items() <= checkpoint.config.items()
+def test_the_recipe_is_what_the_policies_were_made_by(task: str) -> None:
+    recipe = load_recipe(asset(f"config/recipes/{task}.yaml"))
+    assert set(recipe.policies) == set(POLICIES)
+    check_notes(folder(task), recipe, f"adahi train {task}")
+
+
+@pytest.mark.parametrize("task", CHUNKED)
+def test_the_recipe_on_chunks_is_what_the_target_was_made_by(task: str) -> None:
+    recipe = f"config/recipes/{task}-{CHUNKS}.yaml"
+    out = f"checkpoints/{task}/{CHUNKS}"
+    check_notes(asset(out), load_recipe(asset(recipe)), f"adahi train {task} --recipe {recipe} --out {out}")

@@ -11,6 +11,7 @@ from rich.markup import escape
 from adahi_ros.cli.calibration import calibrate
 from adahi_ros.cli.comparison import evaluate
 from adahi_ros.cli.demonstrations import demos
+from adahi_ros.cli.link import app as link
 from adahi_ros.cli.over_dds import demo
 from adahi_ros.cli.paper import figures, report, table
 from adahi_ros.cli.training import export, train
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 for verb in (demos, train, calibrate, export, evaluate, table, figures, report, demo):
     app.command()(verb)
+app.add_typer(link, name="link")
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from adahi_ros.nodes.parameters import (
 )
 from adahi_ros.nodes.policies import policy_from, policy_parameters
 from adahi_ros.nodes.spin import run
+from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
 from adahi_ros.policy.interface import Policy, PolicySpec
 from adahi_ros.speculation.controller import Controller, ControllerConfig
@@ -139,6 +141,8 @@ class DraftPolicyNode(LifecycleNode):
         super().__init__("draft_policy", **options)
         self._declared = Parameters(self, TABLE)
         self._opened = ExitStack()
+        self.urgent = Urgent()
+        """What a control step waits for."""
         self._active = False
         self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
         self._service_change_state.callback = _refusing(self._service_change_state.callback)
@@ -225,8 +229,11 @@ class DraftPolicyNode(LifecycleNode):
             lambda record: self._status_publisher.publish(to_status(record)),
         )
         self._forget()
-        self._open_subscription(JointState, "joint_states", self._on_joint_states)
-        self._open_subscription(TaskState, "task_state", self._on_task_state)
+        observations = [
+            self._open_subscription(JointState, "joint_states", self._on_joint_states),
+            self._open_subscription(TaskState, "task_state", self._on_task_state),
+        ]
+        self.urgent = replace(self._verifier.urgent, subscriptions=observations)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
         self._opened.callback(self.destroy_timer, timer)
@@ -239,7 +246,7 @@ class DraftPolicyNode(LifecycleNode):
         self._opened.callback(self.destroy_lifecycle_publisher, publisher)
         return publisher
 
-    def _open_subscription(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
+    def _open_subscription(self, kind: type, topic: str, callback: Callable[[Any], None]) -> Any:
         subscription = self.create_subscription(
             kind,
             topic,
@@ -248,9 +255,11 @@ class DraftPolicyNode(LifecycleNode):
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self._opened.callback(self.destroy_subscription, subscription)
+        return subscription
 
     def _close(self) -> None:
         self._active = False
+        self.urgent = Urgent()
         self._opened.close()
         self._declared.frozen = False
 
@@ -397,9 +406,14 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.3f}" if whole else "nan"
 
 
+def executor_of(node: DraftPolicyNode) -> UrgentExecutor:
+    """Return the executor that serves the control loop before anyone else."""
+    return UrgentExecutor(node, lambda: node.urgent)
+
+
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(DraftPolicyNode, __doc__ or "", TABLE))
+    sys.exit(run(DraftPolicyNode, __doc__ or "", TABLE, make_executor=executor_of))
 
 
 if __name__ == "__main__":

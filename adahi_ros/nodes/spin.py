@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.utilities import ok, remove_ros_args, try_shutdown
@@ -29,11 +29,19 @@ def _read_arguments(about: str, table: Sequence[Parameter]) -> None:
     ).parse_args(remove_ros_args(sys.argv)[1:])
 
 
+def single_threaded(node: Node) -> Executor:
+    """Return rclpy's own executor of a node."""
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    return executor
+
+
 def run(
     make: Callable[[], N],
     about: str,
     table: Sequence[Parameter],
     finished: Callable[[N], Future | None] = lambda node: None,
+    make_executor: Callable[[N], Executor] = single_threaded,
 ) -> int:
     """Spin a node until it has finished, or SIGINT or SIGTERM asks it to end.
 
@@ -42,6 +50,7 @@ def run(
         about: what the node is, for `--help`.
         table: its parameters, for `--help`.
         finished: returns the future that ends the process, or None to run for ever.
+        make_executor: returns the executor that spins the node.
 
     Returns:
         The exit code: 0, or 1 where a parameter is wrong.
@@ -51,8 +60,7 @@ def run(
         _read_arguments(about, table)
         rclpy.init()
         node = make()
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
+        executor = make_executor(node)
         end = finished(node)
         # Not spin_until_future_complete, which hangs one more callback on the future at every event.
         while ok() and (end is None or not end.done()):

@@ -20,6 +20,7 @@ from adahi_ros.nodes.messages import describe, fill_answer, fingerprint_number, 
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
 from adahi_ros.nodes.policies import policy_from, policy_parameters
 from adahi_ros.nodes.spin import run
+from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.speculation.request import RequestError, RequestFault, Verification, check_request
 from adahi_ros.speculation.verifier import RULES, TargetVerifier, verification_uniforms
 from adahi_ros.speculation.window_updates import WindowCache
@@ -62,7 +63,8 @@ class TargetVerifierNode(Node):
         self._refused = 0
         self._reported = 0
         self.create_service(DescribeTarget, "describe_target", self._describe)
-        self.create_service(VerifyDraft, "verify_draft", self._verify)
+        self.urgent = Urgent(services=[self.create_service(VerifyDraft, "verify_draft", self._verify)])
+        """What robots wait for."""
         self._diagnostics = DiagnosticsPublisher(self, "verifier", self._health)
         self.get_logger().info(
             f"target policy of {policy.spec.parameters} parameters, tokenizer {policy.decoder.fingerprint}"
@@ -134,9 +136,14 @@ class TargetVerifierNode(Node):
         return Health(DiagnosticStatus.OK, "serving", values)
 
 
+def executor_of(node: TargetVerifierNode) -> UrgentExecutor:
+    """Return the executor that answers robots before anyone else."""
+    return UrgentExecutor(node, lambda: node.urgent)
+
+
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(TargetVerifierNode, __doc__ or "", TABLE))
+    sys.exit(run(TargetVerifierNode, __doc__ or "", TABLE, make_executor=executor_of))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
 from adahi_ros.nodes.messages import fingerprint_number, from_answer, from_description, to_request
+from adahi_ros.nodes.urgent_executor import Urgent
 from adahi_ros.policy.interface import Policy, misfit
 from adahi_ros.speculation.breaker import Breaker
 from adahi_ros.speculation.link_estimate import LinkEstimate, LinkEstimator
@@ -145,6 +146,11 @@ class VerifierClient:
             self._node.destroy_timer(timer)
         for client in (self._describe_client, self._verify_client):
             self._node.destroy_client(client)
+
+    @property
+    def urgent(self) -> Urgent:
+        """What is waited for while a question is out."""
+        return Urgent(timers=[self._deadline], clients=[self._verify_client])
 
     def estimate(self) -> LinkEstimate:
         """Return how the way to the verifier is."""

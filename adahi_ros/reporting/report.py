@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 from adahi_ros.evaluation.claims import better_than_adahi, check_claims
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.reporting.reported import NOT_REPORTED, REPORTED
+from adahi_ros.reporting.tables import number
 
 TABLE, PICTURES, REPORT = "table.json", "figures.json", "report.html"
 
@@ -41,10 +42,6 @@ class _Picture:
     data: str
 
 
-def _number(value: float | None, digits: int = 3) -> str:
-    return "" if value is None else f"{value:.{digits}f}"
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text())
@@ -67,7 +64,7 @@ def _render(folder: Path, table: dict[str, Any], drawn: dict[str, Any]) -> str:
     environment = Environment(
         loader=PackageLoader("adahi_ros.reporting", "."), autoescape=True, undefined=StrictUndefined
     )
-    environment.filters["number"] = _number
+    environment.filters["number"] = number
     return environment.get_template("report.html.j2").render(
         command=table.get("command", drawn.get("command")),
         seed=table.get("seed"),

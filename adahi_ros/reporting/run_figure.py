@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.traces import Trace
-from adahi_ros.reporting.style import COLOURS, MARKERS, figure, save, titled
+from adahi_ros.reporting.style import COLOURS, figure, mark_success, save, titled
 from adahi_ros.reporting.trace_figure import draw_trace
 from adahi_ros.speculation.records import RunRecord, StepRecord
 from adahi_ros.tasks import make
@@ -29,7 +29,7 @@ def _draw_world(axes: Axes, task: str, seed: int, rows: Sequence[StepRecord]) ->
         world.step(np.array([row.action]))
     axes.imshow(world.render())
     axes.set_axis_off()
-    axes.set_title(f"episode {rows[0].episode}, as it ended", loc="left", fontsize=9.5, fontweight="bold")
+    axes.set_title("first episode, as it ended", loc="left", fontsize=9.5, fontweight="bold")
 
 
 def _trace(rows: Sequence[StepRecord], rate_hz: float) -> Trace:
@@ -47,18 +47,7 @@ def _trace(rows: Sequence[StepRecord], rate_hz: float) -> Trace:
 def _draw_tradeoff(axes: Axes, figures: Mapping[str, Mapping[str, Any]]) -> None:
     titled(axes, "success against transmissions", "transmission rate", "success rate")
     for name, values in figures.items():
-        low, high = values["success_ci95"]
-        success = values["success_rate"]
-        axes.errorbar(
-            values["transmission_rate"],
-            success,
-            [[max(0.0, success - low)], [max(0.0, high - success)]],
-            color=COLOURS[name],
-            marker=MARKERS[name],
-            capsize=3,
-            linestyle="none",
-            label=METHODS[name].label,
-        )
+        mark_success(axes, name, values["transmission_rate"], values)
     axes.set_xlim(-0.05, 1.08)
     axes.set_ylim(-0.03, 1.05)
     axes.legend(fontsize=7.5, loc="center left")

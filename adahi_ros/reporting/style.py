@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -11,6 +13,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from adahi_ros.evaluation.methods import METHODS
 
 COLOURS = {
     "adahi": "#0072B2",
@@ -70,3 +74,26 @@ def titled(axes: Axes, title: str, x: str, y: str) -> Axes:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     return axes
+
+
+def mark_success(axes: Axes, name: str, x: float, figures: Mapping[str, Any]) -> None:
+    """Mark a method's success rate at x, with its 95 % interval.
+
+    Args:
+        axes: to draw into.
+        name: a key of `METHODS`.
+        x: where.
+        figures: of the method; with `success_rate`, `success_ci95`.
+    """
+    low, high = figures["success_ci95"]
+    success = figures["success_rate"]
+    axes.errorbar(
+        x,
+        success,
+        [[max(0.0, success - low)], [max(0.0, high - success)]],
+        color=COLOURS[name],
+        marker=MARKERS[name],
+        capsize=3,
+        linestyle="none",
+        label=METHODS[name].label,
+    )

@@ -13,7 +13,8 @@ from adahi_ros.reporting.reported import NOT_REPORTED, REPORTED
 from adahi_ros.speculation.parameter_file import Calibration
 
 
-def _number(value: float | None, digits: int = 3) -> str:
+def number(value: float | None, digits: int = 3) -> str:
+    """Write a figure with so many decimals; nothing where there is none."""
     return "" if value is None else f"{value:.{digits}f}"
 
 
@@ -23,20 +24,20 @@ def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
     Eighty columns wide at the most.
     """
     measured = [
-        ("success", lambda f: _number(f["success_rate"])),
+        ("success", lambda f: number(f["success_rate"])),
         ("95 %", lambda f: "{:.2f}-{:.2f}".format(*f["success_ci95"])),
-        ("TR", lambda f: _number(f["transmission_rate"])),
-        ("TSR", lambda f: _number(f["true_skip_ratio"])),
+        ("TR", lambda f: number(f["transmission_rate"])),
+        ("TSR", lambda f: number(f["true_skip_ratio"])),
     ]
     if all("per_action_latency_ms" in f for f in figures.values()):
         measured += [
-            ("action\nmean ms", lambda f: _number(f["per_action_latency_ms"]["mean"], 2)),
-            ("action\np95 ms", lambda f: _number(f["per_action_latency_ms"]["p95"], 2)),
-            ("verify\np50 ms", lambda f: _number((f["verify_rtt_ms"] or {}).get("p50"), 2)),
+            ("action\nmean ms", lambda f: number(f["per_action_latency_ms"]["mean"], 2)),
+            ("action\np95 ms", lambda f: number(f["per_action_latency_ms"]["p95"], 2)),
+            ("verify\np50 ms", lambda f: number((f["verify_rtt_ms"] or {}).get("p50"), 2)),
             ("late", lambda f: str(f["fallbacks"])),
         ]
     else:
-        measured.append(("MSE", lambda f: _number(f["mse"])))
+        measured.append(("MSE", lambda f: number(f["mse"])))
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
     table.add_column("method")
     for heading, _ in measured:
@@ -71,15 +72,15 @@ def paper_table(tasks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
             parts = figures["subtasks_completed"]
             table.add_row(
                 METHODS[name].label,
-                _number(figures["success_rate"]),
+                number(figures["success_rate"]),
                 "{:.2f}-{:.2f}".format(*figures["success_ci95"]),
-                _number(theirs.success_rate),
-                _number(figures["transmission_rate"]),
-                _number(figures["true_skip_ratio"]),
-                _number(theirs.true_skip_ratio),
-                _number(figures["mse"], 2),
-                _number(theirs.mse, 2),
-                _number(parts, 2) if figures["subtasks"] > 1 else "",
+                number(theirs.success_rate),
+                number(figures["transmission_rate"]),
+                number(figures["true_skip_ratio"]),
+                number(theirs.true_skip_ratio),
+                number(figures["mse"], 2),
+                number(theirs.mse, 2),
+                number(parts, 2) if figures["subtasks"] > 1 else "",
             )
     return table
 
@@ -93,8 +94,8 @@ def calibration_table(calibration: Calibration) -> Table:
     rows = {
         "deviation": f"normalization {calibration.normalization}, smoothing {calibration.smoothing}",
         "actions": f"{figures['actions']:,} on {figures['episodes']} episodes",
-        "rank correlation with rejection": _number(figures["rank_correlation"]),
-        "the same, held out": _number(figures["rank_correlation_held_out"]),
+        "rank correlation with rejection": number(figures["rank_correlation"]),
+        "the same, held out": number(figures["rank_correlation_held_out"]),
         **{
             f"{kind} fit": "P = {slope:.3f} {of} {intercept:+.3f}, R2 {r2:.3f}".format(
                 of="d" if kind == "linear" else "ln d", **figures[kind]
@@ -105,7 +106,7 @@ def calibration_table(calibration: Calibration) -> Table:
             f"threshold, {gate} gate": f"{value:.4f}, TR {figures['measured_rates'].get(gate, 1 - value):.3f}"
             for gate, value in calibration.thresholds.items()
         },
-        "rejection probability there": _number(figures["rejection_at_threshold"]),
+        "rejection probability there": number(figures["rejection_at_threshold"]),
     }
     for name, value in rows.items():
         table.add_row(name, value)

@@ -7,26 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.sweep import FIXED, Point
-from adahi_ros.reporting.style import COLOURS, LINES, MARKERS, figure, save, titled
-
-
-def _errorbar(axes: Axes, name: str, x: float, figures: Mapping[str, Any], label: str | None) -> None:
-    low, high = figures["success_ci95"]
-    success = figures["success_rate"]
-    axes.errorbar(
-        x,
-        success,
-        [[max(0.0, success - low)], [max(0.0, high - success)]],
-        color=COLOURS[name],
-        marker=MARKERS[name],
-        capsize=3,
-        linestyle="none",
-        label=label,
-    )
+from adahi_ros.reporting.style import COLOURS, LINES, MARKERS, figure, mark_success, save, titled
 
 
 def draw_latency(
@@ -46,8 +30,7 @@ def draw_latency(
         axes = drawn.add_subplot(len(figures), 2, 2 * row + 1)
         titled(axes, task, "mean latency of an action (ms)", "success rate")
         for name, values in methods.items():
-            latency = values["per_action_latency_ms"]["mean"]
-            _errorbar(axes, name, latency, values, METHODS[name].label)
+            mark_success(axes, name, values["per_action_latency_ms"]["mean"], values)
         axes.set_ylim(-0.03, 1.05)
         axes.legend(fontsize=7.5)
         axes = drawn.add_subplot(len(figures), 2, 2 * row + 2)
@@ -76,7 +59,7 @@ def draw_sweeps(sweeps: Mapping[str, Sequence[Point]], path: Path) -> None:
         for name in dict.fromkeys(point.method for point in points):
             chosen = [point.figures for point in points if point.method == name]
             if name in FIXED:
-                _errorbar(axes, name, chosen[0]["transmission_rate"], chosen[0], METHODS[name].label)
+                mark_success(axes, name, chosen[0]["transmission_rate"], chosen[0])
                 continue
             rates = [figures["transmission_rate"] for figures in chosen]
             success = [figures["success_rate"] for figures in chosen]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from adahi_ros.assets import asset
 from adahi_ros.tasks.base import Expert, Task, TaskSpec
@@ -49,8 +50,7 @@ def make(name: str) -> Task:
         FileNotFoundError: no such file.
     """
     if name in TASKS:
-        module, _, kind = TASKS[name].task.partition(":")
-        task: Task = getattr(import_module(module), kind)()
+        task: Task = _load(TASKS[name].task)()
         return task
     from adahi_ros.tasks.gymnasium_task import described_task
 
@@ -65,12 +65,17 @@ def make_expert(name: str) -> Expert:
         FileNotFoundError: no such file.
     """
     if name in TASKS:
-        module, _, kind = TASKS[name].expert.partition(":")
-        expert: Expert = getattr(import_module(module), kind)()
+        expert: Expert = _load(TASKS[name].expert)()
         return expert
     from adahi_ros.tasks.gymnasium_task import described_expert
 
     return described_expert(_description(name))
+
+
+def _load(place: str) -> Any:
+    """Import the class at "module:class"."""
+    module, _, kind = place.partition(":")
+    return getattr(import_module(module), kind)
 
 
 def _description(name: str) -> Path:

@@ -6,6 +6,7 @@ user's, MINARI_DATASETS_PATH, and fetches them from its server.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from adahi_ros.tasks import make
 from adahi_ros.tasks.base import TaskSpec
 from adahi_ros.tasks.demonstrations import Demonstrations
 from adahi_ros.trajectories import Trajectories
+
+ID = re.compile(r"\w\S*-v\d+")  # a namespace or several, a name and a version
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,10 @@ def load_minari(dataset: str, task: str) -> Demonstrations:
         task: what the demonstrations are of, as `make` takes it.
 
     Raises:
-        ImportError: Minari is not installed.
-        FileNotFoundError: the dataset is not stored here and cannot be downloaded.
-        ValueError: an episode does not fit the task or is not finite; the message names dataset,
-            episode and field.
+        ImportError: Minari, or what it needs for this dataset, is not installed.
+        FileNotFoundError: there is no such folder and no such dataset, or it cannot be downloaded.
+        ValueError: the folder is not of a dataset; or an episode does not fit the task or is not
+            finite, and the message names dataset, episode and field.
     """
     spec = make(task).spec
     source = SOURCES.get(spec.name, Source())
@@ -91,15 +94,32 @@ def _open(dataset: str) -> Any:
         ) from error
     folder = Path(dataset).expanduser()
     if folder.is_dir():
-        return minari.MinariDataset(folder / "data" if (folder / "data").is_dir() else folder)
+        try:
+            return minari.MinariDataset(folder / "data" if (folder / "data").is_dir() else folder)
+        except Exception as error:  # whatever Minari trips over in files that are not its own
+            raise ValueError(f"{dataset}: not the folder of a Minari dataset ({_reason(error)})") from error
+    if not ID.fullmatch(dataset):
+        raise FileNotFoundError(
+            f"{dataset}: no such folder, and no id of a Minari dataset, such as 'D4RL/kitchen/complete-v2'"
+        )
     try:
         return minari.load_dataset(dataset, download=True)
-    except Exception as error:  # whatever the client of Minari's server raises
-        reason = " ".join(str(error).split())
+    except ImportError as error:
+        raise ImportError(f"{dataset}: Minari cannot load or download it: {_reason(error)}") from error
+    except ValueError as error:  # Minari's own: it knows no such dataset, or no such version
         raise FileNotFoundError(
-            f"{dataset}: not stored here and cannot be downloaded ({reason}); run 'minari download "
+            f"{dataset}: not stored here nor on Minari's server ({_reason(error)})"
+        ) from error
+    except Exception as error:  # whatever the client of Minari's server raises
+        raise FileNotFoundError(
+            f"{dataset}: not stored here and cannot be downloaded ({_reason(error)}); run 'minari download "
             f"{dataset}' where there is internet and give the folder it is in"
         ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Put what an error says on one line."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _observed(values: Any, spec: TaskSpec, source: Source, where: str) -> tuple[np.ndarray, np.ndarray]:

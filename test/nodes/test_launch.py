@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,18 @@ service.include_launch_description(LaunchDescription([include]))
 sys.exit(service.run())
 """
 JOBS = ("draft", "verifier", "simulation", "all")
+NODES = {
+    "draft": "draft_policy_node",
+    "verifier": "target_verifier_node",
+    "simulation": "robot_simulator_node",
+}
+VARIABLES = (
+    "FASTRTPS_DEFAULT_PROFILES_FILE",
+    "FASTDDS_DEFAULT_PROFILES_FILE",
+    "CYCLONEDDS_URI",
+    "ROS_STATIC_PEERS",
+    "ROS_AUTOMATIC_DISCOVERY_RANGE",
+)
 FILES = {
     "params_file": str(asset("config/ball.yaml")),
     "verifier_params_file": str(asset("config/verifier.yaml")),
@@ -41,6 +54,18 @@ def description_of(job: str) -> Any:
     from launch.launch_description_sources import get_launch_description_from_python_launch_file
 
     return get_launch_description_from_python_launch_file(str(asset(f"launch/{job}.launch.py")))
+
+
+def nodes_of(description: Any) -> Iterator[Any]:
+    """Yield the nodes of a description and of its groups."""
+    from launch.actions import ExecuteLocal, GroupAction
+
+    for entity in description.entities:
+        if isinstance(entity, ExecuteLocal):
+            yield entity
+        elif isinstance(entity, GroupAction):
+            grouped = entity.get_sub_entities()
+            yield from (action for action in grouped if isinstance(action, ExecuteLocal))
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -59,25 +84,15 @@ def test_all_takes_the_arguments_of_every_job() -> None:
     assert names("all") == names("draft") | names("verifier") | names("simulation")
 
 
-@pytest.mark.parametrize(
-    ("job", "executables"),
-    [
-        ("draft", ["draft_policy_node"]),
-        ("verifier", ["target_verifier_node"]),
-        ("simulation", ["robot_simulator_node"]),
-    ],
-)
-def test_one_job_per_file(job: str, executables: list[str]) -> None:
-    from launch.actions import ExecuteLocal
-
-    nodes = [entity for entity in description_of(job).entities if isinstance(entity, ExecuteLocal)]
-    assert [node.node_executable for node in nodes] == executables
+@pytest.mark.parametrize(("job", "executable"), NODES.items())
+def test_one_job_per_file(job: str, executable: str) -> None:
+    assert [node.node_executable for node in nodes_of(description_of(job))] == [executable]
 
 
 def node_of(job: str, **arguments: str) -> Any:
     """Return a file's node as it is started with launch arguments."""
     from launch import LaunchContext
-    from launch.actions import DeclareLaunchArgument, ExecuteLocal
+    from launch.actions import DeclareLaunchArgument
 
     context = LaunchContext()
     context.launch_configurations.update(arguments)
@@ -85,7 +100,7 @@ def node_of(job: str, **arguments: str) -> Any:
     for entity in description.entities:
         if isinstance(entity, DeclareLaunchArgument):
             entity.visit(context)
-    (node,) = (entity for entity in description.entities if isinstance(entity, ExecuteLocal))
+    (node,) = nodes_of(description)
     node._perform_substitutions(context)
     return node
 
@@ -121,6 +136,99 @@ def test_robots_in_namespaces_can_share_a_verifier(job: str, namespace: str, pre
     node = node_of(job, **FILES, namespace="r1", verifier_namespace=namespace)
     services = ("describe_target", "verify_draft")
     assert node.expanded_remapping_rules == [(name, f"{prefix}{name}") for name in services]
+
+
+@pytest.fixture
+def stand_ins(tmp_path: Path) -> dict[str, str]:
+    """An environment in which the package's nodes are scripts that print theirs and end."""
+    prefix = tmp_path / "prefix"
+    (prefix / "share/ament_index/resource_index/packages").mkdir(parents=True)
+    (prefix / "share/ament_index/resource_index/packages/adahi_ros").touch()
+    (prefix / "share/adahi_ros").mkdir()
+    (prefix / "share/adahi_ros/config").symlink_to(asset("config"))
+    (prefix / "lib/adahi_ros").mkdir(parents=True)
+    for name in NODES.values():
+        script = prefix / "lib/adahi_ros" / name
+        script.write_text("#!/bin/sh\nenv\n")
+        script.chmod(0o755)
+    present = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    return {**present, "AMENT_PREFIX_PATH": f"{prefix}:{os.environ.get('AMENT_PREFIX_PATH', '')}"}
+
+
+def launched(
+    job: str, environment: dict[str, str], *arguments: str, script: str = LAUNCH
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, str(asset(f"launch/{job}.launch.py")), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def printed(output: str) -> dict[str, str]:
+    """Return the variables that a process of the launch printed."""
+    lines = (line.split("] ", 1)[-1] for line in output.splitlines() if "=" in line)
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.mark.parametrize("job", ["verifier", "simulation"])
+def test_a_node_has_the_environment_of_dds_and_peers(job: str, stand_ins: dict[str, str]) -> None:
+    run = launched(job, stand_ins, "dds:=wireless", "peers:=10.0.0.2;10.0.0.3")
+    variables = printed(run.stdout)
+    assert Path(variables["FASTRTPS_DEFAULT_PROFILES_FILE"]).samefile(
+        asset("config/dds/fastdds_wireless.xml")
+    )
+    assert variables["FASTDDS_DEFAULT_PROFILES_FILE"] == variables["FASTRTPS_DEFAULT_PROFILES_FILE"]
+    cyclone = Path(variables["CYCLONEDDS_URI"].removeprefix("file://"))
+    assert cyclone.samefile(asset("config/dds/cyclonedds_wireless.xml"))
+    assert variables["ROS_STATIC_PEERS"] == "10.0.0.2;10.0.0.3"
+    assert variables["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "SUBNET"
+
+
+def test_the_draft_has_the_environment_of_dds_too(stand_ins: dict[str, str]) -> None:
+    from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
+
+    with exclusive_domain() as domain:  # a lifecycle node's launch is a node itself
+        environment = {**stand_ins, **loopback_environment(domain)}
+        run = launched(
+            "draft", environment, "autostart:=false", "dds:=wireless", f"params_file:={os.devnull}"
+        )
+    assert printed(run.stdout)["CYCLONEDDS_URI"].startswith("file:///")
+
+
+def test_by_default_the_environment_is_left_alone(stand_ins: dict[str, str]) -> None:
+    given = {**stand_ins, "FASTRTPS_DEFAULT_PROFILES_FILE": "/mine.xml"}
+    variables = printed(launched("verifier", given).stdout)
+    assert {name: variables[name] for name in VARIABLES if name in variables} == {
+        "FASTRTPS_DEFAULT_PROFILES_FILE": "/mine.xml"
+    }
+
+
+def test_what_is_launched_beside_a_node_keeps_its_environment(stand_ins: dict[str, str]) -> None:
+    include = "LaunchDescription([include])"
+    beside = "LaunchDescription([include, ExecuteProcess(cmd=['env'], output='screen')])"
+    script = LAUNCH.replace(include, beside).replace("import Include", "import ExecuteProcess, Include")
+    run = launched("verifier", stand_ins, "dds:=wireless", script=script)
+    assert run.stdout.count("CYCLONEDDS_URI=") == 1
+
+
+def test_a_profile_of_ones_own(stand_ins: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "mine.xml"
+    file.touch()
+    variables = printed(launched("verifier", stand_ins, f"dds:={file}").stdout)
+    assert variables["FASTRTPS_DEFAULT_PROFILES_FILE"] == str(file)
+    assert variables["CYCLONEDDS_URI"] == file.as_uri()
+    assert "ROS_STATIC_PEERS" not in variables
+
+
+def test_an_unknown_dds_is_named_with_what_is_allowed(stand_ins: dict[str, str]) -> None:
+    run = launched("verifier", stand_ins, "dds:=wifi")
+    assert run.returncode == 1
+    assert "dds: 'wifi'; allowed are default, wireless, and the path of an XML file" in run.stdout
+    assert "Traceback" not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(("job", "there"), [("verifier", True), ("simulation", False)])
+def test_the_verifier_alone_runs_at_the_servers_end(job: str, there: bool, stand_ins: dict[str, str]) -> None:
+    run = launched(job, {**stand_ins, "ADAHI_SERVER_PREFIX": "env WHERE=server"})
+    assert (printed(run.stdout).get("WHERE") == "server") is there
 
 
 def test_all_runs_to_the_end_of_its_episodes() -> None:

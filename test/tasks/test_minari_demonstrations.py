@@ -201,6 +201,58 @@ def test_without_internet_one_line_says_what_to_do(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["made up", "made_up", "/made/up-v0", "made-v"])
+def test_what_is_neither_a_folder_nor_an_id_is_told_before_minari_is_asked(
+    load: Callable[..., Demonstrations], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delattr(minari, "load_dataset")
+    with pytest.raises(FileNotFoundError, match=f"^{name}: no such folder, and no id .*'{DATASET}'$"):
+        load(dataset=name)
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "message"),
+    [
+        (
+            ValueError("Couldn't find any version\nfor dataset made/up."),
+            FileNotFoundError,
+            r"^made/up-v0: not stored here nor on Minari's server \(Couldn't find any version for dataset",
+        ),
+        (
+            ImportError("huggingface_hub is missing"),
+            ImportError,
+            "^made/up-v0: .* huggingface_hub is missing$",
+        ),
+        (AssertionError(), FileNotFoundError, r"^made/up-v0: .* cannot be downloaded \(AssertionError\)"),
+    ],
+)
+def test_a_dataset_that_minari_does_not_give_is_one_line_that_says_why(
+    load: Callable[..., Demonstrations],
+    monkeypatch: pytest.MonkeyPatch,
+    raised: Exception,
+    expected: type[Exception],
+    message: str,
+) -> None:
+    def refuse(dataset: str, download: bool) -> None:
+        raise raised
+
+    monkeypatch.setattr(minari, "load_dataset", refuse)
+    with pytest.raises(expected, match=message) as caught:
+        load(dataset="made/up-v0")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("metadata", [None, "{", '{"action_space": 3}'])
+def test_a_folder_that_is_not_of_a_dataset_is_named(
+    load: Callable[..., Demonstrations], tmp_path: Path, metadata: str | None
+) -> None:
+    if metadata is not None:
+        (tmp_path / "metadata.json").write_text(metadata)
+    with pytest.raises(ValueError, match="not the folder of a Minari dataset") as caught:
+        load(dataset=str(tmp_path))
+    assert str(caught.value).startswith(f"{tmp_path}: ")
+
+
 def test_without_minari_the_error_says_how_to_install_it(
     load: Callable[..., Demonstrations], monkeypatch: pytest.MonkeyPatch
 ) -> None:

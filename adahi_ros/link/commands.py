@@ -1,0 +1,90 @@
+"""Commands that run at the ends of a link, and end with it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from types import FrameType
+
+from adahi_ros.link.emulator import EmulatedLink, LinkEnd
+from adahi_ros.link.namespaces import end_with_parent
+
+SERVER_PREFIX, CONTROL = "ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"
+PATIENCE_S, END_S, LOOK_S = 1.0, 5.0, 0.02
+
+
+def environment_of(link: EmulatedLink) -> dict[str, str]:
+    """Return the variables by which a command finds the other end, the link itself, and other ROS nodes."""
+    return {
+        SERVER_PREFIX: shlex.join(link.server.prefix),
+        CONTROL: str(link.control),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET",  # the two ends are two hosts
+    }
+
+
+def run_commands(link: EmulatedLink, robot: Sequence[str], server: Sequence[str] = ()) -> int:
+    """Run a command at the robot's end, and another at the server's for that time.
+
+    Whatever still runs at either end afterwards is ended, also after Ctrl-C and SIGTERM.
+
+    Returns:
+        The exit status of the robot's command, as shells count it.
+    """
+    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        environment = environment_of(link)
+        if server:
+            started.append(_start(link.server, server, environment))
+        started.append(_start(link.robot, robot, environment))
+        status = started[-1].wait()
+    except KeyboardInterrupt:  # a terminal has told the commands too, which may have something to finish
+        _gone(link, started, PATIENCE_S)
+        raise
+    finally:
+        _end(link, started)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return status if status >= 0 else 128 - status
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _start(end: LinkEnd, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*end.prefix, *command],
+        env={**os.environ, **environment},
+        preexec_fn=lambda: end_with_parent(signal.SIGTERM),
+    )
+
+
+def _running(link: EmulatedLink, started: Sequence[subprocess.Popen[bytes]]) -> set[int]:
+    own = {process.pid for process in started if process.poll() is None}
+    return own.union(link.robot.processes(), link.server.processes())
+
+
+def _gone(link: EmulatedLink, started: Sequence[subprocess.Popen[bytes]], within_s: float) -> bool:
+    """Wait until nothing runs at the ends any more; return whether that came to pass."""
+    deadline_s = time.monotonic() + within_s
+    while _running(link, started):
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(LOOK_S)
+    return True
+
+
+def _end(link: EmulatedLink, started: Sequence[subprocess.Popen[bytes]]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in _running(link, started):
+            try:
+                os.kill(process, number)
+            except ProcessLookupError:
+                continue
+        if _gone(link, started, END_S):
+            return

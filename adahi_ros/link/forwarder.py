@@ -1,0 +1,203 @@
+"""The process that is the link: it makes the two hosts, and carries frames from one to the other.
+
+`adahi_ros.link.emulator` starts it. It ends when its standard input does, and both hosts with it.
+"""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import json
+import math
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from adahi_ros.link.channel import Channel
+from adahi_ros.link.namespaces import Host, LinkUnavailable, end_with_parent, make_hosts
+from adahi_ros.link.profile import LinkProfile, at_least_zero
+
+FRAME_BYTES = 2048
+BATCH = 16  # frames read in a row, before those that are due must be written
+MESSAGE_BYTES = 1 << 16
+PRIORITY = 50
+AWAKE_S = 3e-4  # before a frame is due: whoever sleeps wakes up late
+LATENESS_S, SMOOTHING = 1e-4, 0.1
+
+
+class Line:
+    """Carries frames one way."""
+
+    def __init__(self, source: int, sink: int, channel: Channel) -> None:
+        self.source = source
+        self.channel = channel
+        self._sink = sink
+        self._under_way: list[tuple[float, int, bytes]] = []
+        self.counts = {"packets": 0, "bytes": 0, "delivered": 0, "dropped": 0}
+
+    @property
+    def due_s(self) -> float:
+        """When the next frame is to be written."""
+        return self._under_way[0][0] if self._under_way else math.inf
+
+    def take(self, clock: Callable[[], float]) -> None:
+        """Read what the sender has sent."""
+        counts = self.counts
+        for _ in range(BATCH):
+            try:
+                frame = os.read(self.source, FRAME_BYTES)
+            except OSError:  # no more, or somebody has brought the interface down
+                return
+            counts["packets"] += 1
+            counts["bytes"] += len(frame)
+            releases = self.channel.arrivals(clock(), len(frame))
+            counts["dropped"] += not releases
+            for release_s in releases:
+                heapq.heappush(self._under_way, (release_s, counts["packets"], frame))
+
+    def release(self, now_s: float) -> None:
+        """Write what is due."""
+        while self.due_s <= now_s:
+            frame = heapq.heappop(self._under_way)[2]
+            try:
+                os.write(self._sink, frame)
+                self.counts["delivered"] += 1
+            except OSError:  # the receiver's queue is full
+                self.counts["dropped"] += 1
+
+
+class Link:
+    """Both lines, and whoever may change them while they work."""
+
+    def __init__(self, profile: LinkProfile, seed: int, robot: Host, server: Host) -> None:
+        self._profile = profile
+        self._lateness_s = LATENESS_S
+        self._started_s = time.monotonic()
+        self.up = Line(robot.wire, server.wire, Channel(profile, seed, "up"))
+        self.down = Line(server.wire, robot.wire, Channel(profile, seed, "down"))
+        self.lines = (self.up, self.down)
+
+    def clock(self) -> float:
+        """Return the time since the link's start, s."""
+        return time.monotonic() - self._started_s
+
+    def _sent_s(self) -> float:
+        """Return when a frame was sent that is there now: before this process woke up for it."""
+        return self.clock() - self._lateness_s
+
+    def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Do what a command says; return the answer.
+
+        Raises:
+            ValueError: it cannot be done.
+        """
+        if "change" in command:
+            self._profile = self._profile.changed(command["change"])
+            for line in self.lines:
+                line.channel.change(self._profile)
+        if "cut_s" in command:
+            for line in self.lines:
+                line.channel.cut(self._sent_s() + at_least_zero("cut_s", command["cut_s"]))
+        return {"up": self.up.counts, "down": self.down.counts, "profile": self._profile.values()}
+
+    def carry(self, listener: socket.socket) -> None:
+        """Carry frames and answer commands until the standard input ends."""
+        handlers: dict[int, Callable[[], object]] = {
+            listener.fileno(): lambda: accept(),
+            sys.stdin.fileno(): sys.exit,
+            self.up.source: lambda: self.up.take(self._sent_s),
+            self.down.source: lambda: self.down.take(self._sent_s),
+        }
+
+        def answer(connection: socket.socket) -> None:
+            with suppress(OSError):
+                message = connection.recv(MESSAGE_BYTES)
+                if message:
+                    connection.send(self._answer(message))
+                    return
+            del handlers[connection.fileno()]
+            connection.close()
+
+        def accept() -> None:
+            connection, _ = listener.accept()
+            connection.setblocking(False)
+            handlers[connection.fileno()] = lambda: answer(connection)
+
+        while True:
+            for descriptor in self._wait(handlers):
+                handlers[descriptor]()
+            for line in self.lines:
+                line.release(self.clock())
+
+    def _wait(self, descriptors: Iterable[int]) -> list[int]:
+        """Wait until some can be read, or a frame is almost due; return those."""
+        wake_s = min(line.due_s for line in self.lines) - AWAKE_S
+        wait_s = max(0.0, wake_s - self.clock())
+        ready = select.select(descriptors, (), (), None if wait_s == math.inf else wait_s)[0]
+        if wait_s and not ready:
+            late_s = min(self.clock() - wake_s, AWAKE_S)
+            self._lateness_s += SMOOTHING * (late_s - self._lateness_s)
+        return ready
+
+    def _answer(self, message: bytes) -> bytes:
+        try:
+            return json.dumps(self.obey(json.loads(message))).encode()
+        except (ValueError, TypeError) as error:
+            return json.dumps({"error": str(error)}).encode()
+
+
+def take_priority() -> bool:
+    """Have this process run whenever it has something to do; return whether that is allowed."""
+    gc.freeze()
+    gc.disable()  # nothing here has cycles
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    except PermissionError:
+        return False
+    return True
+
+
+def main() -> None:
+    """Be a link: `forwarder SOCKET PROFILE SEED`, the profile in JSON; say in JSON when it is up."""
+    path, values, seed = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+    folder = path.parent
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        shutil.rmtree(folder, ignore_errors=True)  # whoever started this may have been killed
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(str(path))
+            listener.listen()
+            before = os.readlink("/proc/self/ns/user")
+            robot, server = make_hosts()
+            end_with_parent(signal.SIGTERM)
+            real_time = take_priority()
+            link = Link(LinkProfile(**values), seed, robot, server)
+            ready = {
+                "robot": vars(robot),
+                "server": vars(server),
+                "own_user_namespace": os.readlink("/proc/self/ns/user") != before,
+                "real_time": real_time,
+            }
+            print(json.dumps(ready), flush=True)
+            link.carry(listener)
+    except LinkUnavailable as refused:
+        print(json.dumps({"error": str(refused)}), flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Ours: the robot's verifier client, asking a target verifier node over DDS. See `driving.py`.
+
+The server is the node itself; address and port mean nothing to DDS, which finds it.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import rclpy
+from driving import peer
+from rclpy.node import Node
+
+from adahi_ros.nodes.urgent_executor import UrgentExecutor
+from adahi_ros.nodes.verifier_client import Answer, Link, Question, VerifierClient
+from adahi_ros.policy.interface import Policy
+from adahi_ros.speculation.request import VerificationRequest
+
+
+class NoAnswerError(Exception):
+    """No verifier to ask, or no answer by the deadline."""
+
+
+class DdsClient:
+    """Asks as the draft policy node does."""
+
+    failures = (NoAnswerError,)
+
+    def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:
+        self._timeout_s = timeout_s
+        self._decoder = policy.decoder
+        self._step = 0
+        rclpy.init()
+        node = Node("robot")
+        self._client = VerifierClient(node, policy, "robot", lambda: None)
+        self._executor = UrgentExecutor(node, lambda: self._client.urgent)
+        self._client.start()
+
+    def connect(self) -> None:
+        """Wait for a verifier; as long as one call may take."""
+        give_up = time.monotonic() + self._timeout_s
+        while self._client.link is not Link.READY:
+            if time.monotonic() > give_up:
+                raise NoAnswerError(self._client.trouble)
+            self._executor.spin_once()
+
+    def ask(
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """See `Client.ask`."""
+        request = VerificationRequest(window[None], goal[None], codes[None], probabilities[None])
+        answers: list[Answer] = []
+        self._client.ask(Question(request, 0, self._step), self._timeout_s, answers.append)
+        self._step += 1
+        while not answers:
+            self._executor.spin_once()
+        verification = answers[0].verification
+        if verification is None:
+            raise NoAnswerError(answers[0].message or answers[0].reason.name)
+        chunk: np.ndarray = self._decoder.decode(verification.codes) + verification.offset
+        return chunk[0], answers[0].compute_ms
+
+    def close(self) -> None:
+        """Keep what DDS knows: it comes back by itself."""
+
+
+if __name__ == "__main__":
+    peer("adahi_dds", None, DdsClient)

@@ -1,0 +1,262 @@
+"""What the peers share: the command line, the control loop, what it reads and writes.
+
+A peer is a way to ask a remote policy for every action. Each is one script beside this file, run with
+its packages (`environments.py`) on PYTHONPATH:
+
+    NAME.py serve --address A --port P --checkpoint DIR/target
+    NAME.py drive --address A --port P --checkpoint DIR/draft --observations FILE.safetensors \
+        --calls N --out FILE.json
+
+and consists of a class that is a `Server`, one that is a `Client`, and a call of `peer`; what it installs
+is an entry of `environments.PEERS`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import numpy as np
+import typer
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.checkpoint import CheckpointError
+from adahi_ros.policy.interface import Policy
+from adahi_ros.speculation.drafting import draft_action
+
+BACKEND = "onnxruntime"
+TEMPERATURE = 1.0
+FIRST_CONNECTION_S = 30.0
+PAUSE_S = 0.1
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What N control steps of one robot have to say to a remote policy.
+
+    Attributes:
+        windows: (N, H, O) float32.
+        goals: (N, G) float32.
+        codes: (N, codebooks) int64, drafted.
+        probabilities: (N, codebooks, K) float32, that they were sampled from.
+    """
+
+    windows: np.ndarray
+    goals: np.ndarray
+    codes: np.ndarray
+    probabilities: np.ndarray
+
+    def save(self, path: Path) -> None:
+        """Write a safetensors file."""
+        save_file({field: np.ascontiguousarray(values) for field, values in vars(self).items()}, path)
+
+    @classmethod
+    def load(cls, path: Path, calls: int) -> Observations:
+        """Read what `save` wrote, the first steps of it.
+
+        Raises:
+            ValueError: no such file, or not so many steps in it.
+        """
+        try:
+            whole = cls(**load_file(path))
+        except (OSError, SafetensorError, TypeError) as error:
+            raise ValueError(f"observations: {path}, must be a file of windows ({error})") from error
+        if calls > len(whole.windows):
+            raise ValueError(f"calls: {calls}, must be at most {len(whole.windows)}, the windows in {path}")
+        return cls(**{field: values[:calls] for field, values in vars(whole).items()})
+
+
+@dataclass(frozen=True)
+class Call:
+    """One question to the remote policy.
+
+    Attributes:
+        start_s: when the robot had its window, on this machine's monotonic clock.
+        ms: from then until the robot had its action, or gave up.
+        compute_ms: what the server says the policy took; None without an answer.
+        ok: whether there was an answer.
+    """
+
+    start_s: float
+    ms: float
+    compute_ms: float | None
+    ok: bool
+
+
+class Server(Protocol):
+    """Answers with the target policy that it is made with."""
+
+    def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
+        """Listen, call `ready`, answer for ever."""
+
+
+class Client(Protocol):
+    """Asks a server, one question at a time."""
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """What `connect` and `ask` raise where the server or the link fails them."""
+
+    def connect(self) -> None:
+        """Connect to the server."""
+
+    def ask(
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """Return the action chunk (W, A) and the milliseconds that the server computed."""
+
+    def close(self) -> None:
+        """Drop the connection, if there is one, without waiting for the server."""
+
+
+MakeServer = Callable[[Policy], Server]
+MakeClient = Callable[[str, int, float, Policy], Client]
+
+
+class TargetAlone:
+    """What the target policy does by itself, whatever was drafted."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._draws = np.random.default_rng(0)
+
+    def act(self, window: np.ndarray, goal: np.ndarray) -> np.ndarray:
+        """Return an action chunk (W, A) for a window (H, O) and a goal (G)."""
+        uniforms = self._draws.random((1, self._policy.spec.codebooks))
+        chunk: np.ndarray = draft_action(self._policy, window[None], goal[None], uniforms, TEMPERATURE).chunk
+        return chunk[0]
+
+
+def drive(
+    client: Client,
+    observations: Observations,
+    period_s: float,
+    check: Callable[[np.ndarray], None],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[Call]:
+    """Ask about every window in order, one a control period; an answer that is late delays what follows.
+
+    A call that fails is recorded, and the next one connects anew, in its own time.
+
+    Args:
+        client: already connected.
+        observations: of N steps.
+        period_s: between the starts of two calls, at least.
+        check: raises ValueError at chunks (1, W, A) that are no answer.
+        clock: seconds.
+        sleep: waits for seconds.
+
+    Raises:
+        ValueError: from `check`.
+    """
+    calls: list[Call] = []
+    connected = True
+    due = clock()
+    for question in zip(*vars(observations).values(), strict=True):
+        sleep(max(0.0, due - clock()))
+        start = clock()
+        try:
+            if not connected:
+                client.connect()
+                connected = True
+            chunk, compute_ms = client.ask(*question)
+        except client.failures:
+            calls.append(Call(start, 1e3 * (clock() - start), None, False))
+            client.close()
+            connected = False
+        else:
+            calls.append(Call(start, 1e3 * (clock() - start), compute_ms, True))
+            check(chunk[None])
+        due = max(due + period_s, clock())
+    client.close()
+    return calls
+
+
+def connect_first(
+    client: Client,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Connect, again and again for a while: routes and radios take their time to come up.
+
+    Raises:
+        TimeoutError: it cannot be done.
+    """
+    give_up = clock() + FIRST_CONNECTION_S
+    while True:
+        try:
+            return client.connect()
+        except client.failures as error:
+            client.close()
+            if clock() > give_up:
+                raise TimeoutError(f"no server after {FIRST_CONNECTION_S:g} s ({error})") from error
+            sleep(PAUSE_S)
+
+
+def _loaded(checkpoint: Path) -> Policy:
+    """Load a policy and let it predict once, for the first prediction takes longer."""
+    try:
+        policy = load_policy(checkpoint, BACKEND)
+    except CheckpointError as error:
+        raise typer.BadParameter(str(error), param_hint="--checkpoint") from None
+    spec = policy.spec
+    policy.predict(
+        np.zeros((1, spec.window_length, spec.observation_dim), np.float32),
+        np.zeros((1, spec.goal_dim), np.float32),
+    )
+    return policy
+
+
+def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> None:
+    """Run a peer's command line; without a server where that is a program of its own."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+    if make_server is not None:
+
+        @app.command("serve")
+        def serve_command(
+            address: Annotated[str, typer.Option(help="To listen at.")],
+            port: Annotated[int, typer.Option(min=1, max=65535)],
+            checkpoint: Annotated[Path, typer.Option(help="DIR/NAME of the target policy.")],
+        ) -> None:
+            """Answer until SIGTERM; `ready` on standard output says that it listens."""
+            server = make_server(_loaded(checkpoint))
+            server.serve(address, port, lambda: print("ready", flush=True))
+
+    app.callback()(lambda: None)  # a single command keeps its name
+
+    @app.command("drive")
+    def drive_command(
+        address: Annotated[str, typer.Option(help="Of the server.")],
+        port: Annotated[int, typer.Option(min=1, max=65535)],
+        checkpoint: Annotated[Path, typer.Option(help="DIR/NAME of the draft policy.")],
+        observations: Annotated[Path, typer.Option(help="File of windows.")],
+        calls: Annotated[int, typer.Option(min=1, help="How many windows to ask about.")],
+        out: Annotated[Path, typer.Option(help="JSON file to write.")],
+        period_s: Annotated[float, typer.Option("--period_s", min=0.0, help="Control period.")] = 0.05,
+        timeout_s: Annotated[
+            float, typer.Option("--timeout_s", min=1e-3, help="When a call is given up.")
+        ] = 1.0,
+    ) -> None:
+        """Ask about one window a control period and record what each call took."""
+        try:
+            asked = Observations.load(observations, calls)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        draft = _loaded(checkpoint)
+        client = make_client(address, port, timeout_s, draft)
+        try:
+            connect_first(client)
+        except TimeoutError as error:
+            raise SystemExit(f"error: {address}:{port}: {error}") from None
+        made = drive(client, asked, period_s, draft.decoder.check)
+        out.write_text(json.dumps({"name": name, "calls": [asdict(call) for call in made]}, indent=1) + "\n")
+
+    app()

@@ -1,0 +1,99 @@
+"""Flask and JSON over HTTP, as in the ADAHI paper: the draft is posted, the target verifies it.
+
+A Flask application on the server that `app.run(threaded=True)` starts, and a `requests.Session`. That
+server closes the connection after every answer, so every step opens one; `flask_waitress.py` keeps it.
+See `driving.py` for how to run it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import requests
+from driving import peer
+from flask import Flask, request
+from werkzeug.serving import make_server
+
+from adahi_ros.policy.interface import Policy
+from adahi_ros.speculation.request import VerificationRequest
+from adahi_ros.speculation.verifier import TargetVerifier
+
+
+class JsonServer:
+    """Verifies what is posted to /verify."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._verifier = TargetVerifier(policy)
+        self._draws = np.random.default_rng(0)
+        self.app = Flask(__name__)
+        self.app.post("/verify")(self._verify)
+
+    def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
+        """See `Server.serve`."""
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # else a line for every step
+        server = make_server(address, port, self.app, threaded=True)
+        ready()
+        server.serve_forever()
+
+    def _verify(self) -> dict[str, Any]:
+        posted = request.get_json()
+        question = VerificationRequest(
+            np.array([posted["window"]], np.float32),
+            np.array([posted["goal"]], np.float32),
+            np.array([posted["codes"]]),
+            np.array([posted["probabilities"]], np.float32),
+        )
+        uniforms = self._draws.random((*question.codes.shape, 2))
+        start = time.perf_counter()
+        answer = self._verifier.verify(question, uniforms)
+        compute_ms = 1e3 * (time.perf_counter() - start)
+        return {
+            "codes": answer.codes[0].tolist(),
+            "accepted": answer.accepted[0].tolist(),
+            "offset": answer.offset[0].tolist(),
+            "compute_ms": compute_ms,
+        }
+
+
+class JsonClient:
+    """Posts drafts."""
+
+    failures = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+
+    def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:
+        self._url = f"http://{address}:{port}/verify"
+        self._timeout_s = timeout_s
+        self._decoder = policy.decoder
+        self._session = requests.Session()
+
+    def connect(self) -> None:
+        """Start a session; its connection is made by the first question."""
+        self._session = requests.Session()
+
+    def ask(
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """See `Client.ask`."""
+        question = {
+            "window": window.tolist(),
+            "goal": goal.tolist(),
+            "codes": codes.tolist(),
+            "probabilities": probabilities.tolist(),
+        }
+        response = self._session.post(self._url, json=question, timeout=self._timeout_s)
+        response.raise_for_status()
+        said = response.json()
+        chunks = self._decoder.decode(np.array([said["codes"]])) + np.array([said["offset"]], np.float32)
+        return chunks[0], said["compute_ms"]
+
+    def close(self) -> None:
+        """See `Client.close`."""
+        self._session.close()
+
+
+if __name__ == "__main__":
+    peer("flask_json", JsonServer, JsonClient)

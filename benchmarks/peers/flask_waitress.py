@@ -1,0 +1,23 @@
+"""As `flask_json.py`, behind a production server, which keeps the connection from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from driving import peer
+from flask_json import JsonClient, JsonServer
+from waitress.server import create_server
+
+
+class WaitressServer(JsonServer):
+    """The same Flask application, served by waitress."""
+
+    def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
+        """See `Server.serve`."""
+        server = create_server(self.app, host=address, port=port)
+        ready()
+        server.run()
+
+
+if __name__ == "__main__":
+    peer("flask_waitress", WaitressServer, JsonClient)

@@ -1,0 +1,182 @@
+"""LeRobot's asynchronous inference: pickled observations over gRPC, the target acts alone.
+
+The server is LeRobot's own `PolicyServer` with its queue and its filter of observations, behind its own
+gRPC service; only the policy that it loads is ours. The client does what LeRobot's `RobotClient` does,
+without a robot: one thread holds `GetActions` open while the control loop sends observations.
+
+Where there is a choice, it is the faster one. The whole window travels as one array, not as a number
+per joint and name. Chunks have one action, so its queue is empty whenever an observation is sent, which
+therefore `must_go` past the filter. The server is told not to stretch inference to 1/30 s, as it does
+by default. See `driving.py` for how to run it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pickle
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent import futures
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import numpy as np
+import torch
+from driving import TargetAlone, peer
+
+from adahi_ros.policy.interface import Policy, PolicySpec
+
+WORKERS = 4  # as LeRobot serves
+OBSERVATION = "window_and_goal"
+
+try:
+    import torchvision  # noqa: F401
+except RuntimeError:  # built for CUDA, beside a torch that is not: it misses these two, which nobody calls
+    for operator in ("nms", "qnms"):
+        torch.library.define(
+            f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+        )
+
+from lerobot.async_inference import helpers  # noqa: E402
+
+helpers.get_logger.__defaults__ = (False,)  # no logs/ in the folder that this happens to be run in
+
+from lerobot.async_inference import policy_server  # noqa: E402
+from lerobot.async_inference.configs import PolicyServerConfig  # noqa: E402
+from lerobot.async_inference.helpers import (  # noqa: E402
+    RemotePolicyConfig,
+    TimedAction,
+    TimedObservation,
+)
+from lerobot.transport import services_pb2, services_pb2_grpc  # noqa: E402
+from lerobot.transport.utils import grpc_channel_options, send_bytes_in_chunks  # noqa: E402
+
+logging.disable(logging.INFO)  # else several lines for every step
+
+
+class LeRobotPolicy:
+    """Our target in the place of one of LeRobot's policies."""
+
+    config = SimpleNamespace(image_features={})
+
+    def __init__(self, policy: Policy) -> None:
+        self._spec = policy.spec
+        self._target = TargetAlone(policy)
+        self.compute_ms = 0.0
+
+    def from_pretrained(self, name: str) -> LeRobotPolicy:
+        return self
+
+    def to(self, device: str) -> LeRobotPolicy:
+        return self
+
+    def predict_action_chunk(self, observation: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return actions (1, W, A)."""
+        values = observation["observation.state"].numpy().ravel()
+        window, goal = np.split(values, [self._spec.window_length * self._spec.observation_dim])
+        start = time.perf_counter()
+        chunk = self._target.act(window.reshape(self._spec.window_length, -1), goal)
+        self.compute_ms = 1e3 * (time.perf_counter() - start)
+        return torch.from_numpy(chunk)[None]
+
+
+class TimingPolicyServer(policy_server.PolicyServer):
+    """LeRobot's, which says beside the first action how long the policy took."""
+
+    def _predict_action_chunk(self, observation: TimedObservation) -> list[TimedAction]:
+        actions: list[TimedAction] = super()._predict_action_chunk(observation)
+        actions[0].compute_ms = self.policy.compute_ms
+        return actions
+
+
+class GrpcServer:
+    """LeRobot's service."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = LeRobotPolicy(policy)
+
+    def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
+        """See `Server.serve`."""
+        policy_server.get_policy_class = lambda name: self._policy
+        policy_server.make_pre_post_processors = lambda *_, **__: (lambda x: x, lambda x: x)  # it has its own
+        config = PolicyServerConfig(host=address, port=port, inference_latency=0.0)
+        server = grpc.server(futures.ThreadPoolExecutor(max_workers=WORKERS))
+        services_pb2_grpc.add_AsyncInferenceServicer_to_server(TimingPolicyServer(config), server)
+        server.add_insecure_port(f"{address}:{port}")
+        server.start()
+        ready()
+        server.wait_for_termination()
+
+
+def _features(spec: PolicySpec) -> dict[str, Any]:
+    """Return what LeRobot calls the features of an observation: of all its numbers, in one array."""
+    count = spec.window_length * spec.observation_dim + spec.goal_dim
+    return {"observation.state": {"dtype": "float32", "shape": (count,), "names": [OBSERVATION]}}
+
+
+class GrpcClient:
+    """Does what LeRobot's `RobotClient` does."""
+
+    failures = (grpc.RpcError, TimeoutError)
+
+    def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:
+        self._server = f"{address}:{port}"
+        self._timeout_s = timeout_s
+        self._setup = pickle.dumps(
+            RemotePolicyConfig("vqbet", "target", _features(policy.spec), policy.spec.chunk_length)
+        )
+        self._channel: grpc.Channel | None = None
+        self._timestep = 0
+
+    def connect(self) -> None:
+        """Connect and choose the policy."""
+        self._channel = grpc.insecure_channel(self._server, grpc_channel_options())
+        self._stub = services_pb2_grpc.AsyncInferenceStub(self._channel)
+        self._stub.Ready(services_pb2.Empty(), timeout=self._timeout_s)
+        self._stub.SendPolicyInstructions(services_pb2.PolicySetup(data=self._setup), timeout=self._timeout_s)
+        self._received: queue.Queue[list[TimedAction]] = queue.Queue()
+        threading.Thread(target=self._receive, args=(self._stub, self._received), daemon=True).start()
+
+    @staticmethod
+    def _receive(
+        stub: services_pb2_grpc.AsyncInferenceStub, received: queue.Queue[list[TimedAction]]
+    ) -> None:
+        with contextlib.suppress(grpc.RpcError, ValueError):  # ValueError: the channel is closed
+            while True:
+                answer = stub.GetActions(services_pb2.Empty())
+                if answer.data:  # empty where no observation came for a while
+                    received.put(pickle.loads(answer.data))  # noqa: S301 LeRobot's way
+
+    def ask(
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """See `Client.ask`; LeRobot's servers are told no drafts."""
+        give_up = time.monotonic() + self._timeout_s
+        self._timestep += 1
+        observation = TimedObservation(
+            timestamp=time.time(),
+            timestep=self._timestep,
+            observation={OBSERVATION: np.concatenate([window.ravel(), goal]), "task": ""},
+            must_go=True,
+        )
+        messages = send_bytes_in_chunks(pickle.dumps(observation), services_pb2.Observation)
+        self._stub.SendObservations(messages, timeout=self._timeout_s)
+        try:
+            actions = self._received.get(timeout=max(0.0, give_up - time.monotonic()))
+        except queue.Empty:
+            raise TimeoutError(f"no actions after {self._timeout_s:g} s") from None
+        return np.stack([each.get_action().numpy() for each in actions]), actions[0].compute_ms
+
+    def close(self) -> None:
+        """See `Client.close`."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+
+if __name__ == "__main__":
+    peer("lerobot_grpc", GrpcServer, GrpcClient)

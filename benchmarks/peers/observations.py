@@ -1,0 +1,71 @@
+"""The windows that all peers are asked about: those of the draft policy at work.
+
+.venv/bin/python benchmarks/peers/observations.py [TASK] [--calls N] [--seed S] --out FILE.safetensors
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from driving import BACKEND, Observations
+
+from adahi_ros.assets import asset
+from adahi_ros.evaluation.episodes import evaluation_episodes
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.speculation.controller import Controller, ControllerConfig, Step
+from adahi_ros.speculation.gates import Gate
+from adahi_ros.tasks import make
+
+
+def write_observations(task: str, calls: int, out: Path, seed: int = 0) -> None:
+    """Let the draft policy run episodes one after the other and write the first control steps of them.
+
+    Args:
+        task: has checkpoints among the shipped ones.
+        calls: N, how many steps.
+        out: safetensors file to write, see `Observations`.
+        seed: of every draw.
+
+    Raises:
+        ValueError: no such task.
+        FileNotFoundError: the task has no checkpoints.
+    """
+    draft = load_policy(asset(f"checkpoints/{task}") / "draft", BACKEND)
+    world = make(task)
+    controller = Controller(draft, ControllerConfig(Gate("never")))
+    steps: list[Step] = []
+    for episode in evaluation_episodes(calls):  # each lasts a step at least
+        world.reset(seed, [episode])
+        controller.reset(seed, [episode])
+        while not world.done.all() and len(steps) < calls:
+            step = controller.begin(world.observation, world.goal.astype(np.float32))
+            world.step(controller.finish(step, None)[:, 0])
+            steps.append(step)
+        if len(steps) == calls:
+            break
+    Observations(
+        np.concatenate([step.windows for step in steps]),
+        np.concatenate([step.goals for step in steps]),
+        np.concatenate([step.draft.codes for step in steps]),
+        np.concatenate([step.draft.probabilities for step in steps]),
+    ).save(out)
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="File to write.")],
+    task: Annotated[str, typer.Argument(help="The task, such as 'kitchen'.")] = "kitchen",
+    calls: Annotated[int, typer.Option(min=1, help="How many control steps.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
+) -> None:
+    """Write a file of windows."""
+    try:
+        write_observations(task, calls, out, seed)
+    except (ValueError, FileNotFoundError) as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,105 @@
+"""openpi's way: numpy arrays in msgpack over a websocket, the target acts alone.
+
+The client is openpi's own, `openpi_client.WebsocketClientPolicy`. Its server is not published as a
+package; the one here speaks the same protocol with the same libraries: metadata to whoever connects,
+then for each observation a dictionary of `actions` and `server_timing`, neither compressed nor
+limited in size. See `driving.py` for how to run it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import websockets
+import websockets.asyncio.server
+import websockets.sync.client
+from driving import TargetAlone, peer
+from openpi_client import msgpack_numpy
+from openpi_client.websocket_client_policy import WebsocketClientPolicy
+
+from adahi_ros.policy.interface import Policy
+
+
+class WebsocketServer:
+    """Acts on each observation that comes."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._target = TargetAlone(policy)
+
+    def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
+        """See `Server.serve`."""
+        asyncio.run(self._serve(address, port, ready))
+
+    async def _serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
+        async with websockets.asyncio.server.serve(
+            self._converse, address, port, compression=None, max_size=None
+        ) as server:
+            ready()
+            await server.serve_forever()
+
+    async def _converse(self, connection: websockets.asyncio.server.ServerConnection) -> None:
+        packer = msgpack_numpy.Packer()
+        with contextlib.suppress(websockets.ConnectionClosed):  # robots come and go
+            await connection.send(packer.pack({}))
+            async for message in connection:
+                observation = msgpack_numpy.unpackb(message)
+                start = time.perf_counter()
+                actions = self._target.act(observation["window"], observation["goal"])
+                timing = {"infer_ms": 1e3 * (time.perf_counter() - start)}
+                await connection.send(packer.pack({"actions": actions, "server_timing": timing}))
+
+
+class ImpatientPolicy(WebsocketClientPolicy):
+    """openpi's client, which else waits for ever for an answer and ten seconds for a connection."""
+
+    def __init__(self, address: str, port: int, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        super().__init__(address, port)
+
+    def _wait_for_server(self) -> tuple[websockets.sync.client.ClientConnection, dict[str, Any]]:
+        connection = websockets.sync.client.connect(
+            self._uri, compression=None, max_size=None, open_timeout=self._timeout_s
+        )
+        receive = connection.recv
+        connection.recv = lambda: receive(self._timeout_s)
+        return connection, msgpack_numpy.unpackb(connection.recv())
+
+    def drop(self) -> None:
+        self._ws.close_socket()
+
+
+class WebsocketClient:
+    """Sends observations."""
+
+    failures = (OSError, websockets.WebSocketException)
+
+    def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:
+        self._server = (address, port, timeout_s)
+        self._policy: ImpatientPolicy | None = None
+
+    def connect(self) -> None:
+        """See `Client.connect`."""
+        self._policy = ImpatientPolicy(*self._server)
+
+    def ask(
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """See `Client.ask`; openpi's servers are told no drafts."""
+        assert self._policy is not None
+        answer = self._policy.infer({"window": window, "goal": goal})
+        return answer["actions"], answer["server_timing"]["infer_ms"]
+
+    def close(self) -> None:
+        """See `Client.close`."""
+        if self._policy is not None:
+            self._policy.drop()
+            self._policy = None
+
+
+if __name__ == "__main__":
+    peer("openpi_websocket", WebsocketServer, WebsocketClient)

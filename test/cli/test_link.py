@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from adahi_ros import cli
+from adahi_ros.link.emulator import unavailable
+
+needs_a_link = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
+
+ADAHI = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
+ROOT = Path(cli.__file__).parents[2]
+DEADLINE_S = 30.0
+
+
+def adahi(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*ADAHI, *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("verb", ["run", "set", "check", "list"])
+def test_every_verb_has_help(verb: str, run: Callable[..., Result]) -> None:
+    assert verb in run("link", "--help").output
+    assert run("link", verb, "--help").exit_code == 0
+
+
+def test_the_shipped_profiles_are_listed(run: Callable[..., Result]) -> None:
+    output = run("link", "list").output
+    for name in ("wifi_ac", "wifi_bad", "6g_hrllc"):
+        assert name in output
+
+
+@pytest.mark.parametrize("verb", [("run",), ("check",), ("set", "--control", "nowhere")])
+def test_an_unknown_profile_is_named_with_those_there_are(
+    verb: tuple[str, ...], fails: Callable[..., str]
+) -> None:
+    command = ("--", "true") if verb == ("run",) else ()
+    said = fails("link", *verb, "--profile", "tin_cans", *command)
+    assert said.startswith("adahi: link: 'tin_cans', must be one of ")
+
+
+def test_a_link_that_is_none_cannot_be_changed(
+    tmp_path: Path, fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ADAHI_LINK_CONTROL", raising=False)
+    assert "ADAHI_LINK_CONTROL" in fails("link", "set", "--loss", 0.1)
+    assert "no link answers there" in fails("link", "set", "--control", tmp_path / "control", "--loss", 0.1)
+
+
+@needs_a_link
+def test_a_command_runs_at_the_robots_end_and_hands_its_status_on() -> None:
+    network = "readlink /proc/self/ns/net"
+    ended = adahi("link", "run", "--", "sh", "-c", f"{network}; $ADAHI_SERVER_PREFIX {network}; exit 7")
+    assert ended.returncode == 7, ended.stderr
+    robot, server = ended.stdout.split()
+    assert len({robot, server, os.readlink("/proc/self/ns/net")}) == 3
+
+
+@needs_a_link
+def test_the_command_changes_its_link(tmp_path: Path) -> None:
+    program = f"{ADAHI[0]} -c '{ADAHI[2]}' link set"
+    ended = adahi("link", "run", "sh", "-c", f"{program} --loss 0.25 --cut 1 && {program} --loss 3")
+    assert "loss: 0.25" in ended.stdout
+    assert (ended.returncode, ended.stderr) == (2, "adahi: loss: 3.0, must be between 0 and 1\n")
+
+
+@needs_a_link
+def test_the_servers_command_ends_with_the_robots(tmp_path: Path) -> None:
+    said = tmp_path / "server"
+    server = f"sh -c 'echo $$ > {said}; exec sleep 1000'"
+    ended = adahi(
+        "link", "run", "--server", server, "--", "sh", "-c", f"until test -s {said}; do sleep 0.01; done"
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert not Path("/proc", said.read_text().strip(), "ns/net").exists()
+
+
+@needs_a_link
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_everything_at_both_ends(number: int) -> None:
+    script = "sleep 1000 & echo $!; $ADAHI_SERVER_PREFIX sleep 1000 & echo $!; wait"
+    command = [*ADAHI, "link", "run", "--", "sh", "-c", script]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        sleepers = [Path("/proc", process.stdout.readline().strip(), "ns/net") for _ in range(2)]
+        assert all(each.exists() for each in sleepers)
+        process.send_signal(number)
+        assert process.wait(DEADLINE_S) == 128 + number
+        deadline_s = time.monotonic() + DEADLINE_S
+        while any(map(os.path.exists, sleepers)):
+            assert time.monotonic() < deadline_s
+            time.sleep(1e-3)
+
+
+@needs_a_link
+def test_a_check_shows_what_was_asked_and_what_was_measured(tmp_path: Path) -> None:
+    figures = tmp_path / "check.json"
+    ended = adahi("link", "check", "--pings", 20, "--seconds", 0.2, "--json", figures)
+    assert ended.returncode == 0, ended.stderr
+    assert "asked" in ended.stdout
+    found = json.loads(figures.read_text())
+    assert found["asked"]["rtt_mean_ms"] == 12.054
+    measured = found["measured"]
+    assert measured["round_trips"] == 20
+    assert measured["rtt_mean_ms"] > 11
+    assert measured["loss"] == {"up": 0.0, "down": 0.0}
+    for kind in ("udp", "tcp"):
+        for way in ("up", "down"):
+            assert 0 < measured[f"{kind}_mbit_s"][way] < 60

@@ -1,0 +1,78 @@
+"""The DDS profiles that are shipped: sound XML, installed, and every setting explained."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import setuptools
+
+ROOT = Path(__file__).resolve().parents[1]
+PROFILES = sorted((ROOT / "config/dds").glob("*.xml"))
+FAST, CYCLONE = (ROOT / f"config/dds/{name}dds_wireless.xml" for name in ("fast", "cyclone"))
+FAST_SPACE = {"": "http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles"}
+
+
+def local_name(element: ElementTree.Element) -> str:
+    return element.tag.split("}")[-1]
+
+
+def test_there_is_one_for_each_middleware() -> None:
+    assert sorted([FAST, CYCLONE]) == PROFILES
+    assert local_name(ElementTree.parse(FAST).getroot()) == "dds"
+    assert local_name(ElementTree.parse(CYCLONE).getroot()) == "CycloneDDS"
+
+
+@pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
+def test_every_setting_is_explained(file: Path) -> None:
+    page = (ROOT / "docs/wireless.md").read_text()
+    leaves = [element for element in ElementTree.parse(file).iter() if len(element) == 0]
+    assert leaves
+    for leaf in leaves:
+        assert f"`{local_name(leaf)}`" in page, local_name(leaf)
+
+
+def test_every_profile_of_fast_dds_is_a_default() -> None:
+    """Nothing else reaches a node: rmw_fastrtps asks for no profile by name."""
+    profiles = ElementTree.parse(FAST).getroot().find("profiles", FAST_SPACE)
+    assert profiles is not None
+    named = [element for element in profiles if "profile_name" in element.attrib]
+    assert [local_name(element) for element in named] == ["participant", "data_writer", "data_reader"]
+    assert all(element.attrib["is_default_profile"] == "true" for element in named)
+
+
+def test_the_participant_uses_the_transport_and_no_other() -> None:
+    root = ElementTree.parse(FAST).getroot()
+    described = [
+        element.text for element in root.iterfind(".//transport_descriptor/transport_id", FAST_SPACE)
+    ]
+    used = [element.text for element in root.iterfind(".//userTransports/transport_id", FAST_SPACE)]
+    assert len(described) == 1
+    assert used == described
+    assert root.findtext(".//useBuiltinTransports", namespaces=FAST_SPACE) == "false"
+
+
+def test_both_keep_a_datagram_within_a_frame() -> None:
+    root = ElementTree.parse(FAST).getroot()
+    assert root.findtext(".//property/name", namespaces=FAST_SPACE) == "fastdds.max_message_size"
+    largest = root.findtext(".//property/value", namespaces=FAST_SPACE) or ""
+    assert ElementTree.parse(CYCLONE).getroot().findtext(".//{*}MaxMessageSize") == f"{largest}B"
+    assert int(largest) + 28 <= 1500  # headers of IPv4 and UDP; the payload of an Ethernet frame
+
+
+def test_larger_datagrams_of_others_are_received() -> None:
+    """A transport's own bound would cut them off."""
+    assert ElementTree.parse(FAST).getroot().find(".//maxMessageSize", FAST_SPACE) is None
+
+
+def test_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(setuptools, "setup", lambda **arguments: given.update(arguments))
+    monkeypatch.chdir(ROOT)
+    runpy.run_path("setup.py")
+    installed = dict(given["data_files"])["share/adahi_ros/config/dds"]
+    assert sorted(ROOT / file for file in installed) == PROFILES
+    assert "launch/dds.launch.py" in dict(given["data_files"])["share/adahi_ros/launch"]
