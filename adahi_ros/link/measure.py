@@ -43,9 +43,7 @@ def measure_link(link: EmulatedLink, profile: LinkProfile, pings: int, seconds: 
         offered than the link carries, and `tcp_mbit_s`, payload. The last three by direction.
     """
     before = link.traffic()
-    with _party(link.server, "echo"):
-        lost_s = LOST_S + profile.rtt_mean_ms * 1e-3
-        trips = np.array(_run(link.robot, "ping", link.server.address, str(pings), str(lost_s)))
+    trips = round_trips_ms(link, profile, pings)
     after = link.traffic()
     figures: dict[str, Any] = {
         "round_trips": len(trips),
@@ -62,6 +60,16 @@ def measure_link(link: EmulatedLink, profile: LinkProfile, pings: int, seconds: 
             "down": _stream(link.server, link.robot, kind, seconds, profile.rate_mbit_s),
         }
     return figures
+
+
+def round_trips_ms(link: EmulatedLink, profile: LinkProfile, pings: int) -> np.ndarray:
+    """Return the round-trip times of small packets, ms, without those that were lost; one after the other.
+
+    Arguments as of `measure_link`.
+    """
+    with _party(link.server, "echo"):
+        lost_s = LOST_S + profile.rtt_mean_ms * 1e-3
+        return np.array(_run(link.robot, "ping", link.server.address, str(pings), str(lost_s)))
 
 
 def _lost(before: Counts, after: Counts) -> float:

@@ -68,6 +68,11 @@ class NodeProcess:
             )
 
     @property
+    def pid(self) -> int:
+        """Its number; a prefix does not change it."""
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """None while it runs."""
         return self._process.poll()

@@ -178,6 +178,7 @@ class ControlLoop:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
         self._finish(waiting, answer)
+        self._verifier.settle()
 
     def _finish(self, begun: _Begun, answer: Answer) -> None:
         step, observation = begun.step, begun.observation

@@ -1,24 +1,33 @@
 """Robot simulator, draft policy and target verifier as three processes over DDS, watched from here.
 
-Inside `adahi link run` the verifier is at the other end of the emulated link.
+Inside `adahi link run` the verifier is at the other end of the emulated link, and what crosses it is
+counted. As a program: python -m adahi_ros.nodes.dds_run ASKED.json RECORD.json, where the first file has
+the arguments of `run_over_dds`, and the second is written: a `RunRecord`.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
+from adahi_ros.link.commands import CONTROL
+from adahi_ros.link.emulator import command_link
 from adahi_ros.nodes.child_processes import DdsRunError, NodeProcesses, node_processes
 from adahi_ros.nodes.domain import exclusive_domain, run_environment, server_prefix
 from adahi_ros.nodes.messages import from_episode_result, from_status
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.nodes.parameters import NO_NAMES
-from adahi_ros.speculation.records import EpisodeRecord, RunRecord, StepRecord
+from adahi_ros.speculation.records import Crossed, EpisodeRecord, RunRecord, StepRecord
 from adahi_ros.tasks import make
 
 CONFIGURE_S = 180.0  # the first start may export two networks
@@ -90,7 +99,7 @@ def run_over_dds(
         except TimeoutError as error:
             outputs = [str(process.fault("still runs")) for process in processes.all]
             raise DdsRunError("\n".join([str(error), *outputs])) from error
-        return RunRecord(tuple(collector.steps), tuple(collector.episodes))
+        return RunRecord(tuple(collector.steps), tuple(collector.episodes), collector.crossed())
 
 
 class _Collector:
@@ -102,6 +111,7 @@ class _Collector:
     ) -> None:
         self.steps: list[StepRecord] = []
         self.episodes: list[EpisodeRecord] = []
+        self._carried: tuple[int, int] | None = None  # by the link, up to the end of the first step
         self._node = node
         self._on_status = on_status
         self._on_episode = on_episode
@@ -113,13 +123,32 @@ class _Collector:
         """Whether both topics have their publisher."""
         return all(self._node.count_publishers(topic) > 0 for topic in ("draft_status", "episode_result"))
 
+    def crossed(self) -> Crossed | None:
+        """Return what has crossed the link since the end of the first step; None without a link."""
+        carried = _carried_bytes()
+        if carried is None or self._carried is None:
+            return None
+        up, down = (now - before for now, before in zip(carried, self._carried, strict=True))
+        return Crossed(len(self.steps) - 1, up, down)
+
     def _add_step(self, message: DraftStatus) -> None:
         self.steps.append(from_status(message))
+        if len(self.steps) == 1:
+            self._carried = _carried_bytes()
         self._on_status(self.steps[-1])
 
     def _add_episode(self, message: EpisodeResult) -> None:
         self.episodes.append(from_episode_result(message))
         self._on_episode(self.episodes[-1])
+
+
+def _carried_bytes() -> tuple[int, int] | None:
+    """Return what the emulated link that this runs on has carried, up and down; None without a link."""
+    control = os.environ.get(CONTROL)
+    if control is None:
+        return None
+    carried = command_link(Path(control), {})
+    return carried["up"]["bytes"], carried["down"]["bytes"]
 
 
 def _watch(
@@ -140,3 +169,19 @@ def _watch(
             f"step {seen[0]}",
             processes.check,
         )
+
+
+def main() -> None:
+    """Run what a file asks for, and write what came of it."""
+    asked, record = map(Path, sys.argv[1:])
+    arguments = json.loads(asked.read_text())
+    arguments["episodes"] = range(*arguments["episodes"])
+    try:
+        run = run_over_dds(**arguments)
+    except DdsRunError as error:
+        sys.exit(str(error))
+    record.write_text(json.dumps(asdict(run)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

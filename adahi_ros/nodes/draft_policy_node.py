@@ -38,7 +38,7 @@ from adahi_ros.nodes.parameters import (
     Parameters,
     names_in,
 )
-from adahi_ros.nodes.policies import policy_from, policy_parameters
+from adahi_ros.nodes.policies import RELIABILITY, policy_from, policy_parameters
 from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
@@ -86,6 +86,7 @@ TABLE = (
     Parameter(
         "deadline_s", 0.03, "For the target's answer; past it the draft is executed", 1e-3, 60.0, live=True
     ),
+    RELIABILITY,
     Parameter("verifier_wait_s", 5.0, "How long to wait for a verifier before the first step", 0.0, 3600.0),
     Parameter(
         "max_skew_s",
@@ -217,7 +218,9 @@ class DraftPolicyNode(LifecycleNode):
         kept = QoSProfile(depth=STATUS_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", kept)
         self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
-        self._verifier = VerifierClient(self, policy, values["robot_id"], self._on_verifier)
+        self._verifier = VerifierClient(
+            self, policy, values["robot_id"], values["verification.reliability"], self._on_verifier
+        )
         self._opened.callback(self._verifier.destroy)
         self._loop = ControlLoop(
             Controller(policy, controller_config(values)),

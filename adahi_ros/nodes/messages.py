@@ -11,6 +11,7 @@ import numpy as np
 from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, TaskState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from builtin_interfaces.msg import Duration, Time
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -19,13 +20,26 @@ from adahi_ros.policy.interface import Policy, PolicySpec
 from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.records import EpisodeRecord, Reason, StepRecord
 from adahi_ros.speculation.request import Verification, VerificationRequest
-from adahi_ros.speculation.sampling import counted
 from adahi_ros.speculation.window_updates import WindowUpdate
 
 COMMAND_FIELDS = tuple(
     field for field in JointTrajectoryPoint.get_fields_and_field_types() if field != "time_from_start"
 )
 NANOSECONDS = 1_000_000_000
+RELIABILITIES = {
+    "best_effort": ReliabilityPolicy.BEST_EFFORT,
+    "reliable": ReliabilityPolicy.RELIABLE,
+}
+
+
+def verify_qos(reliability: str) -> QoSProfile:
+    """Return the QoS of `verify_draft`, the same at both ends.
+
+    Args:
+        reliability: a key of `RELIABILITIES`. With best_effort a lost question is asked again by the
+            robot, which knows when; with reliable DDS sends it again, and acknowledges every message.
+    """
+    return QoSProfile(depth=10, reliability=RELIABILITIES[reliability])
 
 
 def to_stamp(nanoseconds: int) -> Time:
@@ -39,15 +53,15 @@ def from_stamp(stamp: Time) -> int:
 
 
 def _floats(values: np.ndarray) -> array:
-    return array("f", np.ascontiguousarray(values, dtype=np.float32).tobytes())
+    return array("f", values.astype(np.float32, copy=False).tobytes())
 
 
 def _doubles(values: np.ndarray) -> array:
-    return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
+    return array("d", np.asarray(values, dtype=np.float64).tobytes())
 
 
 def _codes(values: np.ndarray) -> array:
-    return array("H", np.ascontiguousarray(values, dtype=np.uint16).tobytes())
+    return array("H", values.astype(np.uint16, copy=False).tobytes())
 
 
 def fingerprint_number(fingerprint: str) -> int:
@@ -73,7 +87,7 @@ def to_request(
         observation_window=_floats(window.rows),
         goal=_floats(window.goal),
         codes=_codes(request.codes),
-        draft_probabilities=_codes(counted(request.probabilities)),
+        draft_probabilities=_codes(request.counts),
     )
 
 
@@ -100,9 +114,9 @@ def fill_answer(response: VerifyDraft.Response, verification: Verification) -> N
 def from_answer(response: VerifyDraft.Response) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return codes, accepted and offset, flat and unchecked; see `check_answer`."""
     return (
-        np.asarray(response.codes, dtype=np.int64),
-        np.asarray(response.accepted, dtype=bool),
-        np.asarray(response.offset, dtype=np.float32),
+        np.array(response.codes, dtype=np.int64),
+        np.array(response.accepted, dtype=bool),
+        np.frombuffer(response.offset, dtype=np.float32),
     )
 
 

@@ -8,10 +8,19 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.assets import asset
+from adahi_ros.nodes.messages import RELIABILITIES
 from adahi_ros.nodes.parameters import Parameter, ParameterError
 from adahi_ros.policy.backends import BACKENDS, load_policy
 from adahi_ros.policy.checkpoint import CheckpointError
 from adahi_ros.policy.interface import Policy
+
+RELIABILITY = Parameter(
+    "verification.reliability",
+    "best_effort",
+    "QoS of verify_draft, the same at both ends: best_effort, where the robot asks again, or reliable, "
+    "where DDS does; for windows of many packets",
+    choices=tuple(RELIABILITIES),
+)
 
 
 def policy_parameters(default: str) -> tuple[Parameter, Parameter]:

@@ -16,9 +16,9 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
-from adahi_ros.nodes.messages import describe, fill_answer, fingerprint_number, from_request
+from adahi_ros.nodes.messages import describe, fill_answer, fingerprint_number, from_request, verify_qos
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
-from adahi_ros.nodes.policies import policy_from, policy_parameters
+from adahi_ros.nodes.policies import RELIABILITY, policy_from, policy_parameters
 from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.speculation.request import RequestError, RequestFault, Verification, check_request
@@ -37,6 +37,7 @@ TABLE = (
         choices=tuple(RULES),
     ),
     Parameter("temperature", 1.0, "Of the target's code distributions", 1e-3, 100.0),
+    RELIABILITY,
 )
 
 
@@ -63,7 +64,9 @@ class TargetVerifierNode(Node):
         self._refused = 0
         self._reported = 0
         self.create_service(DescribeTarget, "describe_target", self._describe)
-        self.urgent = Urgent(services=[self.create_service(VerifyDraft, "verify_draft", self._verify)])
+        qos = verify_qos(values["verification.reliability"])
+        service = self.create_service(VerifyDraft, "verify_draft", self._verify, qos_profile=qos)
+        self.urgent = Urgent(services=[service])
         """What robots wait for."""
         self._diagnostics = DiagnosticsPublisher(self, "verifier", self._health)
         self.get_logger().info(

@@ -1,33 +1,35 @@
 """An executor that waits for a few urgent things, and looks at everything else now and then.
 
-rclpy builds its wait set anew, in Python, at every event, from every service, timer, publisher's event
-and subscription of the node: most of what a small service call costs. An answer of the target cannot
-wait for that; a question after a parameter can.
+rclpy's executors build their wait set anew, in Python, at every event, from every service, timer,
+publisher's event and subscription of the node, and ask each of them afterwards: most of what a small
+service call costs. An answer of the target cannot wait for that; a question after a parameter can. So
+between looks this one waits as `rclpy.wait_for_message` does, on a wait set of its own.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
-from rclpy.executors import SingleThreadedExecutor, TimeoutException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor, TimeoutException
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerGuardCondition
 
 LOOK_AROUND_S = 0.05  # what is not urgent waits for so long at most
+NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Urgent:
-    """What a node must answer at once; to rclpy, a node that has nothing else."""
+    """What a node must answer at once; where several are ready, in this order."""
 
-    subscriptions: Sequence[Any] = ()
-    timers: Sequence[Any] = ()
     clients: Sequence[Any] = ()
     services: Sequence[Any] = ()
-    guards: Sequence[Any] = field(default=(), init=False)
-    waitables: Sequence[Any] = field(default=(), init=False)
+    timers: Sequence[Any] = ()
+    subscriptions: Sequence[Any] = ()
 
 
 class UrgentExecutor(SingleThreadedExecutor):
@@ -41,28 +43,95 @@ class UrgentExecutor(SingleThreadedExecutor):
     def __init__(self, node: Node, urgent: Callable[[], Urgent]) -> None:
         super().__init__(context=node.context)
         self.add_node(node)
+        self._ros = node.context
         self._urgent = urgent
-        self._around = True
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._pulse = node.create_timer(LOOK_AROUND_S, self._look_around, clock=steady)
-
-    def _look_around(self) -> None:
-        self._around = True
+        self._next_look = 0.0
+        self._busy = False
+        self._interrupt = SignalHandlerGuardCondition(context=node.context)
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Wait for one callback and execute it; what is not urgent is waited for `LOOK_AROUND_S` at most.
+        """Wait for a callback and execute it, or look around; returns after `LOOK_AROUND_S` at most.
 
         Args:
-            timeout_sec: how long to wait; None for ever, else 0, not to wait.
+            timeout_sec: returns after that, too.
+
+        Raises:
+            ExternalShutdownException: the context was shut down, as by a signal.
         """
-        nodes = None
-        if not self._around:
-            urgent = self._urgent()
-            nodes = [replace(urgent, timers=[*urgent.timers, self._pulse])]
+        left_s = self._next_look - time.monotonic()
+        if left_s > 0.0:
+            self._execute_urgent(left_s if timeout_sec is None else min(left_s, timeout_sec))
+        else:
+            self._look_around()
+
+    def _look_around(self) -> None:
+        """Execute one callback of those that are ready, urgent or not."""
         try:
-            handler, _, _ = self.wait_for_ready_callbacks(0 if self._around else timeout_sec, nodes)
+            handler, _, _ = self.wait_for_ready_callbacks(0)
         except TimeoutException:
-            self._around = False
+            # Callbacks leave tasks behind, such as those of an answer; the end is where nothing was done.
+            if not self._busy:
+                self._next_look = time.monotonic() + LOOK_AROUND_S
+            self._busy = False
             return
+        self._busy = True
         handler()
         handler.result()  # raises what the callback raised
+
+    def _execute_urgent(self, timeout_s: float) -> None:
+        urgent = self._urgent()
+        sizes = (len(urgent.subscriptions), 1, len(urgent.timers), len(urgent.clients), len(urgent.services))
+        waited = rclpy_implementation.WaitSet(*sizes, 0, self._ros.handle)
+        waited.clear_entities()
+        waited.add_guard_condition(self._interrupt.handle)
+        for client in urgent.clients:
+            waited.add_client(client.handle)
+        for service in urgent.services:
+            waited.add_service(service.handle)
+        for timer in urgent.timers:
+            waited.add_timer(timer.handle)
+        for subscription in urgent.subscriptions:
+            waited.add_subscription(subscription.handle)
+        waited.wait(round(timeout_s * NANOSECONDS))
+        if not self._ros.ok():
+            raise ExternalShutdownException
+        for kind, entities, execute in (
+            ("client", urgent.clients, _take_answer),
+            ("service", urgent.services, _answer),
+            ("timer", urgent.timers, _call),
+            ("subscription", urgent.subscriptions, _take_message),
+        ):
+            ready = waited.get_ready_entities(kind) if entities else ()
+            for entity in entities:
+                if entity.handle.pointer in ready:
+                    execute(entity)
+                    return  # to what is ready next, which this one may have changed
+
+
+def _take_answer(client: Any) -> None:
+    header, response = client.handle.take_response(client.srv_type.Response)
+    if header is None:
+        return
+    try:
+        future = client.get_pending_request(header.request_id.sequence_number)
+    except KeyError:  # nobody waits for it any more
+        return
+    future.set_result(response)
+
+
+def _answer(service: Any) -> None:
+    request, header = service.handle.service_take_request(service.srv_type.Request)
+    if header is not None:
+        service.send_response(service.callback(request, service.srv_type.Response()), header)
+
+
+def _call(timer: Any) -> None:
+    if timer.handle.is_timer_ready():  # a cancelled one may still wake the wait set
+        timer.handle.call_timer()
+        timer.callback()
+
+
+def _take_message(subscription: Any) -> None:
+    taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+    if taken is not None:
+        subscription.callback(taken[0])

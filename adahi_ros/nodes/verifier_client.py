@@ -14,14 +14,22 @@ from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
-from adahi_ros.nodes.messages import fingerprint_number, from_answer, from_description, to_request
+from adahi_ros.nodes.messages import (
+    NANOSECONDS,
+    fingerprint_number,
+    from_answer,
+    from_description,
+    to_request,
+    verify_qos,
+)
 from adahi_ros.nodes.urgent_executor import Urgent
 from adahi_ros.policy.interface import Policy, misfit
 from adahi_ros.speculation.breaker import Breaker
 from adahi_ros.speculation.link_estimate import LinkEstimate, LinkEstimator
+from adahi_ros.speculation.patience import Patience
 from adahi_ros.speculation.records import Reason
 from adahi_ros.speculation.request import RequestError, Verification, VerificationRequest, check_answer
-from adahi_ros.speculation.window_updates import SentWindows, WindowUpdate
+from adahi_ros.speculation.window_updates import SentWindows
 
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0
@@ -104,10 +112,18 @@ class VerifierClient:
         node: spins the clients and timers.
         policy: the draft policy, which the verifier must fit.
         robot_id: names the robot's stream of draws at the verifier.
+        reliability: of the question and the answer, a key of `RELIABILITIES`.
         on_change: called when link or trouble has changed.
     """
 
-    def __init__(self, node: Node, policy: Policy, robot_id: str, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        policy: Policy,
+        robot_id: str,
+        reliability: str,
+        on_change: Callable[[], None],
+    ) -> None:
         self._node = node
         self._policy = policy
         self._fingerprint = fingerprint_number(policy.decoder.fingerprint)
@@ -115,17 +131,21 @@ class VerifierClient:
         self._on_change = on_change
         self._breaker = Breaker()
         self._sent_windows = SentWindows()
-        self._asked: Future | None = None
+        self._repeats = reliability == "best_effort"
+        self._asked: list[Future] = []
+        self._unsettled: tuple[Answer, VerifyDraft.Response, float] | None = None
         self._probes: list[Future] = []
         self._next_look = 0.0
         self._forget()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._describe_client = node.create_client(DescribeTarget, "describe_target")
-        self._verify_client = node.create_client(VerifyDraft, "verify_draft")
+        qos = verify_qos(reliability)
+        self._verify_client = node.create_client(VerifyDraft, "verify_draft", qos_profile=qos)
         self._watch = node.create_timer(WATCH_PERIOD_S, self._look, clock=steady)
         self._deadline = node.create_timer(1.0, self._missed, clock=steady)
-        self._watch.cancel()
-        self._deadline.cancel()
+        self._repeat = node.create_timer(1.0, self._ask_again, clock=steady)
+        for timer in (self._watch, self._deadline, self._repeat):
+            timer.cancel()
 
     def start(self) -> None:
         """Look for a verifier from now on."""
@@ -142,7 +162,7 @@ class VerifierClient:
     def destroy(self) -> None:
         """Stop, and free the clients and timers."""
         self.stop()
-        for timer in (self._watch, self._deadline):
+        for timer in (self._watch, self._deadline, self._repeat):
             self._node.destroy_timer(timer)
         for client in (self._describe_client, self._verify_client):
             self._node.destroy_client(client)
@@ -150,10 +170,11 @@ class VerifierClient:
     @property
     def urgent(self) -> Urgent:
         """What is waited for while a question is out."""
-        return Urgent(timers=[self._deadline], clients=[self._verify_client])
+        return Urgent(timers=[self._deadline, self._repeat], clients=[self._verify_client])
 
     def estimate(self) -> LinkEstimate:
         """Return how the way to the verifier is."""
+        self.settle()
         return self._estimator.estimate(time.monotonic())
 
     def ask(self, question: Question, deadline_s: float, on_answer: Callable[[Answer], None]) -> None:
@@ -161,55 +182,81 @@ class VerifierClient:
 
         Only where `link` is READY and the question before has ended.
         """
+        self.settle()
         self._question = question
         self._on_answer = on_answer
         self._started = time.perf_counter()
         self.request_bytes = 0
-        window, goal = question.request.windows[0], question.request.goals[0]
-        self._send(self._sent_windows.update(window, goal))
-        self._deadline.timer_period_ns = round(deadline_s * 1e9)
+        self._repetitions = 0
+        self._put()
+        self._deadline.timer_period_ns = round(deadline_s * NANOSECONDS)
         self._deadline.reset()
+        self._wait_for_repetition()
 
     def abandon(self) -> None:
         """Give up the question that is out; whatever comes is dropped."""
         self._deadline.cancel()
+        self._repeat.cancel()
         self._drop_pending()
 
-    def _send(self, window: WindowUpdate) -> None:
+    def _put(self) -> None:
+        """Make the message of the question, and send it."""
         question = self._question
-        request = to_request(
-            question.request, window, self._robot_id, question.episode, question.step, self._fingerprint
+        request = question.request
+        self._message = to_request(
+            request,
+            self._sent_windows.update(request.windows[0], request.goals[0]),
+            self._robot_id,
+            question.episode,
+            question.step,
+            self._fingerprint,
         )
-        self._asked = self._verify_client.call_async(request)
-        self._asked.add_done_callback(self._answered)
-        self._sent_whole = request.base_window == 0
-        self.request_bytes += len(serialize_message(request))  # now it is on its way, and there is time
+        self._send()
+
+    def _send(self) -> None:
+        future = self._verify_client.call_async(self._message)
+        self._asked.append(future)
+        future.add_done_callback(self._answered)
+        self.request_bytes += len(serialize_message(self._message))  # it is on its way, and there is time
+
+    def _wait_for_repetition(self) -> None:
+        wait_s = self._patience.wait_s(self._repetitions) if self._repeats else None
+        if wait_s is None:
+            self._repeat.cancel()
+        else:
+            self._repeat.timer_period_ns = round(wait_s * NANOSECONDS)
+            self._repeat.reset()
+
+    def _ask_again(self) -> None:
+        if not self._asked:
+            return
+        self._repetitions += 1
+        self._send()
+        self._wait_for_repetition()
 
     def _drop_pending(self) -> None:
-        if self._asked is not None:
-            self._verify_client.remove_pending_request(self._asked)
-            self._asked = None
+        while self._asked:
+            self._verify_client.remove_pending_request(self._asked.pop())
 
     def _answered(self, future: Future) -> None:
-        if future is not self._asked:
+        if future not in self._asked:
             return
         response = future.result()
-        if response.status == VerifyDraft.Response.STATUS_WINDOW_UNKNOWN and not self._sent_whole:
-            self._ask_again()
+        if response.status == VerifyDraft.Response.STATUS_WINDOW_UNKNOWN and self._message.base_window:
+            self._ask_whole()
             return
         verify_ms = 1e3 * (time.perf_counter() - self._started)
         self.abandon()
         answer = self._judge(response, verify_ms)
+        self._unsettled = (answer, response, verify_ms)
         self._on_answer(answer)
-        self._take_note(answer, response, verify_ms)
 
-    def _ask_again(self) -> None:
+    def _ask_whole(self) -> None:
         """Ask with the whole window; the deadline stays."""
         self._drop_pending()
         self._sent_windows.forget()
         self.windows_resent += 1
-        request = self._question.request
-        self._send(self._sent_windows.update(request.windows[0], request.goals[0]))
+        self._put()
 
     def _judge(self, response: VerifyDraft.Response, verify_ms: float) -> Answer:
         if response.status == VerifyDraft.Response.STATUS_TOKENIZER_MISMATCH:
@@ -228,10 +275,19 @@ class VerifierClient:
             return Answer(None, Reason.BAD_ANSWER, str(error), response=response)
         return Answer(verification, Reason.NONE, "", verify_ms, response.compute_time_ms, response)
 
-    def _take_note(self, answer: Answer, response: VerifyDraft.Response, verify_ms: float) -> None:
-        """What an answer in time tells of link and verifier; once the robot has its command."""
+    def settle(self) -> None:
+        """Take note of what the last answer in time tells of link and verifier.
+
+        For whoever asked to call once the robot has its command, which need not wait for this; else it is
+        done before the next question.
+        """
+        if self._unsettled is None:
+            return
+        (answer, response, verify_ms), self._unsettled = self._unsettled, None
         rtt_ms = max(0.0, verify_ms - response.compute_time_ms)
-        self._estimator.answered(time.monotonic(), rtt_ms, self.request_bytes + answer.response_bytes)
+        size_bytes = self.request_bytes + answer.response_bytes
+        self._estimator.answered(time.monotonic(), rtt_ms, size_bytes, repeated=self._repetitions > 0)
+        self._patience.answered(1e-3 * verify_ms)
         if response.status == VerifyDraft.Response.STATUS_OK:
             request = self._question.request
             self._sent_windows.answered(request.windows[0], request.goals[0])
@@ -241,7 +297,7 @@ class VerifierClient:
             self._on_change()
 
     def _missed(self) -> None:
-        if self._asked is None:
+        if not self._asked:
             return
         self.abandon()
         self._estimator.missed()
@@ -302,6 +358,9 @@ class VerifierClient:
         self._breaker.reset()
         self._sent_windows.forget()
         self._estimator = LinkEstimator()
+        self._patience = Patience()
+        self._repetitions = 0
+        self._unsettled = None
 
     def _lose(self, trouble: str) -> None:
         self._next_look = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 MISSES_UNTIL_OPEN = 3
 FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 1.0  # bounds how long after the link's return nobody notices it
+LONGEST_PAUSE_S = 0.5  # bounds how long after the return of link or verifier nobody notices it
 
 
 class Breaker:

@@ -77,7 +77,7 @@ class Step:
         """Return the request for some robots, by mask or index."""
         draft = self.draft
         return VerificationRequest(
-            self.windows[rows], self.goals[rows], draft.codes[rows], draft.probabilities[rows]
+            self.windows[rows], self.goals[rows], draft.codes[rows], draft.counts[rows]
         )
 
 

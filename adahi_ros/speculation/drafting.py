@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,13 +17,18 @@ class Draft:
 
     Attributes:
         codes: (B, N) int64.
-        probabilities: (B, N, K) float32, the distributions that the codes were sampled from.
+        counts: (B, N, K) uint16, the distributions that the codes were sampled from, in units of 1/UNITS.
         chunk: (B, W, A) float32 in action units: the decoded codes plus the offset.
     """
 
     codes: np.ndarray
-    probabilities: np.ndarray
+    counts: np.ndarray
     chunk: np.ndarray
+
+    @cached_property
+    def probabilities(self) -> np.ndarray:
+        """(B, N, K) float32, the same distributions."""
+        return probabilities_of(self.counts)
 
     @property
     def action(self) -> np.ndarray:
@@ -50,8 +56,8 @@ def draft_action(
     if not np.isfinite(prediction.logits).all():
         raise ValueError("draft: the policy predicts logits that are not finite for this observation")
     # Sampled from what can be sent in few bytes without loss, so that the verifier knows exactly this p.
-    probabilities = probabilities_of(counted(softmax(prediction.logits, temperature)))
-    codes = sample(probabilities, uniforms)
+    counts = counted(softmax(prediction.logits, temperature))
+    codes = sample(counts, uniforms)
     chunk = policy.decoder.decode(codes) + prediction.offset_at(codes)
     policy.decoder.check(chunk)
-    return Draft(codes, probabilities, chunk)
+    return Draft(codes, counts, chunk)

@@ -53,23 +53,23 @@ class LinkEstimator:
         self._counted_s = 0.0
         self._recent_ms: deque[float] = deque(maxlen=RECENT)
 
-    def answered(self, now_s: float, rtt_ms: float, size_bytes: int) -> None:
+    def answered(self, now_s: float, rtt_ms: float, size_bytes: int, repeated: bool = False) -> None:
         """A question was answered in time.
 
         Args:
             now_s: of a clock that only goes forward.
             rtt_ms: question sent to answer received, without the target's compute.
             size_bytes: of question and answer.
+            repeated: it was asked more than once. Then nobody knows which of them was answered, and
+                `rtt_ms` is not counted (Karn and Partridge, 1987).
         """
+        if not repeated:
+            self._count_trip(rtt_ms)
         old = self._estimate
-        self._recent_ms.append(rtt_ms)
-        floor_ms = min(self._recent_ms)
-        late = rtt_ms > floor_ms + max(LATE_AT_LEAST_MS, LATE_SHARE * floor_ms)
-        average_ms = rtt_ms if math.isnan(old.rtt_ms) else old.rtt_ms
+        floor_ms = min(self._recent_ms, default=math.inf)
+        late = repeated or rtt_ms > floor_ms + max(LATE_AT_LEAST_MS, LATE_SHARE * floor_ms)
         self._estimate = replace(
             old,
-            rtt_ms=_moved(old.rtt_ms, rtt_ms),
-            rtt_deviation_ms=_moved(old.rtt_deviation_ms, abs(rtt_ms - average_ms)),
             loss=_moved(old.loss, float(late)),
             misses=_moved(old.misses, 0.0),
             goodput_bytes_s=self._decayed(now_s) + size_bytes / GOODPUT_S,
@@ -77,6 +77,16 @@ class LinkEstimator:
             answers=old.answers + 1,
         )
         self._counted_s = now_s
+
+    def _count_trip(self, rtt_ms: float) -> None:
+        old = self._estimate
+        self._recent_ms.append(rtt_ms)
+        average_ms = rtt_ms if math.isnan(old.rtt_ms) else old.rtt_ms
+        self._estimate = replace(
+            old,
+            rtt_ms=_moved(old.rtt_ms, rtt_ms),
+            rtt_deviation_ms=_moved(old.rtt_deviation_ms, abs(rtt_ms - average_ms)),
+        )
 
     def missed(self) -> None:
         """A question was not answered by the deadline."""

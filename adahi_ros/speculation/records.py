@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 
 class Reason(IntEnum):
@@ -64,8 +66,43 @@ class EpisodeRecord:
 
 
 @dataclass(frozen=True)
+class Crossed:
+    """What crossed an emulated link from the end of a run's first step to the end of its last.
+
+    Attributes:
+        steps: that were made meanwhile.
+        bytes_up, bytes_down: whole Ethernet frames from robot to server, and back.
+    """
+
+    steps: int
+    bytes_up: int
+    bytes_down: int
+
+
+@dataclass(frozen=True)
 class RunRecord:
-    """Everything that a run over DDS yields, in the order in which it happened."""
+    """Everything that a run over DDS yields, in the order in which it happened.
+
+    Attributes:
+        steps, episodes: what happened.
+        crossed: what that took, where the verifier was across an emulated link.
+    """
 
     steps: tuple[StepRecord, ...]
     episodes: tuple[EpisodeRecord, ...]
+    crossed: Crossed | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> RunRecord:
+        """Read a record from what `json` made of its `dataclasses.asdict`."""
+        crossed = values["crossed"]
+        return cls(
+            tuple(_step(each) for each in values["steps"]),
+            tuple(EpisodeRecord(**each) for each in values["episodes"]),
+            None if crossed is None else Crossed(**crossed),
+        )
+
+
+def _step(values: Mapping[str, Any]) -> StepRecord:
+    tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return StepRecord(**{**values, **tuples, "reason": Reason(values["reason"])})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -19,13 +20,18 @@ class VerificationRequest:
         windows: (M, H, O) float32.
         goals: (M, G) float32.
         codes: (M, N) int64.
-        probabilities: (M, N, K) float32, the distributions that the codes were sampled from.
+        counts: (M, N, K) uint16, the distributions that the codes were sampled from, in units of 1/UNITS.
     """
 
     windows: np.ndarray
     goals: np.ndarray
     codes: np.ndarray
-    probabilities: np.ndarray
+    counts: np.ndarray
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """(M, N, K) float32, the same distributions."""
+        return probabilities_of(self.counts)
 
 
 @dataclass(frozen=True)
@@ -67,13 +73,14 @@ class RequestError(ValueError):
 
 
 def _shaped(field: str, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    expected = int(np.prod(shape))
+    expected = math.prod(shape)
     if values.size != expected:
         raise RequestError(
             RequestFault.WRONG_SHAPE,
             f"{field}: {values.size} values, expected {expected} for shape {shape}",
         )
-    if not np.isfinite(values).all():
+    # Summed up, for that is quicker: no finite float32 values, as many as there are, add up to infinity.
+    if values.dtype.kind == "f" and not math.isfinite(values.sum(dtype=np.float64)):
         index = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
         raise RequestError(
             RequestFault.NOT_FINITE, f"{field}[{index}]: {values.ravel()[index]}, must be finite"
@@ -82,14 +89,14 @@ def _shaped(field: str, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarra
 
 
 def _codes(spec: PolicySpec, values: np.ndarray) -> np.ndarray:
-    codes = _shaped("codes", values, (spec.codebooks,)).astype(np.int64)
-    wrong = np.flatnonzero((codes < 0) | (codes >= spec.codebook_size))
-    if len(wrong):
-        raise RequestError(
-            RequestFault.CODE_OUT_OF_RANGE,
-            f"codes[{wrong[0]}]: {codes[0, wrong[0]]}, must be at least 0 and below {spec.codebook_size}",
-        )
-    return codes
+    codes = _shaped("codes", values, (spec.codebooks,))
+    for index, code in enumerate(values.tolist()):
+        if not 0 <= code < spec.codebook_size:
+            raise RequestError(
+                RequestFault.CODE_OUT_OF_RANGE,
+                f"codes[{index}]: {code}, must be at least 0 and below {spec.codebook_size}",
+            )
+    return codes.astype(np.int64)
 
 
 def check_request(
@@ -119,8 +126,12 @@ def check_request(
             f"draft_probabilities: rows sum to {sums.tolist()} with smallest entry "
             f"{checked_counts.min()}, must sum to {UNITS} and not be negative",
         )
-    p = probabilities_of(checked_counts)
-    return VerificationRequest(windows.astype(np.float32), goals.astype(np.float32), checked_codes, p)
+    return VerificationRequest(
+        windows.astype(np.float32),
+        goals.astype(np.float32),
+        checked_codes,
+        checked_counts.astype(np.uint16),
+    )
 
 
 def check_answer(

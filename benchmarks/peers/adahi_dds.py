@@ -33,7 +33,7 @@ class DdsClient:
         self._step = 0
         rclpy.init()
         node = Node("robot")
-        self._client = VerifierClient(node, policy, "robot", lambda: None)
+        self._client = VerifierClient(node, policy, "robot", "best_effort", lambda: None)
         self._executor = UrgentExecutor(node, lambda: self._client.urgent)
         self._client.start()
 
@@ -46,10 +46,10 @@ class DdsClient:
             self._executor.spin_once()
 
     def ask(
-        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """See `Client.ask`."""
-        request = VerificationRequest(window[None], goal[None], codes[None], probabilities[None])
+        request = VerificationRequest(window[None], goal[None], codes[None], counts[None])
         answers: list[Answer] = []
         self._client.ask(Question(request, 0, self._step), self._timeout_s, answers.append)
         self._step += 1
@@ -60,6 +60,13 @@ class DdsClient:
             raise NoAnswerError(answers[0].message or answers[0].reason.name)
         chunk: np.ndarray = self._decoder.decode(verification.codes) + verification.offset
         return chunk[0], answers[0].compute_ms
+
+    def rest(self, duration_s: float) -> None:
+        """Spin, as a node does."""
+        self._client.settle()
+        end = time.monotonic() + duration_s
+        while (left_s := end - time.monotonic()) > 0.0:
+            self._executor.spin_once(left_s)
 
     def close(self) -> None:
         """Keep what DDS knows: it comes back by itself."""

@@ -14,17 +14,20 @@ is an entry of `environments.PEERS`.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import typer
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from adahi_ros.link.commands import CONTROL
+from adahi_ros.link.emulator import command_link
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.checkpoint import CheckpointError
 from adahi_ros.policy.interface import Policy
@@ -44,13 +47,13 @@ class Observations:
         windows: (N, H, O) float32.
         goals: (N, G) float32.
         codes: (N, codebooks) int64, drafted.
-        probabilities: (N, codebooks, K) float32, that they were sampled from.
+        counts: (N, codebooks, K) uint16, the distributions that they were sampled from (`sampling.counted`).
     """
 
     windows: np.ndarray
     goals: np.ndarray
     codes: np.ndarray
-    probabilities: np.ndarray
+    counts: np.ndarray
 
     def save(self, path: Path) -> None:
         """Write a safetensors file."""
@@ -107,9 +110,12 @@ class Client(Protocol):
         """Connect to the server."""
 
     def ask(
-        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """Return the action chunk (W, A) and the milliseconds that the server computed."""
+
+    def rest(self, duration_s: float) -> None:
+        """Wait for the next control period, as a robot's program does with this client."""
 
     def close(self) -> None:
         """Drop the connection, if there is one, without waiting for the server."""
@@ -139,7 +145,7 @@ def drive(
     period_s: float,
     check: Callable[[np.ndarray], None],
     clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
+    before: Callable[[int], None] = lambda index: None,
 ) -> list[Call]:
     """Ask about every window in order, one a control period; an answer that is late delays what follows.
 
@@ -151,7 +157,7 @@ def drive(
         period_s: between the starts of two calls, at least.
         check: raises ValueError at chunks (1, W, A) that are no answer.
         clock: seconds.
-        sleep: waits for seconds.
+        before: called before each call with how many there have been.
 
     Raises:
         ValueError: from `check`.
@@ -160,7 +166,8 @@ def drive(
     connected = True
     due = clock()
     for question in zip(*vars(observations).values(), strict=True):
-        sleep(max(0.0, due - clock()))
+        client.rest(max(0.0, due - clock()))
+        before(len(calls))
         start = clock()
         try:
             if not connected:
@@ -198,6 +205,34 @@ def connect_first(
             if clock() > give_up:
                 raise TimeoutError(f"no server after {FIRST_CONNECTION_S:g} s ({error})") from error
             sleep(PAUSE_S)
+
+
+class LinkWatch:
+    """The emulated link that the driver runs on, if it does: cuts it, and counts what crosses it."""
+
+    def __init__(self, cut_at: int, cut_s: float) -> None:
+        control = os.environ.get(CONTROL)
+        self._control = Path(control) if control else None
+        self._cut_at, self._cut_s = cut_at, cut_s
+        self._cut: float | None = None
+
+    def before(self, index: int) -> None:
+        """Do what is due before a call."""
+        if self._control is None:
+            return
+        if index == 0:
+            self._first = command_link(self._control, {})
+        if index == self._cut_at:
+            command_link(self._control, {"cut_s": self._cut_s})
+            self._cut = time.monotonic()
+
+    def record(self) -> dict[str, Any]:
+        """Return when it was cut, on the clock of the calls, and the bytes that crossed since the first."""
+        if self._control is None:
+            return {}
+        now = command_link(self._control, {})
+        sizes = {f"bytes_{way}": now[way]["bytes"] - self._first[way]["bytes"] for way in ("up", "down")}
+        return {"cut_start_s": self._cut, **sizes}
 
 
 def _loaded(checkpoint: Path) -> Policy:
@@ -244,6 +279,10 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
         timeout_s: Annotated[
             float, typer.Option("--timeout_s", min=1e-3, help="When a call is given up.")
         ] = 1.0,
+        cut_at: Annotated[
+            int, typer.Option("--cut_at", help="Cut the emulated link before this call; -1 for never.")
+        ] = -1,
+        cut_s: Annotated[float, typer.Option("--cut_s", min=0.0, help="For so long.")] = 0.5,
     ) -> None:
         """Ask about one window a control period and record what each call took."""
         try:
@@ -252,11 +291,13 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
             raise typer.BadParameter(str(error)) from None
         draft = _loaded(checkpoint)
         client = make_client(address, port, timeout_s, draft)
+        link = LinkWatch(cut_at, cut_s)
         try:
             connect_first(client)
         except TimeoutError as error:
             raise SystemExit(f"error: {address}:{port}: {error}") from None
-        made = drive(client, asked, period_s, draft.decoder.check)
-        out.write_text(json.dumps({"name": name, "calls": [asdict(call) for call in made]}, indent=1) + "\n")
+        made = drive(client, asked, period_s, draft.decoder.check, before=link.before)
+        record = {"name": name, "calls": [asdict(call) for call in made], **link.record()}
+        out.write_text(json.dumps(record, indent=1) + "\n")
 
     app()

@@ -20,6 +20,7 @@ from werkzeug.serving import make_server
 
 from adahi_ros.policy.interface import Policy
 from adahi_ros.speculation.request import VerificationRequest
+from adahi_ros.speculation.sampling import counted, probabilities_of
 from adahi_ros.speculation.verifier import TargetVerifier
 
 
@@ -45,7 +46,7 @@ class JsonServer:
             np.array([posted["window"]], np.float32),
             np.array([posted["goal"]], np.float32),
             np.array([posted["codes"]]),
-            np.array([posted["probabilities"]], np.float32),
+            counted(np.array([posted["probabilities"]])),
         )
         uniforms = self._draws.random((*question.codes.shape, 2))
         start = time.perf_counter()
@@ -75,20 +76,24 @@ class JsonClient:
         self._session = requests.Session()
 
     def ask(
-        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """See `Client.ask`."""
         question = {
             "window": window.tolist(),
             "goal": goal.tolist(),
             "codes": codes.tolist(),
-            "probabilities": probabilities.tolist(),
+            "probabilities": probabilities_of(counts).tolist(),
         }
         response = self._session.post(self._url, json=question, timeout=self._timeout_s)
         response.raise_for_status()
         said = response.json()
         chunks = self._decoder.decode(np.array([said["codes"]])) + np.array([said["offset"]], np.float32)
         return chunks[0], said["compute_ms"]
+
+    def rest(self, duration_s: float) -> None:
+        """See `Client.rest`."""
+        time.sleep(duration_s)
 
     def close(self) -> None:
         """See `Client.close`."""

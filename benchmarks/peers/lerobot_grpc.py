@@ -152,7 +152,7 @@ class GrpcClient:
                     received.put(pickle.loads(answer.data))  # noqa: S301 LeRobot's way
 
     def ask(
-        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """See `Client.ask`; LeRobot's servers are told no drafts."""
         give_up = time.monotonic() + self._timeout_s
@@ -170,6 +170,10 @@ class GrpcClient:
         except queue.Empty:
             raise TimeoutError(f"no actions after {self._timeout_s:g} s") from None
         return np.stack([each.get_action().numpy() for each in actions]), actions[0].compute_ms
+
+    def rest(self, duration_s: float) -> None:
+        """See `Client.rest`."""
+        time.sleep(duration_s)
 
     def close(self) -> None:
         """See `Client.close`."""

@@ -50,7 +50,7 @@ def write_observations(task: str, calls: int, out: Path, seed: int = 0) -> None:
         np.concatenate([step.windows for step in steps]),
         np.concatenate([step.goals for step in steps]),
         np.concatenate([step.draft.codes for step in steps]),
-        np.concatenate([step.draft.probabilities for step in steps]),
+        np.concatenate([step.draft.counts for step in steps]),
     ).save(out)
 
 

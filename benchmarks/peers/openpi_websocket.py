@@ -87,12 +87,16 @@ class WebsocketClient:
         self._policy = ImpatientPolicy(*self._server)
 
     def ask(
-        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """See `Client.ask`; openpi's servers are told no drafts."""
         assert self._policy is not None
         answer = self._policy.infer({"window": window, "goal": goal})
         return answer["actions"], answer["server_timing"]["infer_ms"]
+
+    def rest(self, duration_s: float) -> None:
+        """See `Client.rest`."""
+        time.sleep(duration_s)
 
     def close(self) -> None:
         """See `Client.close`."""

@@ -16,6 +16,7 @@ from adahi_ros.assets import asset
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.decoder import ActionDecoder
 from adahi_ros.policy.interface import Policy
+from adahi_ros.speculation.sampling import UNITS
 from benchmarks.peers import environments
 from benchmarks.peers.driving import (
     FIRST_CONNECTION_S,
@@ -66,7 +67,7 @@ class ScriptedClient:
             raise ConnectionError("nobody listens")
 
     def ask(
-        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
         self.events.append(f"ask {int(window[0, 0])}")
         duration_s = self.durations_s.pop(0)
@@ -74,6 +75,9 @@ class ScriptedClient:
         if duration_s < 0:
             raise ConnectionError("gone")
         return self.chunk, 1.5
+
+    def rest(self, duration_s: float) -> None:
+        self.clock.sleep(duration_s)
 
     def close(self) -> None:
         self.events.append("close")
@@ -86,14 +90,14 @@ def asked(count: int) -> Observations:
         windows,
         np.zeros((count, 2), np.float32),
         np.zeros((count, 2), np.int64),
-        np.full((count, 2, 4), 0.25, np.float32),
+        np.full((count, 2, 4), UNITS // 4, np.uint16),
     )
 
 
 def driven(
     client: ScriptedClient, calls: int, check: Callable[[np.ndarray], None] = lambda chunk: None
 ) -> list[Call]:
-    return drive(client, asked(calls), PERIOD_S, check, client.clock.read, client.clock.sleep)
+    return drive(client, asked(calls), PERIOD_S, check, client.clock.read)
 
 
 def test_a_late_answer_delays_the_next_question_and_no_other_is_asked_early() -> None:
@@ -194,9 +198,11 @@ def test_what_was_driven_is_written(
         def connect(self) -> None: ...
 
         def ask(
-            self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, probabilities: np.ndarray
+            self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
         ) -> tuple[np.ndarray, float]:
             return self._target.act(window, goal), 0.25
+
+        def rest(self, duration_s: float) -> None: ...
 
         def close(self) -> None: ...
 
@@ -233,13 +239,13 @@ def observations(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_windows_are_those_of_steps_in_order(observations: Path) -> None:
     steps = Observations.load(observations, 10)
     np.testing.assert_array_equal(steps.windows[1:, :-1], steps.windows[:-1, 1:])
-    np.testing.assert_allclose(steps.probabilities.sum(axis=-1), 1.0, atol=1e-5)
-    assert (np.take_along_axis(steps.probabilities, steps.codes[..., None], axis=-1) > 0).all()
+    assert (steps.counts.sum(axis=-1, dtype=np.int64) == UNITS).all()
+    assert (np.take_along_axis(steps.counts, steps.codes[..., None], axis=-1) > 0).all()
     assert {field: values.dtype.name for field, values in vars(steps).items()} == {
         "windows": "float32",
         "goals": "float32",
         "codes": "int64",
-        "probabilities": "float32",
+        "counts": "uint16",
     }
 
 

@@ -28,7 +28,7 @@ from adahi_ros.nodes.messages import (
 from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.records import Reason, StepRecord
 from adahi_ros.speculation.request import RequestFault, Verification, VerificationRequest
-from adahi_ros.speculation.sampling import counted, probabilities_of
+from adahi_ros.speculation.sampling import counted
 from adahi_ros.speculation.window_updates import WindowUpdate
 
 
@@ -54,7 +54,7 @@ def test_requests_survive_the_wire(seed: int, books: int, size: int) -> None:
         draw.normal(size=(1, 3, 4)).astype(np.float32),
         draw.normal(size=(1, 2)).astype(np.float32),
         draw.integers(size, size=(1, books)),
-        probabilities_of(counted(draw.dirichlet(np.ones(5), size=(1, books)))),
+        counted(draw.dirichlet(np.ones(5), size=(1, books))),
     )
     window_sent = WindowUpdate(2**64 - 1, request.windows[0, 1:], request.goals[0])
     sent = to_request(request, window_sent, "robot", 7, 8, fingerprint_number("f123456789abcdef"))
@@ -65,7 +65,7 @@ def test_requests_survive_the_wire(seed: int, books: int, size: int) -> None:
     np.testing.assert_array_equal(rows, request.windows[0, 1:].ravel())
     np.testing.assert_array_equal(goal, request.goals.ravel())
     np.testing.assert_array_equal(codes, request.codes.ravel())
-    np.testing.assert_array_equal(probabilities_of(counts), request.probabilities.ravel())
+    np.testing.assert_array_equal(counts, request.counts.ravel())
 
 
 @given(st.integers(0, 2**32 - 1))

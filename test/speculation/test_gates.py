@@ -7,6 +7,7 @@ import pytest
 
 from adahi_ros.speculation.drafting import Draft
 from adahi_ros.speculation.gates import GATES, Evidence, Gate
+from adahi_ros.speculation.sampling import UNITS, counted
 
 
 def evidence_of(draft: Draft, deviation: np.ndarray, uniforms: np.ndarray) -> Evidence:
@@ -17,9 +18,9 @@ def evidence_of(draft: Draft, deviation: np.ndarray, uniforms: np.ndarray) -> Ev
 
 def evidence(robots: int) -> Evidence:
     draw = np.random.default_rng(1)
-    probabilities = draw.dirichlet(np.ones(4), size=(robots, 2)).astype(np.float32)
+    counts = counted(draw.dirichlet(np.ones(4), size=(robots, 2)))
     codes = draw.integers(4, size=(robots, 2))
-    draft = Draft(codes, probabilities, np.zeros((robots, 1, 2), np.float32))
+    draft = Draft(codes, counts, np.zeros((robots, 1, 2), np.float32))
     deviation = draw.exponential(size=robots)
     deviation[0] = np.inf
     return evidence_of(draft, deviation, draw.random(robots))
@@ -38,10 +39,10 @@ def test_deviation_scores_by_the_deviation() -> None:
 
 
 def test_uncertainty_scores_by_what_the_draft_gave_its_own_codes() -> None:
-    probabilities = np.array([[[0.5, 0.5], [0.2, 0.8]], [[1.0, 0.0], [0.0, 1.0]]], np.float32)
-    draft = Draft(np.array([[0, 1], [0, 1]]), probabilities, np.zeros((2, 1, 2), np.float32))
+    counts = counted(np.array([[[0.5, 0.5], [0.2, 0.8]], [[1.0, 0.0], [0.0, 1.0]]]))
+    draft = Draft(np.array([[0, 1], [0, 1]]), counts, np.zeros((2, 1, 2), np.float32))
     score = Gate("uncertainty").score(evidence_of(draft, np.zeros(2), np.zeros(2)))
-    np.testing.assert_allclose(score, [1 - 0.5 * 0.8, 0.0], atol=1e-6)
+    np.testing.assert_allclose(score, [1 - 0.5 * 0.8, 0.0], atol=2 / UNITS)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.6, 1.0])

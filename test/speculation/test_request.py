@@ -51,6 +51,7 @@ def test_a_good_request_gets_its_shapes_and_types(dtype: type) -> None:
     np.testing.assert_array_equal(request.codes, [[0, 3]])
     np.testing.assert_allclose(request.probabilities, [[[0.1, 0.2, 0.3, 0.4], [0, 0, 0, 1]]], atol=1e-5)
     assert request.codes.dtype == np.int64
+    assert request.counts.dtype == np.uint16
     for values in (request.windows, request.goals, request.probabilities):
         assert values.dtype == np.float32
 

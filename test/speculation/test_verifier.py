@@ -11,6 +11,7 @@ from scipy import stats
 from adahi_ros.policy.interface import Policy
 from adahi_ros.randomness import STEPS_PER_REFILL
 from adahi_ros.speculation.request import RequestError, RequestFault, VerificationRequest
+from adahi_ros.speculation.sampling import counted
 from adahi_ros.speculation.verifier import TargetVerifier, VerificationDraws, verification_uniforms
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
@@ -19,9 +20,9 @@ TARGET = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.15, 0.05]]
 
 def request(codes: np.ndarray) -> VerificationRequest:
     batch = len(codes)
-    p = np.broadcast_to(np.array(DRAFT, np.float32), (batch, 2, 4))
+    counts = np.broadcast_to(counted(np.array(DRAFT)), (batch, 2, 4))
     return VerificationRequest(
-        np.zeros((batch, 2, 3), np.float32), np.zeros((batch, 1), np.float32), codes, p
+        np.zeros((batch, 2, 3), np.float32), np.zeros((batch, 1), np.float32), codes, counts
     )
 
 

@@ -21,7 +21,14 @@ from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.child_processes import NodeProcess, NodeProcesses, node_processes
 from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.messages import describe, from_stamp, from_status, to_joint_state, to_task_state
+from adahi_ros.nodes.messages import (
+    describe,
+    from_stamp,
+    from_status,
+    to_joint_state,
+    to_task_state,
+    verify_qos,
+)
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.checkpoint import load_decoder
@@ -129,7 +136,9 @@ class Robot:
 class HeldVerifier:
     """A verifier that answers when the test says so, and what it says; one question after the other."""
 
-    def __init__(self, stage: Stage, description: DescribeTarget.Response) -> None:
+    def __init__(
+        self, stage: Stage, description: DescribeTarget.Response, reliability: str = "reliable"
+    ) -> None:
         self.description = description
         self._stage = stage
         self._asked: list[VerifyDraft.Request] = []
@@ -138,7 +147,7 @@ class HeldVerifier:
         self._observer = Observer(stage.domain, "held_verifier")
         node = self._observer.node
         node.create_service(DescribeTarget, "describe_target", lambda request, response: self.description)
-        node.create_service(VerifyDraft, "verify_draft", self._verify)
+        node.create_service(VerifyDraft, "verify_draft", self._verify, qos_profile=verify_qos(reliability))
         self._thread = threading.Thread(target=self._spin)
         self._thread.start()
 
@@ -200,6 +209,7 @@ class Scene:
             gate__name="always",
             deadline_s=30.0,
             verifier_wait_s=60.0,
+            verification__reliability="reliable",
             max_age_s=1.0,
             qos_overrides={
                 f"/{topic}": {"subscription": {"reliability": "reliable", "depth": 100}}
@@ -257,6 +267,12 @@ def stage() -> Iterator[Stage]:
 def make_robot() -> Callable[[Stage], Robot]:
     """From a stage to a robot on it."""
     return Robot
+
+
+@pytest.fixture(scope="module")
+def make_held_verifier() -> Callable[..., HeldVerifier]:
+    """From a stage, a description and a reliability to a verifier that the test speaks for."""
+    return HeldVerifier
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adahi_ros.nodes.messages import fingerprint_number, from_answer, from_request
+from adahi_ros.nodes.messages import fingerprint_number, from_answer, from_request, verify_qos
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.checkpoint import load_decoder
 from adahi_ros.speculation.request import RequestFault, check_request
@@ -27,8 +27,13 @@ SEED = 5
 
 @pytest.fixture(scope="module")
 def ask(stage: Any, exported: Path) -> Iterator[Ask]:
-    process = stage.start("target_verifier_node", checkpoint=str(exported / "target"), seed=SEED)
-    client = stage.node.create_client(VerifyDraft, "verify_draft")
+    process = stage.start(
+        "target_verifier_node",
+        checkpoint=str(exported / "target"),
+        seed=SEED,
+        verification__reliability="reliable",
+    )
+    client = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
     yield lambda request: stage.call(client, request)
     process.ask_to_end()
     process.end()

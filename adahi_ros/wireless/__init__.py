@@ -1,0 +1,1 @@
+"""Measures what crosses an emulated link."""

@@ -1,0 +1,167 @@
+"""Ways to ask a remote policy for every action, side by side: one link, one model, the same observations.
+
+The ways are the scripts in `benchmarks/peers`, each with packages of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.assets import asset
+from adahi_ros.link.emulator import EmulatedLink, emulated_link
+from adahi_ros.link.measure import round_trips_ms
+from adahi_ros.link.profile import LinkProfile
+from adahi_ros.wireless.ends import dds_environment, run_at_robot, serving
+from adahi_ros.wireless.figures import call_figures, outage_figures
+
+OURS = "adahi_dds"
+PEERS = (OURS, "openpi_websocket", "lerobot_grpc", "flask_waitress", "flask_json")
+PORT = 9123
+WARM_UP = 20  # calls
+PERIOD_S = 0.05
+TIMEOUT_S = 10.0  # long enough to see how long a lost packet takes
+IMPATIENT_S = 0.2  # through an outage: as a control loop would
+OUTAGE_S = 0.5
+PINGS = 200
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One condition of the link.
+
+    Attributes:
+        name: of the condition in the figures.
+        loss: share of packets.
+        cut_at: call before which the link is cut, or -1.
+        timeout_s: when a call is given up.
+    """
+
+    name: str
+    loss: float = 0.0
+    cut_at: int = -1
+    timeout_s: float = TIMEOUT_S
+
+
+def scripts() -> Path:
+    """Return the folder of the peers' scripts."""
+    return asset("benchmarks/peers")
+
+
+def _script(name: str) -> ModuleType:
+    """Import one of the scripts that need nothing but this project."""
+    folder = str(scripts())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module(name)
+
+
+def compare_peers(
+    profile: LinkProfile,
+    task: str,
+    target: Path,
+    calls: int,
+    names: Sequence[str] = PEERS,
+    seed: int = 0,
+    on_trial: Callable[[str], None] = lambda what: None,
+    on_skip: Callable[[str, str], None] = lambda name, why: None,
+) -> dict[str, Any]:
+    """Measure every peer on an emulated link.
+
+    Args:
+        profile: of the link.
+        task: whose observations are asked about, and whose draft policy drafts.
+        target: the target policy that all serve, as DIRECTORY/NAME.
+        calls: per peer and condition.
+        names: of the peers.
+        seed: of the link's draws.
+        on_trial: told what begins to be measured.
+        on_skip: told which peer cannot run here, and why.
+
+    Returns:
+        `link_rtt_ms`, of small packets in the same run, and `peers`: for each its calls on the clean link
+        (`call_figures`, and `beyond_ms`: p50 less the link's and the target's), with 1 % loss
+        (`loss_1pct`) and through an outage (`outage`).
+    """
+    environments = _script("environments")
+    found: dict[str, Mapping[str, str]] = {}
+    for name in names:
+        try:
+            packages = {} if name == OURS else environments.variables(environments.environment(name))
+            found[name] = packages
+        except environments.EnvironmentMissingError as error:
+            on_skip(name, str(error))
+    with tempfile.TemporaryDirectory(prefix="adahi_peers_") as scratch, emulated_link(profile, seed) as link:
+        observations = Path(scratch) / "observations.safetensors"
+        _script("observations").write_observations(task, calls, observations, seed)
+        trips = round_trips_ms(link, profile, PINGS)
+        trials = (
+            Trial("clean"),
+            Trial("loss_1pct", loss=0.01),
+            Trial("outage", cut_at=calls // 2, timeout_s=IMPATIENT_S),
+        )
+        peers: dict[str, dict[str, Any]] = {}
+        for trial in trials:
+            link.change(loss=trial.loss)
+            for name, variables in found.items():
+                on_trial(f"{name}, {trial.name}")
+                record = _measure(link, name, variables, task, target, observations, calls, trial)
+                _add(peers.setdefault(name, {}), trial, record, float(np.median(trips)))
+    return {
+        "link_rtt_ms": {"mean": float(trips.mean()), "p50": float(np.median(trips))},
+        "peers": peers,
+    }
+
+
+def _add(figures: dict[str, Any], trial: Trial, record: Mapping[str, Any], link_ms: float) -> None:
+    if trial.name == "clean":
+        figures.update(call_figures(record, WARM_UP))
+        beyond = [call["ms"] - call["compute_ms"] for call in record["calls"][WARM_UP:] if call["ok"]]
+        figures["beyond_ms"] = float(np.median(beyond)) - link_ms
+    elif trial.cut_at >= 0:
+        figures[trial.name] = outage_figures(record, OUTAGE_S)
+    else:
+        figures[trial.name] = call_figures(record)
+
+
+def _measure(
+    link: EmulatedLink,
+    name: str,
+    variables: Mapping[str, str],
+    task: str,
+    target: Path,
+    observations: Path,
+    calls: int,
+    trial: Trial,
+) -> dict[str, Any]:
+    out = observations.with_name(f"{name}.json")
+    extra = {**variables, **(dds_environment("wireless") if name == OURS else {})}
+    with _server(link, name, target, extra):
+        command = [str(scripts() / f"{name}.py"), "drive", "--address", link.server.address]
+        command += ["--port", str(PORT), "--checkpoint", str(asset(f"checkpoints/{task}") / "draft")]
+        command += ["--observations", str(observations), "--calls", str(calls), "--out", str(out)]
+        command += ["--period_s", str(PERIOD_S), "--timeout_s", str(trial.timeout_s)]
+        command += ["--cut_at", str(trial.cut_at), "--cut_s", str(OUTAGE_S)]
+        run_at_robot(link, command, extra)
+    record: dict[str, Any] = json.loads(out.read_text())
+    return record
+
+
+def _server(
+    link: EmulatedLink, name: str, target: Path, extra: Mapping[str, str]
+) -> AbstractContextManager[None]:
+    if name == OURS:
+        node = ["-m", "adahi_ros.nodes.target_verifier_node", "--ros-args", "-p", f"checkpoint:={target}"]
+        return serving(link, node, extra, "target policy of")
+    command = [str(scripts() / f"{name}.py"), "serve", "--address", link.server.address]
+    return serving(link, [*command, "--port", str(PORT), "--checkpoint", str(target)], extra, "ready")

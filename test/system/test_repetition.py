@@ -1,0 +1,45 @@
+"""A question without an answer is asked again, and whichever answer comes first counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from adahi_ros.nodes.messages import describe
+from adahi_ros.policy.backends import load_policy
+
+
+def test_a_question_is_repeated_word_for_word(
+    stage: Any,
+    make_robot: Callable[[Any], Any],
+    make_held_verifier: Callable[..., Any],
+    exported: Path,
+) -> None:
+    verifier = make_held_verifier(
+        stage, describe(load_policy(exported / "draft", "onnxruntime")), "best_effort"
+    )
+    robot = make_robot(stage)
+    stage.start(
+        "draft_policy_node",
+        checkpoint=str(exported / "draft"),
+        gate__name="always",
+        deadline_s=30.0,
+        verifier_wait_s=60.0,
+        max_age_s=60.0,
+    )
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    try:
+        stage.wait(lambda: robot.show(0, 0) > 0 and bool(verifier.questions(0, 0)), "a question")
+        first = verifier.questions(0, 0)[0]
+        verifier.answer(first)
+        record = robot.answer_to(0, 0)
+        assert record.verified
+        # The verifier was busy with the first; what came in the meantime was the same again.
+        stage.wait(lambda: len(verifier.questions(0, 0)) > 1, "its repetition")
+        assert verifier.questions(0, 0)[1] == first
+        assert record.request_bytes > 2 * 4 * len(first.observation_window)
+        assert sum(each.step == 0 for each in robot.steps) == 1
+    finally:
+        verifier.close()
