@@ -27,6 +27,7 @@ setup(
         *shared("launch"),
         *shared("config"),
         *shared("checkpoints"),
+        *shared("benchmarks"),
     ],
     python_requires=">=3.10",
     install_requires=["setuptools"],

@@ -61,7 +61,9 @@ def drive(
     calls: Annotated[int, typer.Option(min=1)],
     out: Annotated[Path, typer.Option(help="JSON file to write.")],
     period_s: Annotated[float, typer.Option("--period_s", min=0.0, help="Control period.")] = 0.05,
-    timeout_s: Annotated[float, typer.Option("--timeout_s", min=1e-3, help="When a call is given up.")] = 10.0,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout_s", min=1e-3, help="When a call is given up.")
+    ] = 10.0,
     limit_s: Annotated[float, typer.Option("--limit_s", help="Stop early after so long.")] = 60.0,
 ) -> None:
     """Call and record what each call took."""

@@ -20,7 +20,8 @@ MAY_IMPORT = {
     "link": set(),
     "evaluation": {"policy", "speculation", "tasks", "link"},
     "reporting": {"policy", "speculation", "tasks", "link", "evaluation"},
-    "nodes": {"policy", "speculation", "tasks"},
+    "nodes": {"policy", "speculation", "tasks", "link"},
+    "wireless": {"policy", "speculation", "tasks", "link", "evaluation", "nodes"},
 }
 ROS = {
     "adahi_msgs",
@@ -31,6 +32,7 @@ ROS = {
     "lifecycle_msgs",
     "rcl_interfaces",
     "rclpy",
+    "rosgraph_msgs",
     "sensor_msgs",
     "std_msgs",
     "trajectory_msgs",

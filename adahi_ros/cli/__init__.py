@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
 from adahi_ros.cli.comparison import evaluate
 from adahi_ros.cli.demonstrations import demos
@@ -30,6 +31,7 @@ app = typer.Typer(
 for verb in (demos, train, calibrate, export, evaluate, table, figures, report, demo):
     app.command()(verb)
 app.add_typer(link, name="link")
+app.add_typer(bench, name="bench")
 
 
 def main() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -56,6 +57,7 @@ def demo(
 ) -> None:
     """Run robot, draft policy and target verifier as three processes over DDS."""
     from adahi_ros.evaluation.bench import Bench, PolicyFiles
+    from adahi_ros.evaluation.dds_method import node_parameters
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import Comparison, expert_error, held_out
     from adahi_ros.evaluation.methods import gated, parse_methods
@@ -70,8 +72,7 @@ def demo(
     names = parse_methods(methods, on_air=True)
     numbers = evaluation_episodes(episodes)
     name_of_files = file_name(task)
-    folder = folder_of(task, checkpoints).resolve()
-    files = PolicyFiles(folder, backend)
+    files = PolicyFiles(folder_of(task, checkpoints), backend)
     policies = files.load()
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers)
     expert = held_out(task, seed, workers)
@@ -81,23 +82,12 @@ def demo(
     runs, figures = {}, {}
     for name in names:
         method = gated(name)
-        config = method.config(found)
-        draft = {
-            "checkpoint": str(folder / "draft"),
-            "backend": backend,
-            "gate.name": config.gate.name,
-            "gate.threshold": config.gate.threshold,
-            "deviation.smoothing": config.smoothing,
-            "deviation.normalization": config.normalization,
-            "draft_temperature": config.draft_temperature,
-            "deadline_s": deadline_s,
-        }
-        target = {"checkpoint": str(folder / "target"), "backend": backend, "rule": method.rule}
+        draft, target = node_parameters(name, files, found, deadline_s)
         with LiveView(console, name, episodes) as view:
             runs[name] = run_over_dds(task, draft, target, seed, numbers, not real_time, view.show)
         figures[name] = {
-            "gate": config.gate.name,
-            "threshold": config.gate.threshold,
+            "gate": draft["gate.name"],
+            "threshold": draft["gate.threshold"],
             **run_figures(runs[name], window),
             "true_skip_ratio": repeated_true_skip_ratio(
                 runs[name], Bench(task, policies, found), method, seed
@@ -107,9 +97,17 @@ def demo(
         say(
             f"{method.label}: {sum(e.success for e in runs[name].episodes)} of {episodes} episodes "
             f"succeeded, {figures[name]['transmitted']} of {figures[name]['steps']} steps transmitted"
+            f"{_crossed(figures[name])}"
         )
     console.print(method_table(figures, f"{name_of_files} over DDS, {episodes} episodes, seed {seed}"))
     picture = picture if picture is not None else Path("results") / f"demo-{name_of_files}.png"
     draw_run(task, seed, runs, figures, picture)
     say(f"picture: {picture}")
     write_json(json_file, comparison_figures(task, seed, episodes, found, policies, figures))
+
+
+def _crossed(figures: Mapping[str, Any]) -> str:
+    up, down = figures["bytes_up_per_action"], figures["bytes_down_per_action"]
+    if up is None or down is None:  # no emulated link
+        return ""
+    return f"; per action {up:.0f} bytes crossed the link to the server, {down:.0f} back"

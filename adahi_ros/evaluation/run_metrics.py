@@ -10,7 +10,7 @@ import numpy as np
 
 from adahi_ros.evaluation.latency import throughput
 from adahi_ros.evaluation.metrics import wilson_interval
-from adahi_ros.speculation.records import RunRecord
+from adahi_ros.speculation.records import Crossed, RunRecord
 
 
 def spread(values: Sequence[float]) -> dict[str, float] | None:
@@ -23,6 +23,11 @@ def spread(values: Sequence[float]) -> dict[str, float] | None:
 
 def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
+
+
+def _per_action(crossed: Crossed | None, name: str) -> float | None:
+    """Return bytes per step of what crossed a link; None without a link, or where there was but one step."""
+    return getattr(crossed, name) / crossed.steps if crossed is not None and crossed.steps else None
 
 
 def _throughput(run: RunRecord, window: int) -> list[float]:
@@ -52,8 +57,11 @@ def run_figures(run: RunRecord, window: int) -> dict[str, Any]:
         "throughput_per_s": [round(rate, 2) for rate in _throughput(run, window)],
         "draft_ms": spread([row.draft_ms for row in rows]),
         "verify_rtt_ms": spread([row.verify_ms for row in verified]),
+        "target_compute_ms": spread([row.target_compute_ms for row in verified]),
         "request_bytes": _mean([row.request_bytes for row in rows if row.request_bytes]),
         "response_bytes": _mean([row.response_bytes for row in rows if row.response_bytes]),
+        "bytes_up_per_action": _per_action(run.crossed, "bytes_up"),
+        "bytes_down_per_action": _per_action(run.crossed, "bytes_down"),
         "steps": len(rows),
         "transmitted": sum(row.transmitted for row in rows),
         "fallbacks": sum(row.reason != 0 for row in rows),

@@ -95,6 +95,16 @@ class Answer:
         return 0 if self.response is None else len(serialize_message(self.response))
 
 
+@dataclass(frozen=True)
+class _Unsettled:
+    """An answer in time that nothing was learnt of yet."""
+
+    asked: list[Future]
+    answer: Answer
+    response: VerifyDraft.Response
+    verify_ms: float
+
+
 class VerifierClient:
     """Asks one question at a time, of a verifier that has proved to fit.
 
@@ -133,7 +143,7 @@ class VerifierClient:
         self._sent_windows = SentWindows()
         self._repeats = reliability == "best_effort"
         self._asked: list[Future] = []
-        self._unsettled: tuple[Answer, VerifyDraft.Response, float] | None = None
+        self._unsettled: _Unsettled | None = None
         self._probes: list[Future] = []
         self._next_look = 0.0
         self._forget()
@@ -155,6 +165,7 @@ class VerifierClient:
     def stop(self) -> None:
         """Forget the verifier and whatever was asked."""
         self._watch.cancel()
+        self.settle()
         self.abandon()
         self._forget_probes(0)
         self._forget()
@@ -197,7 +208,7 @@ class VerifierClient:
         """Give up the question that is out; whatever comes is dropped."""
         self._deadline.cancel()
         self._repeat.cancel()
-        self._drop_pending()
+        self._drop(self._asked)
 
     def _put(self) -> None:
         """Make the message of the question, and send it."""
@@ -234,9 +245,9 @@ class VerifierClient:
         self._send()
         self._wait_for_repetition()
 
-    def _drop_pending(self) -> None:
-        while self._asked:
-            self._verify_client.remove_pending_request(self._asked.pop())
+    def _drop(self, asked: list[Future]) -> None:
+        while asked:
+            self._verify_client.remove_pending_request(asked.pop())
 
     def _answered(self, future: Future) -> None:
         if future not in self._asked:
@@ -246,14 +257,14 @@ class VerifierClient:
             self._ask_whole()
             return
         verify_ms = 1e3 * (time.perf_counter() - self._started)
-        self.abandon()
+        asked, self._asked = self._asked, []
         answer = self._judge(response, verify_ms)
-        self._unsettled = (answer, response, verify_ms)
+        self._unsettled = _Unsettled(asked, answer, response, verify_ms)
         self._on_answer(answer)
 
     def _ask_whole(self) -> None:
         """Ask with the whole window; the deadline stays."""
-        self._drop_pending()
+        self._drop(self._asked)
         self._sent_windows.forget()
         self.windows_resent += 1
         self._put()
@@ -283,9 +294,13 @@ class VerifierClient:
         """
         if self._unsettled is None:
             return
-        (answer, response, verify_ms), self._unsettled = self._unsettled, None
+        done, self._unsettled = self._unsettled, None
+        self._deadline.cancel()
+        self._repeat.cancel()
+        self._drop(done.asked)
+        response, verify_ms = done.response, done.verify_ms
         rtt_ms = max(0.0, verify_ms - response.compute_time_ms)
-        size_bytes = self.request_bytes + answer.response_bytes
+        size_bytes = self.request_bytes + done.answer.response_bytes
         self._estimator.answered(time.monotonic(), rtt_ms, size_bytes, repeated=self._repetitions > 0)
         self._patience.answered(1e-3 * verify_ms)
         if response.status == VerifyDraft.Response.STATUS_OK:

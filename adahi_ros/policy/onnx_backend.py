@@ -25,9 +25,9 @@ def _session(path: Path) -> ort.InferenceSession:
         raise CheckpointError(f"{path}: not an ONNX file; delete it to have it made anew ({error})") from None
 
 
-def _cache_path(digest: str) -> Path:
-    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return root / "adahi_ros" / f"{digest}.onnx"
+def cache_folder() -> Path:
+    """Return where the user keeps what can be made anew."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "adahi_ros"
 
 
 def onnx_session(checkpoint: Checkpoint) -> ort.InferenceSession:
@@ -45,7 +45,7 @@ def onnx_session(checkpoint: Checkpoint) -> ort.InferenceSession:
         session = _session(beside)
         if session.get_modelmeta().custom_metadata_map.get(DIGEST) == digest:
             return session
-    cached = _cache_path(digest)
+    cached = cache_folder() / f"{digest}.onnx"
     if not cached.is_file():
         try:
             from adahi_ros.policy.onnx_export import export

@@ -7,7 +7,9 @@ import io
 import logging
 import tempfile
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import onnx
 import torch
@@ -15,6 +17,8 @@ import torch
 from adahi_ros.policy.checkpoint import Checkpoint
 from adahi_ros.policy.onnx_backend import DIGEST
 from adahi_ros.policy.torch_backend import load_network
+
+NOTES = ("metadata_props", "doc_string")
 
 
 def export(checkpoint: Checkpoint, path: Path) -> None:
@@ -47,9 +51,20 @@ def export(checkpoint: Checkpoint, path: Path) -> None:
     if program is None:
         raise RuntimeError(f"{checkpoint.weights}: torch exported nothing")
     proto = program.model_proto
+    _strip(proto)
     onnx.helper.set_model_props(proto, {DIGEST: checkpoint.digest()})
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         partial = Path(scratch) / path.name
         onnx.save(proto, partial)
         partial.replace(path)  # a kill during the write leaves no half file
+
+
+def _strip(message: Any) -> None:
+    """Remove the exporter's notes from a model and all of its parts: they name files of this machine."""
+    for field, value in message.ListFields():
+        if field.name in NOTES:
+            message.ClearField(field.name)
+        elif field.message_type is not None:
+            for part in value if isinstance(value, Sequence) else (value,):
+                _strip(part)

@@ -9,7 +9,7 @@ import pytest
 from adahi_ros.evaluation.run_metrics import run_figures, spread
 from adahi_ros.reporting.run_figure import draw_run
 from adahi_ros.reporting.training_figure import draw_losses
-from adahi_ros.speculation.records import EpisodeRecord, Reason, RunRecord, StepRecord
+from adahi_ros.speculation.records import Crossed, EpisodeRecord, Reason, RunRecord, StepRecord
 
 Make = Callable[..., StepRecord]
 SKIPPED = {"transmitted": False, "verified": False, "accepted": (), "request_bytes": 0, "response_bytes": 0}
@@ -50,6 +50,7 @@ def test_figures_by_hand(run: RunRecord) -> None:
     assert figures["throughput_per_s"] == [round(3e3 / 7, 2), round(2e3 / 51, 2)]  # of each episode
     assert run_figures(run, 1)["throughput_per_s"] == [500, 250, 1000, 20, 1000]
     assert figures["verify_rtt_ms"]["mean"] == 2.0  # of answers that came
+    assert figures["target_compute_ms"]["p99"] == pytest.approx(0.2)
     assert figures["request_bytes"] == pytest.approx((400 + 600 + 400) / 3)
     assert figures["response_bytes"] == 60.0
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures
@@ -61,6 +62,18 @@ def test_a_run_without_questions_has_no_round_trip(step_record: Make) -> None:
     for name in ("acceptance_rate", "verify_rtt_ms", "request_bytes", "response_bytes"):
         assert figures[name] is None
     assert figures["transmitted"] == figures["fallbacks"] == 0
+
+
+def test_what_crossed_a_link_is_told_per_action(run: RunRecord) -> None:
+    names = ("bytes_up_per_action", "bytes_down_per_action")
+
+    def per_action(crossed: Crossed | None) -> list[float | None]:
+        figures = run_figures(RunRecord(run.steps, run.episodes, crossed), 20)
+        return [figures[name] for name in names]
+
+    assert per_action(Crossed(4, 1000, 600)) == [250, 150]
+    assert per_action(Crossed(0, 10, 10)) == [None, None]  # an episode of one step
+    assert per_action(None) == [None, None]
 
 
 def test_spread_of_a_hundred() -> None:

@@ -1,0 +1,141 @@
+"""`adahi bench`: what hybrid inference costs across an emulated wireless link."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from adahi_ros.cli.options import JsonFile, Seed, Workers
+from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
+
+app = typer.Typer(help="Measure across an emulated wireless link.", no_args_is_help=True)
+
+ProfileName = Annotated[str, typer.Option("--profile", help="A name of 'adahi link list', or a YAML file.")]
+Parameters = Annotated[int, typer.Option(min=1, help="Weights that the trained target is grown to.")]
+
+
+@app.command("latency")
+def latency(
+    workers: Workers,
+    profile: ProfileName = "wifi_ac",
+    task: Annotated[str, typer.Option(help="A task with shipped policies.")] = "ball",
+    episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 20,
+    methods: Annotated[
+        str, typer.Option("--methods", help="Separated by commas.")
+    ] = "adahi,hybrid,draft,target,random",
+    rate: Annotated[float, typer.Option(help="Transmission rate of ADAHI's gate, and of the lots.")] = 0.58,
+    parameters: Parameters = 5_000_000,
+    picture: Annotated[Path, typer.Option(help="Picture to write.")] = Path("results/bench-latency.png"),
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Latency, throughput and bytes of every method; robot and server in processes, the link in between."""
+    from adahi_ros.evaluation.methods import parse_methods
+    from adahi_ros.reporting.wireless_latency import draw_latency, latency_table
+    from adahi_ros.wireless.latency import ROUNDS, measure_latency
+
+    names = parse_methods(methods, on_air=True)
+    rounds = min(ROUNDS, episodes)
+    with progress() as bar:
+        advance = episode_bars(bar, names, episodes)
+        found = measure_latency(
+            profile, task, episodes, names, rate, parameters, rounds, seed, workers, say, advance
+        )
+    console.print(latency_table(found.figures))
+    draw_latency(found.figures, found.runs, picture)
+    say(f"picture: {picture}")
+    write_json(json_file, {"command": command_line(), **found.figures})
+
+
+@app.command("peers")
+def peers(
+    profile: ProfileName = "wifi_ac",
+    task: Annotated[str, typer.Option(help="Whose observations are asked about.")] = "kitchen",
+    calls: Annotated[int, typer.Option(min=30, help="Per way and condition of the link.")] = 300,
+    ways: Annotated[str, typer.Option(help="Separated by commas. Default: all.")] = "",
+    parameters: Parameters = 5_000_000,
+    picture: Annotated[Path, typer.Option(help="Picture to write.")] = Path("results/bench-peers.png"),
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Ours beside what people use, openpi, LeRobot and Flask: one model, the same observations, no gate.
+
+    The first run installs each one's packages in a folder of its own in the user's cache; one that cannot
+    be installed is skipped, with the reason.
+    """
+    from adahi_ros.assets import asset
+    from adahi_ros.link.profile import load_profile, profile_path
+    from adahi_ros.policy.growth import grown_policies
+    from adahi_ros.reporting.wireless_calls import draw_peers, peers_table
+    from adahi_ros.wireless.peers import PEERS, compare_peers
+
+    names = tuple(name.strip() for name in ways.split(",")) if ways else PEERS
+    for name in names:
+        if name not in PEERS:
+            raise ValueError(f"ways: {name!r}, must be one of {', '.join(PEERS)}")
+    target = grown_policies(asset(f"checkpoints/{task}"), parameters) / "target"
+    skipped: dict[str, str] = {}
+
+    def skip(name: str, why: str) -> None:
+        skipped[name] = why
+        say(f"skipped: {why}")
+
+    found = compare_peers(load_profile(profile_path(profile)), task, target, calls, names, seed, say, skip)
+    figures: dict[str, Any] = {"command": command_line(), "profile": profile, "task": task, "calls": calls}
+    figures |= {"target_parameters": parameters, "skipped": skipped, **found}
+    console.print(peers_table(figures))
+    draw_peers(figures, picture)
+    say(f"picture: {picture}")
+    write_json(json_file, figures)
+
+
+@app.command("dds")
+def dds(
+    quick: Annotated[bool, typer.Option("--quick", help="Requests of 1 kB alone.")] = False,
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Service calls by DDS's defaults and by config/dds: clean, 1 % and 5 % loss, bursts; 1 kB and 100 kB."""
+    from adahi_ros.reporting.wireless_calls import dds_table
+    from adahi_ros.wireless.dds import SIZES, compare_dds
+
+    sizes = {name: SIZES[name] for name in list(SIZES)[:1]} if quick else SIZES
+    figures = {"command": command_line(), "seed": seed}
+    figures |= {"profiles": compare_dds(sizes=sizes, seed=seed, on_trial=say)}
+    console.print(dds_table(figures))
+    write_json(json_file, figures)
+
+
+@app.command("soak")
+def soak(
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long.")] = 30.0,
+    rate_hz: Annotated[float, typer.Option(min=1.0, help="Observations per second.")] = 30.0,
+    profile: Annotated[
+        str | None, typer.Option(help="The link. Default: bursts of losses, and three outages a minute.")
+    ] = None,
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Let robot, draft policy and verifier run for long across a bad link; fails if anything is lost."""
+    from adahi_ros.link.profile import load_profile, profile_path
+    from adahi_ros.reporting.soak_table import soak_table
+    from adahi_ros.wireless.soak import soak as run_soak
+
+    link = load_profile(profile_path(profile)) if profile is not None else None
+    with progress() as bar:
+        job = bar.add_task("soak", total=1.0, note="")
+        found = run_soak(
+            minutes,
+            rate_hz,
+            link,
+            seed=seed,
+            on_progress=lambda share, what: bar.update(job, completed=share, note=what),
+        )
+    console.print(soak_table(found.values()))
+    write_json(json_file, {"command": command_line(), **found.values()})
+    for fault in found.faults:
+        say(f"failed: {fault}")
+    if not found.passed:
+        raise typer.Exit(1)

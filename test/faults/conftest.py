@@ -1,0 +1,152 @@
+"""Real nodes at the two ends of an emulated link, and what must hold whatever happens to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.link.emulator import emulated_link
+from adahi_ros.link.profile import load_profile, profile_path
+from adahi_ros.nodes.child_processes import NodeProcess
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.speculation.controller import ControllerConfig
+from adahi_ros.speculation.gates import Gate
+from adahi_ros.wireless.robot_log import LogPart, Replay, Shown, never, unaccounted
+from adahi_ros.wireless.stage import Stage, stage_across
+
+SEED = 5
+RATE_HZ = 30.0
+DEADLINE_S = 0.025
+SLACK_S, LARGEST_SLACK_S = 0.03, 0.25  # of 95 commands in 100, and of all: the machine does other things, too
+GATE = Gate("random", 0.1)  # the other steps are asked about
+JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "soak: takes minutes; -m 'not soak' leaves it out")
+
+
+class Scene:
+    """A robot that steps across a link.
+
+    Attributes:
+        stage: with the nodes.
+        draft, verifier: the nodes that tests kill and start again.
+    """
+
+    def __init__(self, stage: Stage, checkpoints: Path, common: Mapping[str, Any]) -> None:
+        self.stage = stage
+        self._checkpoints = checkpoints
+        self._common = dict(common)
+        policies = [load_policy(checkpoints / name, "onnxruntime") for name in ("draft", "target")]
+        self._replay = Replay(policies[0], policies[1], ControllerConfig(GATE), SEED)
+        self.verifier = self.start_verifier()
+        self.draft = self.start_draft()
+
+    def start_verifier(self, checkpoints: Path | None = None) -> NodeProcess:
+        """Start one, and wait until it serves."""
+        target = (checkpoints or self._checkpoints) / "target"
+        return self.stage.start_verifier({"checkpoint": str(target), "seed": SEED, **self._common})
+
+    def start_draft(self) -> NodeProcess:
+        return self.stage.start_draft(
+            {
+                "checkpoint": str(self._checkpoints / "draft"),
+                "seed": SEED,
+                "gate": {"name": GATE.name, "threshold": GATE.threshold},
+                "control_rate_hz": RATE_HZ,
+                "deadline_s": DEADLINE_S,
+                "verifier_wait_s": 60.0,
+                **self._common,
+            }
+        )
+
+    def kill(self, process: NodeProcess) -> None:
+        self.stage.processes.kill(process)
+        assert "Traceback" not in process.output
+
+    def verified_since(self, at_s: float) -> float:
+        """Wait until an observation of after a moment is verified; return how long after it that was."""
+
+        def found() -> list[float]:
+            return self.stage.log.since(at_s).verified_s()
+
+        self.stage.wait(lambda: bool(found()), "verified step")
+        return found()[0] - at_s
+
+    def steps_since(self, at_s: float, count: int) -> LogPart:
+        """Wait until so many observations of after a moment are answered; return what became of them."""
+        self.stage.wait(lambda: len(self.stage.log.since(at_s).records) >= count, f"{count} steps")
+        return self.stage.log.since(at_s)
+
+    def check(self, since_s: float, excused: Callable[[Shown], bool] = never) -> str:
+        """Check that no step so far is missing or wrong, and none since then late.
+
+        Args:
+            since_s: when the fault began.
+            excused: from an answer, as in `unaccounted`.
+
+        Returns:
+            What the fault has cost, for people.
+        """
+        log = self.stage.log
+        assert unaccounted(log, excused) == []
+        assert self._replay.differences(log) == []
+        part = log.since(since_s)
+        latencies_s = part.latencies_s()
+        assert latencies_s.max() <= DEADLINE_S + LARGEST_SLACK_S
+        assert np.percentile(latencies_s, 95) <= DEADLINE_S + SLACK_S
+        reasons = {reason.name: count for reason, count in part.reasons().items()}
+        p95, largest = np.percentile(latencies_s, [95, 100]) * 1e3
+        return f"{len(part.records)} steps {reasons}, to the command p95 {p95:.1f} ms, p100 {largest:.1f} ms"
+
+
+@pytest.fixture(scope="session")
+def exported(checkpoints: Path) -> Path:
+    """`checkpoints`, exported before a node has to."""
+    for name in ("draft", "target"):
+        load_policy(checkpoints / name, "onnxruntime")
+    return checkpoints
+
+
+@pytest.fixture(scope="session")
+def other_tokenizer(make_checkpoints: Callable[..., Path]) -> Path:
+    """Policies of the same sizes that mean other actions by the same codes."""
+    other = make_checkpoints(seed=1)
+    load_policy(other / "target", "onnxruntime")
+    return other
+
+
+@contextmanager
+def _scene(checkpoints: Path, robot: Mapping[str, Any], common: Mapping[str, Any]) -> Iterator[Scene]:
+    profile = load_profile(profile_path("wifi_ac"))
+    with emulated_link(profile, SEED) as link, stage_across(link) as stage:
+        stage.start_robot({"seed": SEED, "rate_hz": RATE_HZ, "joint_names": JOINTS, **robot})
+        scene = Scene(stage, checkpoints, common)
+        scene.verified_since(time.monotonic())
+        yield scene
+        stage.processes.end()
+        for process in stage.processes.all:
+            assert process.exit_code == 0, process.output
+            assert "Traceback" not in process.output
+
+
+@pytest.fixture(scope="module")
+def scene(exported: Path) -> Iterator[Scene]:
+    """Everyone at work, and well."""
+    with _scene(exported, {}, {}) as scene:
+        yield scene
+
+
+@pytest.fixture(scope="module")
+def jumping(exported: Path) -> Iterator[Scene]:
+    """The same, by a clock that is set an hour ahead, and back again, every two seconds."""
+    robot = {"clock_jump_s": 3600.0, "clock_jump_period_s": 2.0}
+    with _scene(exported, robot, {"use_sim_time": True}) as scene:
+        yield scene

@@ -1,0 +1,45 @@
+"""A link that loses, cuts, duplicates and reorders: every observation gets its command, and the right one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from adahi_ros.link.emulator import unavailable
+from adahi_ros.speculation.records import Reason
+
+pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
+
+RESUME_S = 2.0
+STEPS = 75
+
+
+@pytest.mark.parametrize(
+    "fault", [{"loss": 0.01}, {"loss": 0.1}, {"duplicate": 0.3, "reorder": 0.3}], ids=["1 %", "10 %", "order"]
+)
+def test_packets_lost_doubled_or_out_of_order_make_no_step_late_or_wrong(
+    scene: Any, fault: dict[str, float]
+) -> None:
+    start_s = time.monotonic()
+    scene.stage.link.change(**fault)
+    part = scene.steps_since(start_s, STEPS)
+    assert any(record.verified for record in part.records)
+    scene.stage.link.change(**dict.fromkeys(fault, 0.0))
+    resumed_s = scene.verified_since(time.monotonic())
+    assert resumed_s < RESUME_S
+    print(f"{fault}: {scene.check(start_s)}; verified again after {resumed_s:.2f} s")
+
+
+@pytest.mark.parametrize("outage_s", [0.5, 10.0])  # the second is longer than the ends know each other
+def test_drafts_through_an_outage_then_verification_again(scene: Any, outage_s: float) -> None:
+    start_s = time.monotonic()
+    scene.stage.link.cut(outage_s)
+    back_s = time.monotonic() + outage_s
+    resumed_s = scene.verified_since(back_s)
+    assert resumed_s < RESUME_S
+    reasons = scene.stage.log.since(start_s).reasons()
+    assert reasons[Reason.DEADLINE] >= 3
+    assert reasons[Reason.BREAKER_OPEN] > 0
+    print(f"outage of {outage_s} s: {scene.check(start_s)}; verified again after {resumed_s:.2f} s")

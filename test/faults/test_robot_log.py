@@ -1,0 +1,101 @@
+"""What the account of a robot's steps finds wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from adahi_ros.speculation.records import Reason, StepRecord
+from adahi_ros.wireless.robot_log import RobotLog, Shown, Told, unaccounted
+
+COUNT = 6
+
+
+@pytest.fixture
+def log(tmp_path: Path, step_record: Callable[..., StepRecord]) -> RobotLog:
+    """Six observations at 10 Hz, all answered by their drafts, all right."""
+    log = RobotLog(tmp_path / "nothing")
+    for step in range(COUNT):
+        log.shown.append(Shown(0.1 * step, step, 0, step, [0.0], []))
+        log.told.append(Told(0.1 * step + 0.01, step, [0.0, 0.0]))
+        counts = (step + 1, *[0] * (len(Reason) - 1))
+        log.records.append(step_record(stamp_ns=step, step=step, reason_counts=counts))
+    return log
+
+
+def test_nothing_is_wrong_where_all_is_right(log: RobotLog) -> None:
+    assert unaccounted(log) == []
+
+
+def test_what_was_shown_before_the_first_answer_and_after_the_last_may_have_none(log: RobotLog) -> None:
+    log.shown.insert(0, Shown(-0.1, 100, 9, 0, [0.0], []))
+    log.shown.append(Shown(0.6, 101, 0, COUNT, [0.0], []))
+    assert unaccounted(log) == []
+
+
+def test_an_observation_without_a_command_is_found_unless_excused(log: RobotLog) -> None:
+    log.shown.insert(3, Shown(0.25, 100, 0, 3, [0.0], []))
+    assert unaccounted(log) == ["episode 0, step 3: 0 commands"]
+    assert unaccounted(log, lambda shown: shown.stamp_ns == 100) == []
+
+
+def test_the_last_observation_of_an_episode_may_be_dropped(log: RobotLog) -> None:
+    log.shown[3:] = [replace(shown, episode=1) for shown in log.shown[3:]]
+    log.shown.insert(3, Shown(0.25, 100, 0, 3, [0.0], []))
+    assert unaccounted(log) == []
+
+
+def test_a_second_command_is_found(log: RobotLog) -> None:
+    log.told.append(log.told[2])
+    assert unaccounted(log) == ["episode 0, step 2: 2 commands"]
+
+
+def test_a_missing_record_is_found_by_the_step_and_by_the_counts(log: RobotLog) -> None:
+    del log.records[2]
+    found = unaccounted(log)
+    assert found[0] == "episode 0, step 2: a command, but no record"
+    assert found[1].startswith("episode 0, step 3: reason_counts (4, ")
+
+
+def test_a_command_that_is_not_what_was_recorded_is_found(log: RobotLog) -> None:
+    log.told[4] = replace(log.told[4], action=[0.5, 0.0])
+    assert unaccounted(log) == ["episode 0, step 4: commanded [0.5, 0.0], recorded (0.0, 0.0)"]
+
+
+def test_what_nobody_verified_must_be_the_draft(log: RobotLog) -> None:
+    log.records[1] = replace(log.records[1], verified=False, draft_action=(0.5, 0.0))
+    assert unaccounted(log) == ["episode 0, step 1: neither verified nor the draft"]
+
+
+def test_a_draft_policy_that_stops_is_found_and_one_that_starts_anew_counts_anew(log: RobotLog) -> None:
+    last = replace(log.shown[-1], stamp_ns=100, step=COUNT, at_s=2.0)
+    log.shown.append(last)
+    assert unaccounted(log) == ["no command in the last 1.5 s"]
+    log.told.append(Told(2.01, 100, [0.0, 0.0]))
+    counts = (1, *[0] * (len(Reason) - 1))
+    log.records.append(replace(log.records[0], stamp_ns=100, step=COUNT, reason_counts=counts))
+    assert unaccounted(log) == []
+
+
+def test_a_log_is_read_line_by_line_while_it_is_written(log: RobotLog, tmp_path: Path) -> None:
+    file = tmp_path / "robot.jsonl"
+    read = RobotLog(file)
+    read.read()
+    assert read.shown == []
+    lines = [
+        json.dumps({kind: asdict(each)})
+        for kind, each in (("shown", log.shown[0]), ("told", log.told[0]), ("record", log.records[0]))
+    ]
+    file.write_text("\n".join(lines))  # the end of the last line is still to come
+    read.read()
+    assert (read.shown, read.told, read.records) == (log.shown[:1], log.told[:1], [])
+    with file.open("a") as more:
+        more.write("\n")
+    read.read()
+    assert read.records == log.records[:1]
+    assert read.since(0.05).told == []
+    assert read.since(0.0).latencies_s() == pytest.approx([0.01])

@@ -1,0 +1,23 @@
+"""Three minutes across a link with bursts and outages. `soak(30)` is the same for half an hour."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from adahi_ros.link.emulator import unavailable
+from adahi_ros.wireless.soak import soak
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(unavailable() is not None, reason=str(unavailable())),
+]
+
+
+def test_nothing_is_late_nothing_is_lost_and_memory_stays_flat_for_three_minutes() -> None:
+    result = soak(3.0)
+    print(json.dumps(result.values()))
+    assert result.passed, result.faults
+    assert result.steps == result.verified + result.skipped + sum(result.fallbacks.values())
+    assert min(result.verified, result.skipped, *result.fallbacks.values()) > 0
