@@ -168,6 +168,7 @@ class ControlLoop:
             self._finish(waiting, Answer(None, Reason.SUPERSEDED))
         else:  # the draft belongs to an episode that is over: it must not move the robot in this one
             self._last = None
+        self._verifier.count_miss()
 
     def _ask(self, begun: _Begun) -> None:
         self._waiting = replace(begun, asked=True)

@@ -26,6 +26,7 @@ COMMAND_FIELDS = tuple(
     field for field in JointTrajectoryPoint.get_fields_and_field_types() if field != "time_from_start"
 )
 NANOSECONDS = 1_000_000_000
+QUESTIONS_KEPT = 100  # by a verifier that is busy, of all its robots together
 RELIABILITIES = {
     "best_effort": ReliabilityPolicy.BEST_EFFORT,
     "reliable": ReliabilityPolicy.RELIABLE,
@@ -39,7 +40,7 @@ def verify_qos(reliability: str) -> QoSProfile:
         reliability: a key of `RELIABILITIES`. With best_effort a lost question is asked again by the
             robot, which knows when; with reliable DDS sends it again, and acknowledges every message.
     """
-    return QoSProfile(depth=10, reliability=RELIABILITIES[reliability])
+    return QoSProfile(depth=QUESTIONS_KEPT, reliability=RELIABILITIES[reliability])
 
 
 def to_stamp(nanoseconds: int) -> Time:

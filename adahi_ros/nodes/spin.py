@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -56,6 +57,8 @@ def run(
         The exit code: 0, or 1 where a parameter is wrong.
     """
     node = None
+    # rclpy would say it once, and the node would go on with a step that has got no command.
+    warnings.filterwarnings("error", message="Unhandled exception in done callback")
     try:
         _read_arguments(about, table)
         rclpy.init()

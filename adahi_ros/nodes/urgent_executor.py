@@ -18,13 +18,14 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerGuardCondition
 
+from adahi_ros.nodes.messages import NANOSECONDS
+
 LOOK_AROUND_S = 0.05  # what is not urgent waits for so long at most
-NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Urgent:
-    """What a node must answer at once; where several are ready, in this order."""
+    """What a node must answer at once; where several are ready, in this order (but when it looks around)."""
 
     clients: Sequence[Any] = ()
     services: Sequence[Any] = ()
@@ -50,7 +51,7 @@ class UrgentExecutor(SingleThreadedExecutor):
         self._interrupt = SignalHandlerGuardCondition(context=node.context)
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Wait for a callback and execute it, or look around; returns after `LOOK_AROUND_S` at most.
+        """Wait for a callback and execute it, or look around; waits for `LOOK_AROUND_S` at most.
 
         Args:
             timeout_sec: returns after that, too.
@@ -60,21 +61,24 @@ class UrgentExecutor(SingleThreadedExecutor):
         """
         left_s = self._next_look - time.monotonic()
         if left_s > 0.0:
-            self._execute_urgent(left_s if timeout_sec is None else min(left_s, timeout_sec))
+            self._execute_urgent(left_s if timeout_sec is None else max(0.0, min(left_s, timeout_sec)))
         else:
             self._look_around()
 
     def _look_around(self) -> None:
         """Execute one callback of those that are ready, urgent or not."""
+        handler: Any
+        entity: Any
         try:
-            handler, _, _ = self.wait_for_ready_callbacks(0)
+            handler, entity, _ = self.wait_for_ready_callbacks(0)
         except TimeoutException:
             # Callbacks leave tasks behind, such as those of an answer; the end is where nothing was done.
             if not self._busy:
                 self._next_look = time.monotonic() + LOOK_AROUND_S
             self._busy = False
             return
-        self._busy = True
+        urgent = self._urgent()
+        self._busy |= entity not in (*urgent.services, *urgent.timers, *urgent.subscriptions)
         handler()
         handler.result()  # raises what the callback raised
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -267,11 +268,11 @@ class VerifierClient:
         self._drop(self._asked)
         self._sent_windows.forget()
         self.windows_resent += 1
+        self._repetitions = 1  # of asking at all; the whole window itself may be lost, too
         self._put()
+        self._wait_for_repetition()
 
     def _judge(self, response: VerifyDraft.Response, verify_ms: float) -> Answer:
-        if response.status == VerifyDraft.Response.STATUS_TOKENIZER_MISMATCH:
-            self._lose("the verifier refuses the tokenizer")
         if response.status != VerifyDraft.Response.STATUS_OK:
             message = response.message or f"status {response.status}"
             return Answer(None, Reason.REFUSED, message, response=response)
@@ -280,11 +281,15 @@ class VerifierClient:
         if answered != asked:
             message = f"episode_id, step_id: {answered}, must be {asked}"
             return Answer(None, Reason.BAD_ANSWER, message, response=response)
+        compute_ms = response.compute_time_ms
+        if not 0.0 <= compute_ms < math.inf:
+            message = f"compute_time_ms: {compute_ms}, must be finite and at least 0"
+            return Answer(None, Reason.BAD_ANSWER, message, response=response)
         try:
             verification = check_answer(self._policy.spec, *from_answer(response))
         except RequestError as error:
             return Answer(None, Reason.BAD_ANSWER, str(error), response=response)
-        return Answer(verification, Reason.NONE, "", verify_ms, response.compute_time_ms, response)
+        return Answer(verification, Reason.NONE, "", verify_ms, compute_ms, response)
 
     def settle(self) -> None:
         """Take note of what the last answer in time tells of link and verifier.
@@ -298,28 +303,34 @@ class VerifierClient:
         self._deadline.cancel()
         self._repeat.cancel()
         self._drop(done.asked)
-        response, verify_ms = done.response, done.verify_ms
-        rtt_ms = max(0.0, verify_ms - response.compute_time_ms)
-        size_bytes = self.request_bytes + done.answer.response_bytes
+        answer, verify_ms = done.answer, done.verify_ms
+        rtt_ms = max(0.0, verify_ms - answer.compute_ms)
+        size_bytes = self.request_bytes + answer.response_bytes
         self._estimator.answered(time.monotonic(), rtt_ms, size_bytes, repeated=self._repetitions > 0)
         self._patience.answered(1e-3 * verify_ms)
-        if response.status == VerifyDraft.Response.STATUS_OK:
+        if answer.verification is not None:
             request = self._question.request
             self._sent_windows.answered(request.windows[0], request.goals[0])
         on_trial = self._breaker.on_trial
         self._breaker.answered()
-        if on_trial and self.link is Link.READY:
+        if done.response.status == VerifyDraft.Response.STATUS_TOKENIZER_MISMATCH:
+            self._lose("the verifier refuses the tokenizer")
+        elif on_trial and self.link is Link.READY:
             self._on_change()
 
     def _missed(self) -> None:
         if not self._asked:
             return
         self.abandon()
+        self._on_answer(Answer(None, Reason.DEADLINE))
+        self.count_miss()
+
+    def count_miss(self) -> None:
+        """Take note that a question was given up; for whoever abandons one because it took too long."""
         self._estimator.missed()
         self._breaker.missed(time.monotonic())
         if self._breaker.open:
             self._change(Link.DOUBTED, f"{Link.DOUBTED.label}: several answers not by the deadline")
-        self._on_answer(Answer(None, Reason.DEADLINE))
 
     @property
     def on_trial(self) -> bool:
@@ -380,6 +391,7 @@ class VerifierClient:
     def _lose(self, trouble: str) -> None:
         self._next_look = 0.0
         self._breaker.reset()
+        self._forget_probes(0)
         self._change(Link.ABSENT, trouble)
 
     def _change(self, link: Link, trouble: str) -> None:

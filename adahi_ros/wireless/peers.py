@@ -127,7 +127,7 @@ def _add(figures: dict[str, Any], trial: Trial, record: Mapping[str, Any], link_
     if trial.name == "clean":
         figures.update(call_figures(record, WARM_UP))
         beyond = [call["ms"] - call["compute_ms"] for call in record["calls"][WARM_UP:] if call["ok"]]
-        figures["beyond_ms"] = float(np.median(beyond)) - link_ms
+        figures["beyond_ms"] = float(np.median(beyond)) - link_ms if beyond else None
     elif trial.cut_at >= 0:
         figures[trial.name] = outage_figures(record, OUTAGE_S)
     else:

@@ -201,6 +201,7 @@ def _watch(
     told_s = start_s
     while (now_s := time.monotonic()) - start_s < seconds:
         next_s = now_s + SAMPLE_S
+        stage.processes.check()
         for name, pid in pids.items():
             sizes[name].append(resident_bytes(pid))
             waits[name].append(waited_s(pid))

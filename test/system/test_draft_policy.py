@@ -171,6 +171,8 @@ def test_a_status_names_the_gate_that_decided(scene: Any) -> None:
         ({"accepted": [True]}, Reason.BAD_ANSWER, "accepted"),
         ({"offset": [math.nan, 0.0]}, Reason.BAD_ANSWER, "offset"),
         ({"offset": [0.0, -1e30]}, Reason.BAD_ANSWER, "action[1]"),
+        ({"compute_time_ms": math.nan}, Reason.BAD_ANSWER, "compute_time_ms"),
+        ({"compute_time_ms": -math.inf}, Reason.BAD_ANSWER, "compute_time_ms"),
     ],
 )
 def test_an_answer_that_is_no_good_executes_the_draft(
@@ -276,6 +278,28 @@ def test_a_slow_verifier_is_asked_less_and_less_often(scene: Any) -> None:
     scene.verifier.answer(asked[0])
     assert robot.answer_to(episode, step).verified
     scene.stage.wait(lambda: scene.process.output.count("verifier ready") == ready + 1, "ready again")
+
+
+def test_questions_that_newer_observations_overtake_open_the_breaker(scene: Any) -> None:
+    """So a verifier that is gone is noticed even where the deadline is longer than the control period."""
+    episode, robot = scene.new_episode(), scene.robot
+    robot.show(episode, 1)
+    for step in range(1, MISSES_UNTIL_OPEN + 1):
+        request = scene.verifier.wait_for_question(episode, step)
+        robot.show(episode, step + 1)
+        assert robot.answer_to(episode, step).reason is Reason.SUPERSEDED
+        scene.verifier.answer(request)
+    assert robot.answer_to(episode, MISSES_UNTIL_OPEN + 1).reason is Reason.BREAKER_OPEN
+    step = MISSES_UNTIL_OPEN + 1
+    while not scene.verifier.questions(episode, step):
+        step += 1
+        robot.show(episode, step)
+        scene.stage.wait(
+            lambda step=step: scene.verifier.questions(episode, step) or robot.steps[-1].step == step,
+            "question or status",
+        )
+    scene.verifier.answer(scene.verifier.questions(episode, step)[0])
+    assert robot.answer_to(episode, step).verified
 
 
 def test_a_verifier_of_another_tokenizer_is_refused_before_the_first_step(scene: Any) -> None:
