@@ -31,7 +31,7 @@ def _table(title: str, names: list[str], headings: list[str]) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.collapse_padding = True
     for name in names:
-        table.add_column(name)
+        table.add_column(name, no_wrap=True)
     for heading in headings:
         table.add_column(heading, justify="right")
     return table
