@@ -10,7 +10,8 @@ from scipy import stats
 
 from adahi_ros.policy.interface import Policy, Prediction
 from adahi_ros.speculation.controller import Controller, ControllerConfig, Step
-from adahi_ros.speculation.gates import GATES, Gate
+from adahi_ros.speculation.gates import GATES, Evidence, Gate
+from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.request import Verification
 from adahi_ros.speculation.verifier import TargetVerifier, VerificationDraws
 
@@ -255,3 +256,15 @@ def test_a_score_that_is_not_a_number_asks(fixed_policy: Make, monkeypatch: pyte
     controller = Controller(fixed_policy(DRAFT), ControllerConfig(Gate("deviation", 0.5)))
     controller.reset(0, [0, 1, 2])
     assert controller.begin(*observe(3)).transmit.tolist() == [True, False, True]
+
+
+def test_a_gate_can_go_by_the_state_of_the_link(fixed_policy: Make) -> None:
+    def while_the_link_is_good(evidence: Evidence) -> np.ndarray:
+        lost = 0.0 if evidence.link is None else evidence.link.loss
+        return np.full(len(evidence.deviation), 1.0 - lost)
+
+    gate = Gate("good link", 0.5, while_the_link_is_good)
+    controller = Controller(fixed_policy(DRAFT), ControllerConfig(gate))
+    for link, asks in ((None, True), (LinkEstimate(loss=0.1), True), (LinkEstimate(loss=0.9), False)):
+        controller.reset(0, [0])
+        assert controller.begin(*observe(1), link).transmit.tolist() == [asks]
