@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -64,6 +65,8 @@ def run(
         rclpy.init()
         node = make()
         executor = make_executor(node)
+        gc.collect()
+        gc.freeze()  # what is here now stays: the collector need not look at it amid a control step
         end = finished(node)
         # Not spin_until_future_complete, which hangs one more callback on the future at every event.
         while ok() and (end is None or not end.done()):

@@ -96,7 +96,7 @@ def _codes(spec: PolicySpec, values: np.ndarray) -> np.ndarray:
                 RequestFault.CODE_OUT_OF_RANGE,
                 f"codes[{index}]: {code}, must be at least 0 and below {spec.codebook_size}",
             )
-    return codes.astype(np.int64)
+    return codes.astype(np.int64, copy=False)
 
 
 def check_request(
@@ -144,6 +144,6 @@ def check_answer(
     """
     return Verification(
         _codes(spec, codes),
-        _shaped("accepted", accepted, (spec.codebooks,)).astype(bool),
-        _shaped("offset", offset, (spec.chunk_length, spec.action_dim)).astype(np.float32),
+        _shaped("accepted", accepted, (spec.codebooks,)).astype(bool, copy=False),
+        _shaped("offset", offset, (spec.chunk_length, spec.action_dim)).astype(np.float32, copy=False),
     )

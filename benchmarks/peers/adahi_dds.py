@@ -1,6 +1,7 @@
-"""Ours: the robot's verifier client, asking a target verifier node over DDS. See `driving.py`.
+"""Ours: hybrid inference at every step: drafts, and asks a target verifier node over DDS. See `driving.py`.
 
-The server is the node itself; address and port mean nothing to DDS, which finds it.
+The draft is part of the step, as it is on the robot, and its time part of the models' compute. The server is
+the node itself; address and port mean nothing to DDS, which finds it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import time
 
 import numpy as np
 import rclpy
-from driving import peer
+from driving import TEMPERATURE, peer
 from rclpy.node import Node
 
 from adahi_ros.nodes.urgent_executor import UrgentExecutor
 from adahi_ros.nodes.verifier_client import Answer, Link, Question, VerifierClient
 from adahi_ros.policy.interface import Policy
+from adahi_ros.speculation.drafting import draft_action
 from adahi_ros.speculation.request import VerificationRequest
 
 
@@ -29,7 +31,8 @@ class DdsClient:
 
     def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:
         self._timeout_s = timeout_s
-        self._decoder = policy.decoder
+        self._policy = policy
+        self._draws = np.random.default_rng(0)
         self._step = 0
         rclpy.init()
         node = Node("robot")
@@ -48,8 +51,12 @@ class DdsClient:
     def ask(
         self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """See `Client.ask`."""
-        request = VerificationRequest(window[None], goal[None], codes[None], counts[None])
+        """See `Client.ask`; drafts anew, and so needs no codes."""
+        start = time.perf_counter()
+        uniforms = self._draws.random((1, self._policy.spec.codebooks))
+        draft = draft_action(self._policy, window[None], goal[None], uniforms, TEMPERATURE)
+        draft_ms = 1e3 * (time.perf_counter() - start)
+        request = VerificationRequest(window[None], goal[None], draft.codes, draft.counts)
         answers: list[Answer] = []
         self._client.ask(Question(request, 0, self._step), self._timeout_s, answers.append)
         self._step += 1
@@ -58,8 +65,8 @@ class DdsClient:
         verification = answers[0].verification
         if verification is None:
             raise NoAnswerError(answers[0].message or answers[0].reason.name)
-        chunk: np.ndarray = self._decoder.decode(verification.codes) + verification.offset
-        return chunk[0], answers[0].compute_ms
+        chunk: np.ndarray = self._policy.decoder.decode(verification.codes) + verification.offset
+        return chunk[0], draft_ms + answers[0].compute_ms
 
     def rest(self, duration_s: float) -> None:
         """Spin, as a node does."""

@@ -13,6 +13,7 @@ is an entry of `environments.PEERS`.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import time
@@ -82,7 +83,7 @@ class Call:
     Attributes:
         start_s: when the robot had its window, on this machine's monotonic clock.
         ms: from then until the robot had its action, or gave up.
-        compute_ms: what the server says the policy took; None without an answer.
+        compute_ms: what the models took, the server's by its own account; None without an answer.
         ok: whether there was an answer.
     """
 
@@ -112,7 +113,7 @@ class Client(Protocol):
     def ask(
         self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """Return the action chunk (W, A) and the milliseconds that the server computed."""
+        """Return the action chunk (W, A) and the milliseconds that the models computed for it."""
 
     def rest(self, duration_s: float) -> None:
         """Wait for the next control period, as a robot's program does with this client."""
@@ -292,6 +293,8 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
         draft = _loaded(checkpoint)
         client = make_client(address, port, timeout_s, draft)
         link = LinkWatch(cut_at, cut_s)
+        gc.collect()
+        gc.freeze()  # as our nodes do; here for all alike
         try:
             connect_first(client)
         except TimeoutError as error:
