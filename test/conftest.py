@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
+from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.speculation.records import Reason, StepRecord
@@ -91,6 +92,14 @@ def make_checkpoints(
 def checkpoints(make_checkpoints: Callable[..., Path]) -> Path:
     """A directory with a tokenizer, `draft` and `target`: H 3, O 6, G 2, N 2, K 8, W 1, A 2."""
     return make_checkpoints()
+
+
+@pytest.fixture(scope="session")
+def exported(checkpoints: Path) -> Path:
+    """`checkpoints`, exported before a node has to."""
+    for name in ("draft", "target"):
+        load_policy(checkpoints / name, "onnxruntime")
+    return checkpoints
 
 
 @pytest.fixture(scope="session")

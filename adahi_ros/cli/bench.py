@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from adahi_ros.cli.options import JsonFile, Seed, Workers
+from adahi_ros.cli.options import JsonFile, ProfileName, Seed, Workers
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 
 app = typer.Typer(help="Measure across an emulated wireless link.", no_args_is_help=True)
 
-ProfileName = Annotated[str, typer.Option("--profile", help="A name of 'adahi link list', or a YAML file.")]
 Parameters = Annotated[int, typer.Option(min=1, help="Weights that the trained target is grown to.")]
 
 
@@ -66,7 +65,7 @@ def peers(
     be installed is skipped, with the reason.
     """
     from adahi_ros.assets import asset
-    from adahi_ros.link.profile import load_profile, profile_path
+    from adahi_ros.link.profile import profile_named
     from adahi_ros.policy.growth import grown_policies
     from adahi_ros.reporting.wireless_calls import draw_peers, peers_table
     from adahi_ros.wireless.peers import PEERS, compare_peers
@@ -82,7 +81,7 @@ def peers(
         skipped[name] = why
         say(f"skipped: {why}")
 
-    found = compare_peers(load_profile(profile_path(profile)), task, target, calls, names, seed, say, skip)
+    found = compare_peers(profile_named(profile), task, target, calls, names, seed, say, skip)
     figures: dict[str, Any] = {"command": command_line(), "profile": profile, "task": task, "calls": calls}
     figures |= {"target_parameters": parameters, "skipped": skipped, **found}
     console.print(peers_table(figures))
@@ -119,11 +118,11 @@ def soak(
     json_file: JsonFile = None,
 ) -> None:
     """Let robot, draft policy and verifier run for long across a bad link; fails if anything is lost."""
-    from adahi_ros.link.profile import load_profile, profile_path
+    from adahi_ros.link.profile import profile_named
     from adahi_ros.reporting.soak_table import soak_table
     from adahi_ros.wireless.soak import soak as run_soak
 
-    link = load_profile(profile_path(profile)) if profile is not None else None
+    link = profile_named(profile) if profile is not None else None
     with progress() as bar:
         job = bar.add_task("soak", total=1.0, note="")
         found = run_soak(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adahi_ros.cli.options import JsonFile, Seed
+from adahi_ros.cli.options import JsonFile, ProfileName, Seed
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ app = typer.Typer(
     help="Emulate a wireless link between a robot and a server on this machine.", no_args_is_help=True
 )
 
-ProfileName = Annotated[str, typer.Option("--profile", help="A name of 'adahi link list', or a YAML file.")]
 Share = Annotated[float | None, typer.Option(help="Share of packets, 0 to 1.")]
 
 
@@ -124,11 +123,11 @@ def listing() -> None:
     """List the profiles that are shipped."""
     from rich.table import Table
 
-    from adahi_ros.link.profile import load_profile, profile_path, shipped_profiles
+    from adahi_ros.link.profile import profile_named, shipped_profiles
 
     table = Table("profile", "round trip, ms", "rate, Mbit/s", "loss", "states")
     for name in shipped_profiles():
-        found = load_profile(profile_path(name))
+        found = profile_named(name)
         trip = f"{found.rtt_mean_ms:g} ± {found.rtt_jitter_ms:g}"
         states = str(len(found.states) or "")
         table.add_row(name, trip, f"{found.rate_mbit_s:g}", f"{found.mean_loss():.2%}", states)
@@ -136,9 +135,9 @@ def listing() -> None:
 
 
 def _profile(name: str) -> LinkProfile:
-    from adahi_ros.link.profile import load_profile, profile_path
+    from adahi_ros.link.profile import profile_named
 
-    return load_profile(profile_path(name))
+    return profile_named(name)
 
 
 def _table(name: str, asked: LinkProfile, measured: dict[str, Any]) -> Table:

@@ -53,3 +53,4 @@ DraftTemperature = Annotated[
 CalibrationFile = Annotated[
     Path | None, typer.Option(help="File of 'adahi calibrate'. Default: config/TASK.yaml.")
 ]
+ProfileName = Annotated[str, typer.Option("--profile", help="A name of 'adahi link list', or a YAML file.")]

@@ -232,3 +232,12 @@ def _read(path: Path, before: tuple[Path, ...]) -> Any:
         raise ValueError(f"{LIKE}: {like!r}, must not lead back to itself")
     base = _read(other, (*before, path))
     return {**base, **values} if isinstance(base, dict) else base
+
+
+def profile_named(name: str) -> LinkProfile:
+    """Read a shipped profile by its name, or any by its path.
+
+    Raises:
+        ValueError: there is no such profile, or it is none.
+    """
+    return load_profile(profile_path(name))

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-SERVER_PREFIX = "ADAHI_SERVER_PREFIX"
+from adahi_ros.link.commands import SERVER_PREFIX
+
 DOMAINS = range(1, 102)  # their ports stay clear of those that Linux hands out
 
 
@@ -48,6 +49,12 @@ def loopback_environment(domain: int) -> dict[str, str]:
     return variables
 
 
+def link_environment(domain: int) -> dict[str, str]:
+    """Return the variables that keep a process in a domain and on its emulated link."""
+    # The link's namespaces have no way out, so the whole of them is the run's.
+    return {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}
+
+
 def server_prefix() -> tuple[str, ...]:
     """Return the command prefix that puts a process at the server's end of `adahi link run`; else nothing."""
     return tuple(shlex.split(os.environ.get(SERVER_PREFIX, "")))
@@ -55,7 +62,4 @@ def server_prefix() -> tuple[str, ...]:
 
 def run_environment(domain: int) -> dict[str, str]:
     """Return the variables of a run's processes: in its domain, and on this machine or its emulated link."""
-    if not server_prefix():
-        return loopback_environment(domain)
-    # The link's namespaces have no way out, so the whole of them is the run's.
-    return {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}
+    return link_environment(domain) if server_prefix() else loopback_environment(domain)

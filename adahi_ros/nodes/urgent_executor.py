@@ -44,7 +44,7 @@ class UrgentExecutor(SingleThreadedExecutor):
     def __init__(self, node: Node, urgent: Callable[[], Urgent]) -> None:
         super().__init__(context=node.context)
         self.add_node(node)
-        self._ros = node.context
+        self._ros_context = node.context
         self._urgent = urgent
         self._next_look = 0.0
         self._busy = False
@@ -85,7 +85,7 @@ class UrgentExecutor(SingleThreadedExecutor):
     def _execute_urgent(self, timeout_s: float) -> None:
         urgent = self._urgent()
         sizes = (len(urgent.subscriptions), 1, len(urgent.timers), len(urgent.clients), len(urgent.services))
-        waited = rclpy_implementation.WaitSet(*sizes, 0, self._ros.handle)
+        waited = rclpy_implementation.WaitSet(*sizes, 0, self._ros_context.handle)
         waited.clear_entities()
         waited.add_guard_condition(self._interrupt.handle)
         for client in urgent.clients:
@@ -97,7 +97,7 @@ class UrgentExecutor(SingleThreadedExecutor):
         for subscription in urgent.subscriptions:
             waited.add_subscription(subscription.handle)
         waited.wait(round(timeout_s * NANOSECONDS))
-        if not self._ros.ok():
+        if not self._ros_context.ok():
             raise ExternalShutdownException
         for kind, entities, execute in (
             ("client", urgent.clients, _take_answer),

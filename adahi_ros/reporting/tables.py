@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -16,6 +16,25 @@ from adahi_ros.speculation.parameter_file import Calibration
 def number(value: float | None, digits: int = 3) -> str:
     """Write a figure with so many decimals; nothing where there is none."""
     return "" if value is None else f"{value:.{digits}f}"
+
+
+def narrow_table(title: str, names: Sequence[str], headings: Sequence[str], caption: str = "") -> Table:
+    """Return an empty table that wastes no width: columns of names, and of figures."""
+    table = Table(
+        title=title,
+        caption=caption or None,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    return table
 
 
 def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
@@ -53,17 +72,8 @@ def paper_table(tasks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
     Args:
         tasks: figures by task and method.
     """
-    table = Table(
-        title="Table I, ours beside the paper's",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    table.add_column("method")
-    for heading in ("success", "95 %", "paper", "TR", "TSR", "paper", "MSE", "paper", "parts"):
-        table.add_column(heading, justify="right")
+    headings = ("success", "95 %", "paper", "TR", "TSR", "paper", "MSE", "paper", "parts")
+    table = narrow_table("Table I, ours beside the paper's", ("method",), headings)
     for task, methods in tasks.items():
         table.add_section()
         table.add_row(f"[bold]{task}[/]")

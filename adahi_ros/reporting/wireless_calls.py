@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
 from adahi_ros.reporting.style import SENT, SKIPPED, figure, save, titled
-from adahi_ros.reporting.tables import number
+from adahi_ros.reporting.tables import narrow_table, number
 
 PEERS = {
     "adahi_dds": "ours",
@@ -27,16 +26,6 @@ LINKS = {
 }
 
 
-def _table(title: str, names: list[str], headings: list[str]) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.collapse_padding = True
-    for name in names:
-        table.add_column(name, no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    return table
-
-
 def peers_table(figures: Mapping[str, Any]) -> Table:
     """Return latency, bytes, losses and an outage of each peer.
 
@@ -47,7 +36,8 @@ def peers_table(figures: Mapping[str, Any]) -> Table:
     title = f"a remote policy at every step, across {figures['profile']}, {figures['calls']} calls; ms"
     headings = ["p50", "p99", "beyond\nlink and\ncompute", "bytes\na call"]
     headings += ["1 % loss\np50", "p99", "outage\nfailed", "longest", "back\nafter"]
-    table = _table(title, ["way"], headings)
+    caption = f"round trip of the link alone {trip:.2f} ms; the outage lasts 500 ms, calls give up after 200"
+    table = narrow_table(title, ["way"], headings, caption)
     for name, found in figures["peers"].items():
         lossy, outage = found["loss_1pct"]["rtt_ms"], found["outage"]
         table.add_row(
@@ -59,10 +49,6 @@ def peers_table(figures: Mapping[str, Any]) -> Table:
             str(outage["failed"]),
             *(number(outage[each], 0) for each in ("longest_ms", "back_after_ms")),
         )
-    table.caption = (
-        f"round trip of the link alone {trip:.2f} ms; the outage lasts 500 ms, calls give up after 200"
-    )
-    table.caption_justify = "left"
     return table
 
 
@@ -73,7 +59,7 @@ def draw_peers(figures: Mapping[str, Any], path: Path) -> None:
     peers = figures["peers"]
     rows, names = range(len(peers)), [PEERS.get(name, name) for name in peers]
     titled(left, "what a call adds", "p50 beyond the link's round trip and the model's compute (ms)", "")
-    left.barh(rows, [found["beyond_ms"] for found in peers.values()], color=SENT)
+    left.barh(rows, [found["beyond_ms"] or 0.0 for found in peers.values()], color=SENT)
     titled(right, "what crosses the link", "bytes a call, whole frames, both ways", "")
     right.barh(rows, [found["bytes_per_call"] for found in peers.values()], color=SKIPPED)
     right.set_xscale("log")
@@ -90,7 +76,7 @@ def dds_table(figures: Mapping[str, Any]) -> Table:
         figures: `profiles` of `wireless.dds.compare_dds`.
     """
     headings = ["p50", "p95", "p99", "longest", "calls", "failed", "bytes\nup", "down"]
-    table = _table("service calls across the paper's link; ms", ["request", "link", "DDS"], headings)
+    table = narrow_table("service calls across the paper's link; ms", ["request", "link", "DDS"], headings)
     profiles = figures["profiles"]
     first = next(iter(profiles.values()))
     for size, links in first.items():

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from rich import box
 from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.reporting.style import COLOURS, figure, save, titled
-from adahi_ros.reporting.tables import number
+from adahi_ros.reporting.tables import narrow_table, number
 from adahi_ros.speculation.records import RunRecord
 
 WAYS = {"bytes_up_per_action": ("to the server", 1.0), "bytes_down_per_action": ("back", 0.5)}
@@ -25,31 +24,9 @@ def latency_table(figures: Mapping[str, Any]) -> Table:
     Args:
         figures: of `wireless.latency.measure_latency`.
     """
-    table = Table(
-        title=_title(figures),
-        caption="\n".join(_notes(figures)),
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-    )
-    table.add_column("method")
-    headings = (
-        "mean\nms",
-        "p50",
-        "p95",
-        "p99",
-        "acts\nper s",
-        "worst\n2.5 %",
-        "TR",
-        "bytes\nup",
-        "down",
-        "suc-\ncess",
-    )
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    headings = ["mean\nms", "p50", "p95", "p99", "acts\nper s", "worst\n2.5 %", "TR"]
+    headings += ["bytes\nup", "down", "suc-\ncess"]
+    table = narrow_table(_title(figures), ("method",), headings, "\n".join(_notes(figures)))
     for name, values in figures["methods"].items():
         latency = values["per_action_latency_ms"]
         table.add_row(

@@ -32,11 +32,6 @@ class Breaker:
         """Closed again, but no answer has come in time since."""
         return not self.open and self._misses >= MISSES_UNTIL_OPEN
 
-    @property
-    def misses(self) -> int:
-        """Answers missed in a row."""
-        return self._misses
-
     def missed(self, now_s: float) -> None:
         """Count an answer that did not come in time."""
         self._misses += 1

@@ -55,6 +55,12 @@ class StepRecord:
     request_bytes: int
     response_bytes: int
 
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> StepRecord:
+        """Read a record from what `json` made of its `dataclasses.asdict`."""
+        tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **tuples, "reason": Reason(values["reason"])})
+
 
 @dataclass(frozen=True)
 class EpisodeRecord:
@@ -97,12 +103,7 @@ class RunRecord:
         """Read a record from what `json` made of its `dataclasses.asdict`."""
         crossed = values["crossed"]
         return cls(
-            tuple(_step(each) for each in values["steps"]),
+            tuple(map(StepRecord.of, values["steps"])),
             tuple(EpisodeRecord(**each) for each in values["episodes"]),
             None if crossed is None else Crossed(**crossed),
         )
-
-
-def _step(values: Mapping[str, Any]) -> StepRecord:
-    tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return StepRecord(**{**values, **tuples, "reason": Reason(values["reason"])})

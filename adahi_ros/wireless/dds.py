@@ -10,7 +10,7 @@ from typing import Any
 
 from adahi_ros.assets import asset
 from adahi_ros.link.emulator import EmulatedLink, emulated_link
-from adahi_ros.link.profile import load_profile, profile_path
+from adahi_ros.link.profile import profile_named
 from adahi_ros.wireless.ends import DDS, dds_environment, run_at_robot, serving
 from adahi_ros.wireless.figures import call_figures
 
@@ -44,7 +44,7 @@ def compare_dds(
         for size, (size_bytes, calls) in sizes.items():
             for setting in settings:
                 on_trial(f"{name}, {size}, {setting}")
-                with emulated_link(load_profile(profile_path(name)), seed) as link:
+                with emulated_link(profile_named(name), seed) as link:
                     found[setting][size][name] = _measure(link, setting, size_bytes, calls)
     return found
 

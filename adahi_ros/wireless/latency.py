@@ -26,7 +26,7 @@ from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.run_metrics import run_figures
 from adahi_ros.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.link.measure import round_trips_ms
-from adahi_ros.link.profile import load_profile, profile_path
+from adahi_ros.link.profile import profile_named
 from adahi_ros.policy.checkpoint import load_checkpoint
 from adahi_ros.policy.growth import grown_policies
 from adahi_ros.speculation.calibration import threshold_for_rate
@@ -98,7 +98,7 @@ def measure_latency(
     for field, value in (("episodes", episodes), ("rounds", rounds)):
         if value < 1:
             raise ValueError(f"{field}: {value}, must be at least 1")
-    asked = load_profile(profile_path(profile))
+    asked = profile_named(profile)
     name = make(task).spec.name
     say(f"target of {parameters:,} weights")
     grown = grown_policies(asset(f"checkpoints/{name}"), parameters)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -74,7 +73,7 @@ class RobotLog:
             elif kind == "told":
                 self.told.append(Told(**values))
             else:
-                self.records.append(_record(values))
+                self.records.append(StepRecord.of(values))
 
     def since(self, at_s: float) -> LogPart:
         """Return what answers the observations from some time on."""
@@ -107,11 +106,6 @@ class LogPart:
         """Return when the commands came that the target had a say in."""
         verified = {record.stamp_ns for record in self.records if record.verified}
         return [told.at_s for told in self.told if told.stamp_ns in verified]
-
-
-def _record(values: dict[str, Any]) -> StepRecord:
-    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return StepRecord(**{**values, **lists, "reason": Reason(values["reason"])})
 
 
 def _runs(records: Sequence[StepRecord]) -> list[list[StepRecord]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from adahi_ros.assets import asset
 from adahi_ros.link.emulator import emulated_link
-from adahi_ros.link.profile import LinkProfile, load_profile, profile_path
+from adahi_ros.link.profile import LinkProfile, profile_named
 from adahi_ros.nodes.child_processes import NodeProcess
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.speculation.controller import ControllerConfig
@@ -98,7 +98,7 @@ def soak_profile() -> LinkProfile:
     out = {"loss": 1.0}
     states = ({"for_s": 15.0}, {"for_s": 0.3, **out}, {"for_s": 15.0}, {"for_s": 1.0, **out})
     rest = ({"for_s": 22.7}, {"for_s": 6.0, **out})
-    return load_profile(profile_path("wifi_ac_bursts")).changed({"states": [*states, *rest]})
+    return profile_named("wifi_ac_bursts").changed({"states": [*states, *rest]})
 
 
 def soak(

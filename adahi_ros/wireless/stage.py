@@ -11,7 +11,7 @@ from typing import Any
 
 from adahi_ros.link.emulator import EmulatedLink
 from adahi_ros.nodes.child_processes import NodeProcess, NodeProcesses, node_processes
-from adahi_ros.nodes.domain import exclusive_domain
+from adahi_ros.nodes.domain import exclusive_domain, link_environment
 from adahi_ros.wireless.ends import dds_environment
 from adahi_ros.wireless.robot_log import RobotLog
 
@@ -81,8 +81,7 @@ def stage_across(link: EmulatedLink) -> Iterator[Stage]:
     """
     with exclusive_domain() as domain, tempfile.TemporaryDirectory(prefix="adahi_stage_") as folder:
         environment = {
-            "ROS_DOMAIN_ID": str(domain),
-            "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET",
+            **link_environment(domain),
             "OMP_NUM_THREADS": "1",
             **dds_environment("wireless"),
         }

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.link.emulator import emulated_link
-from adahi_ros.link.profile import load_profile, profile_path
+from adahi_ros.link.profile import profile_named
 from adahi_ros.nodes.child_processes import NodeProcess
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.speculation.controller import ControllerConfig
@@ -108,14 +108,6 @@ class Scene:
 
 
 @pytest.fixture(scope="session")
-def exported(checkpoints: Path) -> Path:
-    """`checkpoints`, exported before a node has to."""
-    for name in ("draft", "target"):
-        load_policy(checkpoints / name, "onnxruntime")
-    return checkpoints
-
-
-@pytest.fixture(scope="session")
 def other_tokenizer(make_checkpoints: Callable[..., Path]) -> Path:
     """Policies of the same sizes that mean other actions by the same codes."""
     other = make_checkpoints(seed=1)
@@ -125,7 +117,7 @@ def other_tokenizer(make_checkpoints: Callable[..., Path]) -> Path:
 
 @contextmanager
 def _scene(checkpoints: Path, robot: Mapping[str, Any], common: Mapping[str, Any]) -> Iterator[Scene]:
-    profile = load_profile(profile_path("wifi_ac"))
+    profile = profile_named("wifi_ac")
     with emulated_link(profile, SEED) as link, stage_across(link) as stage:
         stage.start_robot({"seed": SEED, "rate_hz": RATE_HZ, "joint_names": JOINTS, **robot})
         scene = Scene(stage, checkpoints, common)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.assets import asset
-from adahi_ros.link.profile import LinkProfile, load_profile, profile_path, shipped_profiles
+from adahi_ros.link.profile import LinkProfile, load_profile, profile_named, profile_path, shipped_profiles
 
 VALUES = {"rtt_mean_ms": 12.0, "rtt_jitter_ms": 0.3, "rate_mbit_s": 55.4}
 UNKNOWN = (
@@ -128,7 +128,7 @@ def test_a_shipped_profile_has_a_name_and_any_other_a_path(tmp_path: Path) -> No
 
 
 def test_a_profile_may_be_like_another_but_for_some_fields(tmp_path: Path) -> None:
-    base = load_profile(profile_path("wifi_ac"))
+    base = profile_named("wifi_ac")
     lossy = load_profile(written(tmp_path, {"like": "wifi_ac", "loss": 0.2}))
     assert lossy == base.changed({"loss": 0.2}) != base
 
@@ -198,7 +198,7 @@ def test_a_state_lasts_at_least_until_now_and_no_longer_than_it_says(
 
 def test_a_profile_survives_the_way_through_json() -> None:
     for name in shipped_profiles():
-        link = load_profile(profile_path(name))
+        link = profile_named(name)
         assert LinkProfile(**json.loads(json.dumps(link.values()))) == link
 
 
