@@ -76,7 +76,7 @@ def run(
         return 1
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
-    except RuntimeError as error:  # rclpy's RCLError is one
+    except (RuntimeError, UserWarning) as error:  # rclpy's RCLError is one; UserWarning: see above
         if node is None:  # what --ros-args names cannot be read
             print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
             return 1

@@ -131,6 +131,7 @@ class Robot:
             return any(record.episode == episode for record in self.steps)
 
         self.stage.wait(answered, "first status")
+        self.command_to(self.show(episode, 0))  # one writer, in order: no other command is on its way
 
 
 class HeldVerifier:
@@ -273,14 +274,6 @@ def make_robot() -> Callable[[Stage], Robot]:
 def make_held_verifier() -> Callable[..., HeldVerifier]:
     """From a stage, a description and a reliability to a verifier that the test speaks for."""
     return HeldVerifier
-
-
-@pytest.fixture(scope="session")
-def exported(checkpoints: Path) -> Path:
-    """`checkpoints`, exported before a node has to."""
-    for name in ("draft", "target"):
-        load_policy(checkpoints / name, "onnxruntime")
-    return checkpoints
 
 
 @pytest.fixture(scope="module")

@@ -129,9 +129,9 @@ def test_an_episode_that_is_over_moves_nothing(scene: Any) -> None:
 
 def test_an_episode_that_starts_again_drops_the_step_that_waits(scene: Any) -> None:
     episode, robot = scene.new_episode(), scene.robot
-    robot.show(episode, 1)
+    first = robot.show(episode, 1)
     scene.verifier.answer(scene.verifier.wait_for_question(episode, 1))
-    robot.answer_to(episode, 1)
+    robot.command_to(first)
     robot.show(episode, 3)
     late = scene.verifier.wait_for_question(episode, 3)
     commands = len(robot.commands)
