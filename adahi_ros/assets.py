@@ -31,3 +31,8 @@ def asset(relative: str) -> Path:
             return root / relative
     places = ", ".join(map(str, roots)) or f"no share/{PACKAGE} above {__file__}"
     raise FileNotFoundError(f"{relative}: not found (looked in {places})")
+
+
+def shipped(relative: str) -> bool:
+    """Whether there is a file or folder at this path; see `asset`."""
+    return any((root / relative).exists() for root in _roots())

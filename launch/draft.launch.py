@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launch import LaunchDescription
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
     GroupAction,
     IncludeLaunchDescription,
+    OpaqueFunction,
     RegisterEventHandler,
 )
 from launch.conditions import IfCondition
@@ -24,6 +25,15 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 from lifecycle_msgs.msg import Transition
 
+OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
+    "contract": ("contract", str, "Name or YAML file of what observation and action are made of"),
+    "command_interface": ("command_interface", str, "Message type of command: what the controller takes"),
+    "command_frame_id": ("command.frame_id", str, "Of a twist: the frame that it is expressed in"),
+    "safety_limits": ("safety.limits", str, "Name or file of the limits that no command may leave"),
+    "require_enable": ("safety.require_enable", bool, "Move only while enable, or ~/set_enabled, says so"),
+    "vision": ("verification.vision", str, "What the target sees of camera images: features, jpeg, none"),
+}
+
 
 def generate_launch_description() -> LaunchDescription:
     arguments = [
@@ -35,6 +45,12 @@ def generate_launch_description() -> LaunchDescription:
             "params_file",
             default_value=[FindPackageShare("adahi_ros"), "/config/", LaunchConfiguration("task"), ".yaml"],
             description="ROS parameter file, such as 'adahi calibrate' writes",
+        ),
+        *(
+            DeclareLaunchArgument(
+                name, default_value="", description=f"{about}; where it is empty, params_file says it"
+            )
+            for name, (_, _, about) in OF_THE_ROBOT.items()
         ),
         DeclareLaunchArgument(
             "robot_id",
@@ -55,6 +71,19 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
     ]
+    dds = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
+    )
+    return LaunchDescription([*arguments, GroupAction([dds, OpaqueFunction(function=start)])])
+
+
+def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """Return the node, and what configures and activates it."""
+    given = {
+        parameter: ParameterValue(LaunchConfiguration(name), value_type=kind)
+        for name, (parameter, kind, _) in OF_THE_ROBOT.items()
+        if LaunchConfiguration(name).perform(context)
+    }
     node = LifecycleNode(
         package="adahi_ros",
         executable="draft_policy_node",
@@ -65,6 +94,7 @@ def generate_launch_description() -> LaunchDescription:
             {
                 "robot_id": ParameterValue(LaunchConfiguration("robot_id"), value_type=str),
                 "use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool),
+                **given,
             },
         ],
         remappings=[
@@ -92,7 +122,4 @@ def generate_launch_description() -> LaunchDescription:
         [RegisterEventHandler(configure), RegisterEventHandler(activate)],
         condition=IfCondition(LaunchConfiguration("autostart")),
     )
-    dds = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
-    )
-    return LaunchDescription([*arguments, autostart, GroupAction([dds, node])])
+    return [autostart, node]

@@ -8,7 +8,7 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, Shutdown
 from launch.events.process import ProcessExited
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration
+from launch.substitutions import LaunchConfiguration, PythonExpression
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
@@ -35,6 +35,32 @@ def generate_launch_description() -> LaunchDescription:
             default_value="false",
             description="Wait for the command to every state, and so run as fast as the policy",
         ),
+        DeclareLaunchArgument(
+            "command_interface",
+            default_value="",
+            description="Message type of command: joint_trajectory where it is empty; or forward_command, "
+            "joint_jog, twist",
+        ),
+        DeclareLaunchArgument(
+            "demonstrate",
+            default_value="false",
+            description="The task's expert acts, and publishes command as a teleoperator would",
+        ),
+        DeclareLaunchArgument(
+            "action_noise",
+            default_value="0.1",
+            description="Of a demonstration, executed and not published: share of half the range",
+        ),
+        DeclareLaunchArgument(
+            "speed",
+            default_value="1.0",
+            description="Simulated seconds per second; if not 1, the simulator publishes /clock",
+        ),
+        DeclareLaunchArgument(
+            "wait_for_subscribers",
+            default_value="0",
+            description="Of each topic that a recording needs, before the first state",
+        ),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
     ]
@@ -49,6 +75,15 @@ def generate_launch_description() -> LaunchDescription:
                 "seed": ParameterValue(LaunchConfiguration("seed"), value_type=int),
                 "episodes": ParameterValue(LaunchConfiguration("episodes"), value_type=int),
                 "lockstep": ParameterValue(LaunchConfiguration("lockstep"), value_type=bool),
+                "command_interface": PythonExpression(
+                    ["'", LaunchConfiguration("command_interface"), "' or 'joint_trajectory'"]
+                ),
+                "demonstrate": ParameterValue(LaunchConfiguration("demonstrate"), value_type=bool),
+                "action_noise": ParameterValue(LaunchConfiguration("action_noise"), value_type=float),
+                "speed": ParameterValue(LaunchConfiguration("speed"), value_type=float),
+                "wait_for_subscribers": ParameterValue(
+                    LaunchConfiguration("wait_for_subscribers"), value_type=int
+                ),
                 "use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool),
             }
         ],

@@ -1,33 +1,75 @@
-"""The reference says what the code says."""
+"""The pages say what the code says."""
 
 from __future__ import annotations
 
-import importlib
+import ast
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from adahi_ros.contract.contract import parse_contract
 
 ROOT = Path(__file__).resolve().parents[1]
-NODES = ("draft_policy_node", "target_verifier_node", "robot_simulator_node")
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
-@pytest.mark.parametrize("node", NODES)
-def test_every_parameter_is_in_the_reference_as_it_is_declared(node: str) -> None:
-    section = (ROOT / "docs/nodes.md").read_text().split(f"\n## {node}\n")[1].split("\n## ")[0]
-    rows = [line for line in section.splitlines() if line.startswith("| `")]
-    documented = {line.split("`")[1]: line for line in rows}
-    table = importlib.import_module(f"adahi_ros.nodes.{node}").TABLE
-    for row in table:
-        line = documented[row.name]
-        assert row.description in line
-        assert row.allowed in line
-        default = ", ".join(row.default) if isinstance(row.default, list) else str(row.default)
-        assert f"| {default.lower() if isinstance(row.default, bool) else default} |" in line
-        assert line.endswith("| yes |" if row.live else "|  |")
+def anchors(page: Path) -> set[str]:
+    """Return what a page's headings are linked by, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    command = [sys.executable, "-m", "adahi_ros.nodes.reference", "--check"]
+    checked = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert checked.returncode == 0, checked.stdout + checked.stderr + "run it without --check"
+
+
+def test_the_reference_has_every_node() -> None:
+    page = (ROOT / "docs/reference.md").read_text()
+    for file in (ROOT / "adahi_ros/nodes").glob("*_node.py"):
+        assert f"\n## {file.stem}\n" in page
 
 
 def test_links_lead_somewhere() -> None:
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        for part in page.read_text().split("](")[1:]:
-            target = part.split(")")[0]
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+            name, _, anchor = link.partition("#")
+            target = page.parent / name if name else page
+            assert target.exists(), f"{page.name}: {link}"
+            assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_contracts_on_a_page_can_be_read(page: Path) -> None:
+    for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
+        if block.startswith("robot_type:"):
+            parse_contract(yaml.safe_load(block))
+
+
+def test_every_verb_on_a_page_is_one() -> None:
+    verbs = set(
+        re.findall(r"^\| `adahi ([\w -]+)` \|", (ROOT / "docs/reference.md").read_text(), re.MULTILINE)
+    )
+    known = verbs | {verb.partition(" ")[0] for verb in verbs}
+    for page in PAGES:
+        for called in re.findall(
+            r"(?:`|^    |bin/)adahi ([a-z]+(?: from-bag)?)", page.read_text(), re.MULTILINE
+        ):
+            assert called in known, f"{page.name}: adahi {called}"
+
+
+def test_messages_that_a_cure_is_told_for_are_said_somewhere() -> None:
+    said = [
+        node.value
+        for file in (ROOT / "adahi_ros").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    for message in re.findall(r'`"([^`]+)"`', (ROOT / "docs/troubleshooting.md").read_text()):
+        for part in filter(None, (part.strip() for part in message.split("…"))):
+            assert any(part in each for each in said), f"{message}: nobody says {part!r}"

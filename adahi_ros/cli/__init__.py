@@ -8,13 +8,17 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from adahi_ros.cli.bags import dataset_app, record, replay
 from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
 from adahi_ros.cli.comparison import evaluate
+from adahi_ros.cli.contracts import contract
 from adahi_ros.cli.demonstrations import demos
+from adahi_ros.cli.encoder import app as encoder
 from adahi_ros.cli.link import app as link
 from adahi_ros.cli.over_dds import demo
 from adahi_ros.cli.paper import figures, report, table
+from adahi_ros.cli.top import top
 from adahi_ros.cli.training import export, train
 
 ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
@@ -28,8 +32,24 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for verb in (demos, train, calibrate, export, evaluate, table, figures, report, demo):
+for verb in (
+    demos,
+    train,
+    calibrate,
+    export,
+    evaluate,
+    table,
+    figures,
+    report,
+    demo,
+    contract,
+    record,
+    replay,
+    top,
+):
     app.command()(verb)
+app.add_typer(dataset_app, name="dataset")
+app.add_typer(encoder, name="encoder")
 app.add_typer(link, name="link")
 app.add_typer(bench, name="bench")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,11 +13,12 @@ from adahi_ros.cli.options import (
     Backend,
     Checkpoints,
     JsonFile,
+    Namespace,
     Seed,
-    TaskName,
     Workers,
     file_name,
     folder_of,
+    known_task,
 )
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
@@ -28,8 +30,23 @@ DEFAULT_RATE = 0.6
 
 
 def calibrate(
-    task: TaskName,
     workers: Workers,
+    task: Annotated[
+        str | None,
+        typer.Argument(help="The task: ball, kitchen, swarm, or a YAML file of another; none with --bag."),
+    ] = None,
+    bag: Annotated[
+        list[Path] | None,
+        typer.Option(help="Instead of a task: bags of a robot, whose observations are taken as they were."),
+    ] = None,
+    contract: Annotated[
+        str | None, typer.Option(help="Of --bag: a shipped contract's name, or a YAML file.")
+    ] = None,
+    draft: Annotated[Path | None, typer.Option(help="With --bag: the draft policy.")] = None,
+    target: Annotated[
+        Path | None, typer.Option(help="With --bag: the target policy. Default: the one beside the draft.")
+    ] = None,
+    namespace: Namespace = "",
     rate: Annotated[
         float | None, typer.Option(help="Transmission rate to reach, between 0 and 1. Default: 0.6.")
     ] = None,
@@ -64,29 +81,70 @@ def calibrate(
 
     if rate is not None and rejection is not None:
         raise ValueError(f"rate: {rate}, must be left out where rejection ({rejection}) is given")
-    name = file_name(task)
-    out = out if out is not None else Path("config") / f"{name}.yaml"
+    wanted = DEFAULT_RATE if rate is None else rate
+    how = (smoothing, normalization, draft_temperature)
     with console.status("calibrating") as status:
-        found = run(
-            task,
-            PolicyFiles(folder_of(task, checkpoints), backend),
-            DEFAULT_RATE if rate is None else rate,
-            seed,
-            episodes,
-            smoothing,
-            normalization,
-            draft_temperature,
-            rejection,
-            workers,
-            lambda line: status.update(f"calibrating: {line}"),
-        )
-    draft = f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
-    found.save(out, "deviation", command_line(), node_parameters(task, draft))
+
+        def tell(line: str) -> None:
+            status.update(f"calibrating: {line}")
+
+        if bag:
+            for option, value in (("task", task), ("rejection", rejection), ("checkpoints", checkpoints)):
+                if value is not None:
+                    raise ValueError(f"{option}: {value}, must be left out where a bag is given")
+            found, node = _of_bags(
+                bag, contract, (draft, target), namespace, backend, wanted, seed, how, tell
+            )
+        elif task is None:
+            raise ValueError("task: none, must be given where no bag is")
+        else:
+            name = file_name(known_task(task))
+            files = PolicyFiles(folder_of(task, checkpoints), backend)
+            found = run(task, files, wanted, seed, episodes, *how, rejection, workers, tell)
+            node = node_parameters(
+                task, f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
+            )
+    name = found.task
+    out = out if out is not None else Path("config") / f"{name}.yaml"
+    found.save(out, "deviation", command_line(), node)
     picture = picture if picture is not None else Path("results") / f"calibration-{name}.png"
     draw_calibrations([found], picture)
     console.print(calibration_table(found))
     say(f"parameters: {out}\npicture: {picture}")
     write_json(json_file, {"task": name, "seed": seed, "thresholds": found.thresholds, **found.figures})
+
+
+def _of_bags(
+    bags: list[Path],
+    contract: str | None,
+    policies: tuple[Path | None, Path | None],
+    namespace: str,
+    backend: str,
+    rate: float,
+    seed: int,
+    how: tuple[float | None, str | None, float],
+    say_what: Callable[[str], None],
+) -> tuple[Calibration, dict[str, Any]]:
+    """Calibrate on bags; return what was found, and the parameters of a node that follow from it."""
+    from adahi_ros.bags.dataset import read_dataset
+    from adahi_ros.bags.replay import check_sizes, checkpoint_path, load_pair
+    from adahi_ros.contract.contract import contract_path, load_contract
+    from adahi_ros.evaluation.calibrate import calibrate_recorded
+
+    draft, target = policies
+    if contract is None or draft is None:
+        missing = "contract" if contract is None else "draft"
+        raise ValueError(f"{missing}: none, must be given with a bag")
+    say_what("reading")
+    recorded = read_dataset(bags, load_contract(contract), namespace).trajectories
+    pair = load_pair(draft, target, backend)
+    check_sizes(pair, recorded)
+    found = calibrate_recorded(pair, recorded, rate, seed, *how, say_what)
+    is_file = Path(contract).suffix in (".yaml", ".yml")
+    return found, {
+        "checkpoint": str(checkpoint_path(draft).resolve()),
+        "contract": str(contract_path(contract).resolve()) if is_file else contract,
+    }
 
 
 def calibration_for(

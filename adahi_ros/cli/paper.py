@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adahi_ros.assets import asset
-from adahi_ros.cli.options import Backend, Seed, Workers
+from adahi_ros.cli.options import Backend, JsonFile, Namespace, Seed, Workers
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 
 if TYPE_CHECKING:
@@ -219,14 +219,39 @@ def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder of 'adahi table' and 'adahi figures'.")] = Path(
-        "results/paper"
-    ),
-    out: Annotated[Path | None, typer.Option(help="File to write. Default: FOLDER/report.html.")] = None,
+    source: Annotated[
+        Path, typer.Argument(help="Folder of 'adahi table' and 'adahi figures', or a bag with draft_status.")
+    ] = Path("results/paper"),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write. Default: FOLDER/report.html; of a bag, BAG.html beside it."),
+    ] = None,
+    namespace: Namespace = "",
+    json_file: JsonFile = None,
 ) -> None:
-    """Write one self-contained HTML file of the tables, the pictures and the configuration."""
+    """Write one self-contained HTML file: of tables and pictures, or of a run that a bag holds."""
+    from adahi_ros.bags.reader import is_bag
     from adahi_ros.reporting.report import REPORT, write_report
 
-    path = out if out is not None else folder / REPORT
-    write_report(folder, path)
+    if is_bag(source):
+        path = out if out is not None else source.with_name(f"{source.name}.html")
+        _report_bag(source, path, namespace, json_file)
+    else:
+        path = out if out is not None else source / REPORT
+        write_report(source, path)
     say(f"report: {path}, {path.stat().st_size / 1e6:.1f} MB")
+
+
+def _report_bag(bag: Path, path: Path, namespace: str, json_file: Path | None) -> None:
+    from adahi_ros.bags.run import bag_run_figures, read_run
+    from adahi_ros.reporting.bag_report import write_bag_report
+
+    run = read_run(bag, namespace)
+    found = bag_run_figures(run)
+    write_bag_report(run, found, bag, command_line(), path)
+    fallbacks = ", ".join(f"{count} {reason}" for reason, count in found["fallbacks"].items()) or "none"
+    say(
+        f"{bag}: {found['steps']} steps in {found['duration_s']:.1f} s, TR {found['transmission_rate']:.3f}, "
+        f"fallbacks: {fallbacks}, p95 {found['total_ms']['p95']:.2f} ms"
+    )
+    write_json(json_file, found)

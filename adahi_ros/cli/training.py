@@ -8,12 +8,25 @@ from typing import Annotated
 import typer
 
 from adahi_ros.assets import asset
-from adahi_ros.cli.options import Checkpoints, JsonFile, TaskName, Workers, file_name, folder_of
+from adahi_ros.cli.options import (
+    Checkpoints,
+    JsonFile,
+    TaskName,
+    Workers,
+    file_name,
+    folder_of,
+    known_task,
+)
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
 
 
 def train(
-    task: TaskName,
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="The task: ball, kitchen, swarm, a YAML file of another; with --data, what that is of."
+        ),
+    ],
     workers: Workers,
     out: Annotated[Path | None, typer.Option(help="Folder to write. Default: checkpoints/TASK.")] = None,
     recipe: Annotated[
@@ -22,6 +35,10 @@ def train(
     demonstrations: Annotated[
         Path | None,
         typer.Option("--demos", help="File of 'adahi demos'. Default: record as the recipe says."),
+    ] = None,
+    dataset: Annotated[
+        Path | None,
+        typer.Option("--data", help="Folder of 'adahi dataset from-bag', instead of demonstrations."),
     ] = None,
     only: Annotated[
         str | None,
@@ -33,15 +50,21 @@ def train(
     json_file: JsonFile = None,
 ) -> None:
     """Train tokenizer, draft and target. A run that was stopped goes on where it was."""
+    from adahi_ros.bags.dataset import TRAJECTORIES
     from adahi_ros.evaluation.train import train_recipe
     from adahi_ros.policy.recipe import load_recipe
     from adahi_ros.reporting.training_figure import draw_losses
     from adahi_ros.trajectories import Trajectories
 
-    name = file_name(task)
+    if demonstrations is not None and dataset is not None:
+        raise ValueError(f"demos: {demonstrations}, must be left out where data ({dataset}) is given")
+    source = dataset / TRAJECTORIES if dataset is not None else demonstrations
+    data = Trajectories.load(source) if source is not None else None
+    if dataset is not None and data is not None and task != data.task:
+        raise ValueError(f"task: {task!r}, must be {data.task!r}, which {dataset} is of")
+    name = task if dataset is not None else file_name(known_task(task))
     out = out if out is not None else Path("checkpoints") / name
     steps = load_recipe(recipe if recipe is not None else asset(f"config/recipes/{name}.yaml"))
-    data = Trajectories.load(demonstrations) if demonstrations is not None else None
     chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
     with progress() as bar:
         trained = train_recipe(

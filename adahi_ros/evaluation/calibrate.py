@@ -10,18 +10,22 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from adahi_ros.evaluation.bench import PolicyFiles
+from adahi_ros.evaluation.bench import Bench, Policies, PolicyFiles
 from adahi_ros.evaluation.episodes import calibration_episodes
 from adahi_ros.evaluation.evaluate import Comparison, play_all
-from adahi_ros.evaluation.methods import gates_of_methods
+from adahi_ros.evaluation.methods import METHODS, gates_of_methods
 from adahi_ros.evaluation.metrics import transmission_rate
+from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log
+from adahi_ros.evaluation.task_contract import has_camera
+from adahi_ros.safety.shipped import limits_of_task
 from adahi_ros.speculation.calibration import RejectionCurve, rejection_curve, threshold_for_rate
 from adahi_ros.speculation.controller import ControllerConfig
 from adahi_ros.speculation.deviation import NORMALIZATIONS, DeviationTracker
 from adahi_ros.speculation.gates import Gate
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.tasks import make
+from adahi_ros.trajectories import Trajectories
 
 EPISODES = 200
 SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action alone
@@ -136,12 +140,18 @@ def node_parameters(task: str, draft: str) -> dict[str, Any]:
         task: registry name.
         draft: the node's parameter `checkpoint`.
     """
-    spec = make(task).spec
+    made = make(task)
+    spec = made.spec
+    limits = limits_of_task(spec.name)
+    safety = {"safety": {"limits": limits}} if limits else {}
+    if has_camera(made):
+        return {"checkpoint": draft, "contract": spec.name, **safety}
     return {
         "checkpoint": draft,
         "joint_names": list(spec.joint_names) or [""],  # a parameter file has no empty list of strings
         "command": {"joint_names": list(spec.commanded), "field": spec.command_field},
         "control_rate_hz": float(spec.control_rate_hz),
+        **safety,
     }
 
 
@@ -179,6 +189,62 @@ def calibrate(
     """
     if episodes < 1:
         raise ValueError(f"episodes: {episodes}, must be at least 1")
+    numbers = calibration_episodes(episodes)
+
+    def run(calibration: Calibration, method: str) -> Log:
+        return play_all(Comparison(task, files, calibration, seed), [method], numbers, workers)[method].log
+
+    policies, name = files.load(), make(task).spec.name
+    return calibrate_by(
+        run, policies, name, rate, smoothing, normalization, draft_temperature, rejection, say
+    )
+
+
+def calibrate_recorded(
+    policies: Policies,
+    recorded: Trajectories,
+    rate: float,
+    seed: int,
+    smoothing: float | None = None,
+    normalization: str | None = None,
+    draft_temperature: float = 1.0,
+    say: Say = lambda line: None,
+) -> Calibration:
+    """Calibrate the gates in open loop, on recorded observations.
+
+    The deviation is of each draft from what hybrid inference itself would have executed, not from the
+    recorded actions: on the robot the average is of its own actions, drawn by policies, and these
+    scatter more than those of whoever was recorded.
+
+    Arguments beside the policies and the recording as `calibrate`.
+    """
+
+    def run(calibration: Calibration, method: str) -> Log:
+        bench = Bench(recorded.task, policies, calibration)
+        world, episodes = RecordedWorld(recorded), range(len(recorded))
+        return METHODS[method].run(bench, world, seed, episodes, lambda step: None)
+
+    return calibrate_by(
+        run, policies, recorded.task, rate, smoothing, normalization, draft_temperature, None, say
+    )
+
+
+def calibrate_by(
+    run: Callable[[Calibration, str], Log],
+    policies: Policies,
+    name: str,
+    rate: float,
+    smoothing: float | None,
+    normalization: str | None,
+    draft_temperature: float,
+    rejection: float | None,
+    say: Say,
+) -> Calibration:
+    """Calibrate the gates on whatever a method can be run on: see `calibrate`, also for the errors.
+
+    What is its own: `run` runs a key of `METHODS` with a calibration, `policies` are draft and target,
+    and `name` is of the task, or the kind of robot.
+    """
     if rejection is None and not 0.0 < rate < 1.0:
         raise ValueError(f"rate: {rate}, must be between 0 and 1")
     if rejection is not None and not 0.0 <= rejection <= 1.0:
@@ -190,9 +256,6 @@ def calibrate(
     ]
     for s, n in variants:
         ControllerConfig(Gate("always"), s, n, draft_temperature)  # checks them
-    name = make(task).spec.name
-    numbers = calibration_episodes(episodes)
-    policies = files.load()
     base = Calibration(
         task=name,
         draft=policies.draft.digest,
@@ -204,10 +267,7 @@ def calibrate(
         thresholds={},
     )
 
-    def run(calibration: Calibration, method: str) -> Log:
-        return play_all(Comparison(task, files, calibration, seed), [method], numbers, workers)[method].log
-
-    say(f"hybrid inference on {episodes} episodes")
+    say("hybrid inference")
     hybrid = run(base, "hybrid")
     scale = policies.draft.decoder.action_scale
     (smoothing, normalization), held_out = best_variant(hybrid, scale, variants)

@@ -121,7 +121,7 @@ def train_recipe(
     """Train a tokenizer and the policies on it into a folder.
 
     Args:
-        task: registry name.
+        task: registry name; with data, it may be any that the data is of.
         recipe: what to make.
         out: folder to write.
         command: noted in the checkpoints.
@@ -143,9 +143,8 @@ def train_recipe(
     shop = _Workshop(out, command, bar)
     if data is None:
         data = shop.demonstrations(task, recipe.demonstrations, workers)
-    task_name = make(task).spec.name
-    if data.task != task_name:
-        raise ValueError(f"demos: of task {data.task!r}, must be of {task_name!r}")
+    elif task != data.task and make(task).spec.name != data.task:
+        raise ValueError(f"demos: of task {data.task!r}, must be of {make(task).spec.name!r}")
 
     def seeded(model: ModelRecipe) -> ModelRecipe:
         return model if seed is None else replace(model, seed=seed)
@@ -166,4 +165,4 @@ def train_recipe(
         save_policy(out, name, policy, note)
         export(load_checkpoint(out / name), out / f"{name}.onnx")
     shop.tidy()
-    return Trained({"task": task_name, "fingerprint": fingerprint, "models": shop.models}, shop.losses)
+    return Trained({"task": data.task, "fingerprint": fingerprint, "models": shop.models}, shop.losses)

@@ -8,9 +8,8 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
-import yaml
-
 from adahi_ros.assets import asset
+from adahi_ros.yaml_files import parse_yaml
 
 SHIPPED = "config/links"
 LIKE = "like"
@@ -215,15 +214,13 @@ def load_profile(path: Path) -> LinkProfile:
         needed = {field.name for field in fields(LinkProfile) if field.default is MISSING}
         _check_keys("", values, needed, {field.name for field in fields(LinkProfile)} | {LIKE})
         return LinkProfile(**values)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
 def _read(path: Path, before: tuple[Path, ...]) -> Any:
     """Return what a file says, on top of what it is like."""
-    values = yaml.safe_load(path.read_text())
+    values = parse_yaml(path.read_text())
     if not isinstance(values, dict) or LIKE not in values:
         return values
     like = values.pop(LIKE)

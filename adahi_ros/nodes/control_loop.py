@@ -9,10 +9,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from adahi_ros.nodes.observations import InputError, Observation
+from adahi_ros.contract.assembler import Observation
+from adahi_ros.contract.fields import InputError
+from adahi_ros.nodes.commander import Commander
 from adahi_ros.nodes.verifier_client import Answer, Link, Question, VerifierClient
 from adahi_ros.speculation.controller import Controller, Step
 from adahi_ros.speculation.records import Reason, StepRecord
+from adahi_ros.speculation.target_view import TargetView
 
 WITHOUT_ASKING = {
     Link.ABSENT: Reason.NO_VERIFIER,
@@ -82,10 +85,11 @@ class ControlLoop:
     Args:
         controller: drafts, gates and corrects.
         verifier: is asked where the gate says so.
+        view: what the verifier gets to see of an observation window.
         robot_id: names the robot's stream of draws at the verifier.
         seed: of the controller's draws.
         deadline_s: for an answer; may be changed between steps.
-        command: sends an action (A,) that answers the observation with a stamp in nanoseconds.
+        commander: sends actions, as far as they are safe.
         status: told of every step.
     """
 
@@ -93,22 +97,24 @@ class ControlLoop:
         self,
         controller: Controller,
         verifier: VerifierClient,
+        view: TargetView,
         robot_id: str,
         seed: int,
         deadline_s: float,
-        command: Callable[[np.ndarray, int], None],
+        commander: Commander,
         status: Callable[[StepRecord], None],
     ) -> None:
         self.controller = controller
         self.deadline_s = deadline_s
         self.totals = Totals()
         self._verifier = verifier
+        self._view = view
         self._robot_id = robot_id
         self._seed = seed
-        self._command = command
+        self._commander = commander
         self._status = status
         self._waiting: _Begun | None = None
-        self._last: tuple[Observation, np.ndarray] | None = None
+        self._last: Observation | None = None
 
     def stop(self) -> None:
         """Drop the step that waits for an answer, without a command, and start anew after it."""
@@ -132,12 +138,14 @@ class ControlLoop:
             if _is_repeated(observation, self._waiting.observation):
                 return
             self._supersede(observation)
-        if self._last is not None and _is_repeated(observation, self._last[0]):
+        if self._last is not None and _is_repeated(observation, self._last):
             self.totals.repeated += 1
-            self._command(self._last[1], observation.stamp_ns)
+            self._commander.heard()
+            self._commander.repeat(observation)
             return
         if self._last is None or not self._continues(observation):
             self.controller.reset(self._seed, [observation.episode])
+            self._view.forget()
         try:
             step = self.controller.begin(
                 observation.values[None], observation.goal[None], self._verifier.estimate()
@@ -146,6 +154,8 @@ class ControlLoop:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
         begun = _Begun(observation, step, received, _milliseconds_since(received))
+        self._view.add(observation.images)
+        self._commander.heard()
         if not step.transmit[0]:
             self._finish(begun, Answer(None, Reason.NONE))
         elif self._verifier.link is Link.READY:
@@ -155,7 +165,7 @@ class ControlLoop:
 
     def _continues(self, observation: Observation) -> bool:
         assert self._last is not None
-        episode, step = self._last[0].key
+        episode, step = self._last.key
         # A smaller step of the same episode: whoever counts them has started again.
         return observation.episode == episode and observation.step > step
 
@@ -172,7 +182,9 @@ class ControlLoop:
 
     def _ask(self, begun: _Begun) -> None:
         self._waiting = replace(begun, asked=True)
-        question = Question(begun.step.request(np.array([0])), *begun.observation.key)
+        request = begun.step.request(np.array([0]))
+        window = self._view.window(request.windows[0], request.goals[0])
+        question = Question(request, *begun.observation.key, window)
         self._verifier.ask(question, self.deadline_s, self._answered)
 
     def _answered(self, answer: Answer) -> None:
@@ -188,9 +200,9 @@ class ControlLoop:
         except ValueError as error:
             answer = Answer(None, Reason.BAD_ANSWER, str(error), response=answer.response)
             action = self.controller.finish(step, None)[0, 0]
-        self._command(action, observation.stamp_ns)
+        executed = self._commander.send(action, observation)
         total_ms = _milliseconds_since(begun.received)
-        self._last = (observation, action)
+        self._last = observation
         verification = answer.verification
         record = StepRecord(
             stamp_ns=observation.stamp_ns,
@@ -208,7 +220,7 @@ class ControlLoop:
             reason_counts=self.totals.count(answer.reason),
             message=answer.message,
             draft_action=tuple(map(float, step.draft.action[0])),
-            action=tuple(map(float, action)),
+            action=tuple(map(float, executed)),
             draft_ms=begun.draft_ms,
             verify_ms=answer.verify_ms,
             target_compute_ms=answer.compute_ms,

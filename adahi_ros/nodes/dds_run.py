@@ -27,6 +27,7 @@ from adahi_ros.nodes.domain import exclusive_domain, run_environment, server_pre
 from adahi_ros.nodes.messages import from_episode_result, from_status
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.nodes.parameters import NO_NAMES
+from adahi_ros.safety.shipped import limits_of_task
 from adahi_ros.speculation.records import Crossed, EpisodeRecord, RunRecord, StepRecord
 from adahi_ros.tasks import make
 
@@ -62,13 +63,9 @@ def run_over_dds(
     """
     if len(episodes) == 0 or episodes.step != 1:
         raise ValueError(f"episodes: {episodes}, must be one or more consecutive numbers")
-    spec = make(task).spec
     draft = {
         "seed": seed,
-        "joint_names": list(spec.joint_names or NO_NAMES),
-        "command.joint_names": list(spec.commanded),
-        "command.field": spec.command_field,
-        "control_rate_hz": spec.control_rate_hz,
+        **_observed(task),
         "verifier_wait_s": CONFIGURE_S,
         **draft_parameters,
     }
@@ -100,6 +97,22 @@ def run_over_dds(
             outputs = [str(process.fault("still runs")) for process in processes.all]
             raise DdsRunError("\n".join([str(error), *outputs])) from error
         return RunRecord(tuple(collector.steps), tuple(collector.episodes), collector.crossed())
+
+
+def _observed(task: str) -> dict[str, Any]:
+    """Return the draft policy's parameters that say what it observes and commands, and within what limits."""
+    made = make(task)
+    spec = made.spec
+    safety = {"safety.limits": limits_of_task(spec.name)}
+    if hasattr(type(made), "images"):  # a camera takes the place of the task's state
+        return {"contract": spec.name, **safety}
+    return {
+        **safety,
+        "joint_names": list(spec.joint_names or NO_NAMES),
+        "command.joint_names": list(spec.commanded),
+        "command.field": spec.command_field,
+        "control_rate_hz": spec.control_rate_hz,
+    }
 
 
 class _Collector:

@@ -1,8 +1,11 @@
 """The robot's node: drafts an action for every observation, asks the target where the gate says so.
 
-Subscribes `joint_states` (sensor_msgs/JointState) and `task_state` (adahi_msgs/TaskState); publishes
-`command` (trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link_state`
-(adahi_msgs/LinkState) and /diagnostics; calls `verify_draft` and `describe_target`.
+Subscribes what its contract names, by default `joint_states` (sensor_msgs/JointState) and `task_state`
+(adahi_msgs/TaskState), and `enable` (std_msgs/Bool); publishes `command` (by default
+trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link_state`
+(adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState) and /diagnostics; serves
+`~/set_enabled` (std_srvs/SetBool); calls
+`verify_draft` and `describe_target`.
 """
 
 from __future__ import annotations
@@ -12,127 +15,41 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from adahi_msgs.msg import DraftStatus, LinkState, TaskState
+from adahi_msgs.msg import DraftStatus, LinkState
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
-from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.contract.assembler import Observation, ObservationAssembler
+from adahi_ros.contract.contract import Channel
+from adahi_ros.contract.fields import InputError
+from adahi_ros.nodes.commander import Commander
 from adahi_ros.nodes.control_loop import ControlLoop, DraftError
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
-from adahi_ros.nodes.messages import COMMAND_FIELDS, NANOSECONDS, to_command, to_link_state, to_status
-from adahi_ros.nodes.observations import InputError, Observation, ObservationInput
-from adahi_ros.nodes.parameters import (
-    LARGEST_INTEGER,
-    NO_NAMES,
-    Parameter,
-    ParameterError,
-    Parameters,
-    names_in,
-)
-from adahi_ros.nodes.policies import RELIABILITY, policy_from, policy_parameters
+from adahi_ros.nodes.draft_policy_parameters import TABLE, check_features, contract_of, controller_config
+from adahi_ros.nodes.message_types import message_type
+from adahi_ros.nodes.messages import NANOSECONDS, RELIABILITIES, to_link_state, to_status
+from adahi_ros.nodes.parameters import Parameters
+from adahi_ros.nodes.policies import encoder_from, policy_from
 from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
-from adahi_ros.policy.interface import Policy, PolicySpec
-from adahi_ros.speculation.controller import Controller, ControllerConfig
-from adahi_ros.speculation.deviation import NORMALIZATIONS
-from adahi_ros.speculation.gates import GATES, Gate
+from adahi_ros.policy.interface import Policy
+from adahi_ros.speculation.controller import Controller
+from adahi_ros.speculation.target_view import target_view
 
 NO_OBSERVATION_S = 1.0  # then an active node is in error
 LINK_STATE_PERIOD_S = 0.2
 STATUS_DEPTH = 100  # for a recorder that was busy, or came a moment late
 WARNING_PERIOD_S = 1.0
 SLOW_WARNING_PERIOD_S = 10.0  # of a verifier that stays too slow
-
-TABLE = (
-    *policy_parameters("ball/draft"),
-    Parameter("seed", 0, "Seed of the draft's and the gate's draws", 0, LARGEST_INTEGER),
-    Parameter("robot_id", "robot", "Names this robot's stream of random draws at the verifier"),
-    Parameter(
-        "joint_names",
-        ["plate_roll_joint", "plate_pitch_joint"],
-        "Joints that the policy observes: the leading entries of its observation; '' for none",
-    ),
-    Parameter(
-        "command.joint_names",
-        list(NO_NAMES),
-        "What the entries of the policy's action command; '' for the joints that it observes",
-    ),
-    Parameter(
-        "command.field",
-        "positions",
-        "Of the command's trajectory point, where the action goes",
-        choices=COMMAND_FIELDS,
-    ),
-    Parameter(
-        "control_rate_hz", 20.0, "Control steps per second; a command is to be reached in one", 0.1, 1000.0
-    ),
-    Parameter("gate.name", "deviation", "Scores the drafts", choices=tuple(GATES), live=True),
-    Parameter("gate.threshold", 1.0, "A draft with a score above it is sent to the target", live=True),
-    Parameter("deviation.smoothing", 0.5, "Weight of the newest action in the moving average", 1e-3, 1.0),
-    Parameter(
-        "deviation.normalization", "std", "Unit of the action deviation", choices=tuple(NORMALIZATIONS)
-    ),
-    Parameter("draft_temperature", 1.0, "Of the draft's code distributions", 1e-3, 100.0, live=True),
-    Parameter(
-        "deadline_s", 0.03, "For the target's answer; past it the draft is executed", 1e-3, 60.0, live=True
-    ),
-    RELIABILITY,
-    Parameter("verifier_wait_s", 5.0, "How long to wait for a verifier before the first step", 0.0, 3600.0),
-    Parameter(
-        "max_skew_s",
-        0.0,
-        "Allowed between the stamps of joint_states and task_state. 0 suits a simulator, which stamps "
-        "them alike; where they are measured apart, half a control period",
-        0.0,
-        10.0,
-    ),
-    Parameter("max_age_s", 0.2, "Of an observation when it arrives; an older one is ignored", 1e-3, 3600.0),
-)
-
-
-def controller_config(values: dict[str, Any]) -> ControllerConfig:
-    """Return how drafts are made and judged.
-
-    Raises:
-        ValueError: names the field, the value and what was allowed.
-    """
-    return ControllerConfig(
-        Gate(values["gate.name"], values["gate.threshold"]),
-        values["deviation.smoothing"],
-        values["deviation.normalization"],
-        values["draft_temperature"],
-    )
-
-
-def commanded(values: dict[str, Any]) -> list[str]:
-    """Return what the entries of the action command."""
-    return names_in(values["command.joint_names"]) or names_in(values["joint_names"])
-
-
-def check_sizes(spec: PolicySpec, values: dict[str, Any]) -> None:
-    """Check that a policy observes as many joints as are named, and commands as many.
-
-    Raises:
-        ParameterError: it does not.
-    """
-    observed, named = names_in(values["joint_names"]), commanded(values)
-    if len(named) != spec.action_dim:
-        field = "command.joint_names" if names_in(values["command.joint_names"]) else "joint_names"
-        raise ParameterError(f"{field}: {named}, must be {spec.action_dim}, the size of the policy's action")
-    if len(observed) > spec.observation_dim:
-        raise ParameterError(
-            f"joint_names: {observed}, must be {spec.observation_dim} at most, the size of an observation"
-        )
 
 
 class DraftPolicyNode(LifecycleNode):
@@ -154,9 +71,7 @@ class DraftPolicyNode(LifecycleNode):
         """Load the policy and open the topics and services."""
         try:
             values = self._declared.read()
-            policy = policy_from(values)
-            check_sizes(policy.spec, values)
-            self._open(values, policy)
+            self._open(values, policy := policy_from(values))
         except Exception as error:  # noqa: BLE001  rclpy would end the transition without a word
             self._close()
             reason = error if isinstance(error, ValueError) else repr(error)
@@ -175,14 +90,16 @@ class DraftPolicyNode(LifecycleNode):
         self._refusal = ""
         self._wait_until = self._heard + self._values["verifier_wait_s"]
         self._verifier.start()
+        self._commander.start()
         self._active = True
         wait_s = self._values["verifier_wait_s"]
         self.get_logger().info(f"active; looks for a verifier, for {wait_s:g} s before it begins without one")
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Send no more commands, not even for a step that waits for its answer."""
+        """Hold the robot; send no more actions, not even for a step that waits for its answer."""
         self._active = False
+        self._commander.stop()
         self._verifier.stop()
         self._loop.stop()
         self._forget()
@@ -206,37 +123,49 @@ class DraftPolicyNode(LifecycleNode):
     def _open(self, values: dict[str, Any], policy: Policy) -> None:
         self._values = values
         self._refusal = ""
-        joints = names_in(values["joint_names"])
-        self._inputs = ObservationInput(
-            joints,
-            policy.spec.observation_dim - len(joints),
-            policy.spec.goal_dim,
-            values["max_skew_s"],
-            values["max_age_s"],
+        contract = self._contract = contract_of(values, policy.spec)
+        encoder = encoder_from(contract.encoder) if contract.cameras else None
+        check_features(values, contract, policy.spec, 0 if encoder is None else encoder.features)
+        self._inputs = ObservationAssembler(contract, None if encoder is None else encoder.encode)
+        view = target_view(
+            values["verification.vision"],
+            policy.spec.window_length,
+            contract.number_dim,
+            values["verification.jpeg_quality"],
+            values["verification.jpeg_budget_bytes"],
         )
-        self._command_publisher = self._open_publisher(JointTrajectory, "command", QoSProfile(depth=1))
+        self._commander = Commander(self, contract, values, self._opened)
         kept = QoSProfile(depth=STATUS_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", kept)
         self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
         self._verifier = VerifierClient(
-            self, policy, values["robot_id"], values["verification.reliability"], self._on_verifier
+            self,
+            policy,
+            values["robot_id"],
+            values["verification.reliability"],
+            self._on_verifier,
+            encoder.fingerprint if encoder is not None and view.needs_encoder else None,
         )
         self._opened.callback(self._verifier.destroy)
         self._loop = ControlLoop(
             Controller(policy, controller_config(values)),
             self._verifier,
+            view,
             values["robot_id"],
             values["seed"],
             values["deadline_s"],
-            self._publish_command,
+            self._commander,
             lambda record: self._status_publisher.publish(to_status(record)),
         )
         self._forget()
         observations = [
-            self._open_subscription(JointState, "joint_states", self._on_joint_states),
-            self._open_subscription(TaskState, "task_state", self._on_task_state),
+            self._open_subscription(topic, channel) for topic, channel in contract.channels.items()
         ]
-        self.urgent = replace(self._verifier.urgent, subscriptions=observations)
+        self.urgent = replace(
+            self._verifier.urgent,
+            timers=[*self._verifier.urgent.timers, self._commander.watch],
+            subscriptions=observations,
+        )
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
         self._opened.callback(self.destroy_timer, timer)
@@ -249,12 +178,12 @@ class DraftPolicyNode(LifecycleNode):
         self._opened.callback(self.destroy_lifecycle_publisher, publisher)
         return publisher
 
-    def _open_subscription(self, kind: type, topic: str, callback: Callable[[Any], None]) -> Any:
+    def _open_subscription(self, topic: str, channel: Channel) -> Any:
         subscription = self.create_subscription(
-            kind,
+            message_type(channel.kind),
             topic,
-            callback,
-            copy(qos_profile_sensor_data),  # rclpy writes what is overridden into it
+            partial(self._on_message, topic),
+            QoSProfile(depth=channel.depth, reliability=RELIABILITIES[channel.reliability]),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self._opened.callback(self.destroy_subscription, subscription)
@@ -274,7 +203,7 @@ class DraftPolicyNode(LifecycleNode):
         self._reported = (self._heard, 0, 0, 0, 0)
 
     def _check_deadline(self, values: dict[str, Any]) -> None:
-        period_s = 1.0 / values["control_rate_hz"]
+        period_s = self._contract.period_s
         if values["deadline_s"] >= period_s:
             self.get_logger().warning(
                 f"deadline_s: {values['deadline_s']:g}, should be below the control period, {period_s:g} s: "
@@ -283,17 +212,11 @@ class DraftPolicyNode(LifecycleNode):
 
     # A step
 
-    def _on_joint_states(self, message: JointState) -> None:
-        if self._active:
-            self._take(self._inputs.add_joints, message)
-
-    def _on_task_state(self, message: TaskState) -> None:
-        if self._active:
-            self._take(self._inputs.add_state, message)
-
-    def _take(self, add: Any, message: JointState | TaskState) -> None:
+    def _on_message(self, topic: str, message: Any) -> None:
+        if not self._active:
+            return
         try:
-            observation: Observation | None = add(message, self.get_clock().now().nanoseconds)
+            observation = self._inputs.add(topic, message, self.get_clock().now().nanoseconds)
             if observation is not None:
                 self._observe(observation)
         except InputError as error:
@@ -317,11 +240,6 @@ class DraftPolicyNode(LifecycleNode):
             self._loop.deadline_s = values["deadline_s"]
             self._check_deadline(values)
         self._loop.observe(observation)
-
-    def _publish_command(self, action: np.ndarray, stamp_ns: int) -> None:
-        period_s = 1.0 / self._values["control_rate_hz"]
-        names, field = commanded(self._values), self._values["command.field"]
-        self._command_publisher.publish(to_command(names, field, action, period_s, stamp_ns))
 
     def _publish_link_state(self) -> None:
         client, now_ns = self._verifier, self.get_clock().now().nanoseconds
@@ -376,6 +294,8 @@ class DraftPolicyNode(LifecycleNode):
             "link.goodput_bytes_s": f"{estimate.goodput_bytes_s:.0f}",
             **{f"fallbacks.{reason}": count for reason, count in fallbacks.items()},
             **{f"ignored.{name}": count for name, count in self._faults.items()},
+            "enabled": self._commander.enabled,
+            **{f"safety.{why.name.lower()}": count for why, count in self._commander.counts.items()},
         }
         if self._refusal or link is Link.MISMATCHED:
             return Health(DiagnosticStatus.ERROR, self._refusal or self._verifier.trouble, values)
@@ -385,6 +305,8 @@ class DraftPolicyNode(LifecycleNode):
             return Health(DiagnosticStatus.ERROR, "no sound action for an observation, no command", values)
         if self._faults.total() > faults:
             return Health(DiagnosticStatus.WARN, "input ignored", values)
+        if not self._commander.enabled:
+            return Health(DiagnosticStatus.WARN, "held: not enabled", values)
         if now - self._heard > NO_OBSERVATION_S:
             return Health(DiagnosticStatus.ERROR, "no observation", values)
         if sum(fallbacks.values()) > fell_back:

@@ -12,20 +12,22 @@ from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, TaskState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from builtin_interfaces.msg import Duration, Time
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import CompressedImage, JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.policy.interface import Policy, PolicySpec
 from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.records import EpisodeRecord, Reason, StepRecord
-from adahi_ros.speculation.request import Verification, VerificationRequest
+from adahi_ros.speculation.request import RequestError, RequestFault, Verification, VerificationRequest
 from adahi_ros.speculation.window_updates import WindowUpdate
+from adahi_ros.speculation.wire_window import WireRows
 
 COMMAND_FIELDS = tuple(
     field for field in JointTrajectoryPoint.get_fields_and_field_types() if field != "time_from_start"
 )
 NANOSECONDS = 1_000_000_000
+JPEG = "jpeg"
 QUESTIONS_KEPT = 100  # by a verifier that is busy, of all its robots together
 RELIABILITIES = {
     "best_effort": ReliabilityPolicy.BEST_EFFORT,
@@ -85,21 +87,39 @@ def to_request(
         step_id=step,
         tokenizer_fingerprint=fingerprint,
         base_window=window.base,
-        observation_window=_floats(window.rows),
-        goal=_floats(window.goal),
+        observation_window=array("f", window.rows.numbers),
+        features=array("H", window.rows.features),
+        images=[_jpeg(image) for image in window.rows.images],
+        goal=array("f", window.goal),
         codes=_codes(request.codes),
         draft_probabilities=_codes(request.counts),
     )
 
 
-def from_request(message: VerifyDraft.Request) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rows of the window, goal, codes and counts, flat and unchecked.
+def _jpeg(image: bytes) -> CompressedImage:
+    return CompressedImage(format=JPEG, data=array("B", image))
 
-    `WindowCache.complete` makes a window of the rows, `check_request` a request of all.
+
+def from_request(message: VerifyDraft.Request) -> tuple[WindowUpdate, np.ndarray, np.ndarray]:
+    """Return the window as it was sent, codes and counts, flat and unchecked.
+
+    `WindowCache.complete` makes a window of the first, `check_request` a request of that and the others.
+
+    Raises:
+        RequestError: an image is of another format.
     """
+    for index, image in enumerate(message.images):
+        if image.format != JPEG:
+            raise RequestError(
+                RequestFault.WRONG_SHAPE, f"images[{index}].format: {image.format[:20]!r}, must be {JPEG!r}"
+            )
+    rows = WireRows(
+        message.observation_window.tobytes(),
+        message.features.tobytes(),
+        tuple(image.data.tobytes() for image in message.images),
+    )
     return (
-        np.asarray(message.observation_window, dtype=np.float32),
-        np.asarray(message.goal, dtype=np.float32),
+        WindowUpdate(message.base_window, rows, message.goal.tobytes()),
         np.asarray(message.codes, dtype=np.int64),
         np.asarray(message.draft_probabilities, dtype=np.int64),
     )
@@ -121,9 +141,13 @@ def from_answer(response: VerifyDraft.Response) -> tuple[np.ndarray, np.ndarray,
     )
 
 
-def describe(policy: Policy) -> DescribeTarget.Response:
-    """Make the message that says what a policy expects."""
-    return DescribeTarget.Response(tokenizer_fingerprint=policy.decoder.fingerprint, **vars(policy.spec))
+def describe(policy: Policy, encoder_fingerprint: str = "") -> DescribeTarget.Response:
+    """Make the message that says what a policy expects, and the encoder of images beside it if any."""
+    return DescribeTarget.Response(
+        tokenizer_fingerprint=policy.decoder.fingerprint,
+        encoder_fingerprint=encoder_fingerprint,
+        **vars(policy.spec),
+    )
 
 
 def from_description(response: DescribeTarget.Response) -> tuple[PolicySpec, str]:

@@ -38,6 +38,7 @@ class Parameter:
         high: largest number allowed.
         choices: the strings allowed; empty for any but the empty one.
         live: may be set while the node is configured; takes effect at the next control step.
+        optional: a string may be empty.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Parameter:
     high: float | None = None
     choices: tuple[str, ...] = ()
     live: bool = False
+    optional: bool = False
 
     @property
     def allowed(self) -> str:
@@ -61,7 +63,7 @@ class Parameter:
             bool: "true or false",
             int: "an integer",
             float: "a finite number",
-            str: "a string, not empty",
+            str: "a string" if self.optional else "a string, not empty",
         }
         return kinds.get(type(self.default), "strings, at least one (which may be ''), none twice")
 
@@ -87,7 +89,7 @@ class Parameter:
     def fault(self, value: Any) -> str | None:
         """Say what is wrong with a value of the right type that is within the range, if anything is."""
         if isinstance(self.default, str):
-            right = value in self.choices if self.choices else bool(value)
+            right = value in self.choices if self.choices else self.optional or bool(value)
         elif isinstance(self.default, list):
             right = len(value) > 0 and len(set(value)) == len(value)
         elif isinstance(self.default, float):

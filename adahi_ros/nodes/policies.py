@@ -13,6 +13,7 @@ from adahi_ros.nodes.parameters import Parameter, ParameterError
 from adahi_ros.policy.backends import BACKENDS, load_policy
 from adahi_ros.policy.checkpoint import CheckpointError
 from adahi_ros.policy.interface import Policy
+from adahi_ros.vision.encoder import Encoder
 
 RELIABILITY = Parameter(
     "verification.reliability",
@@ -21,6 +22,24 @@ RELIABILITY = Parameter(
     "where DDS does; for windows of many packets",
     choices=tuple(RELIABILITIES),
 )
+
+
+def encoder_from(name: str) -> Encoder:
+    """Load an image encoder, and let it encode once: the first time takes many times as long.
+
+    Args:
+        name: of one below checkpoints/encoders, or a path.
+
+    Raises:
+        ParameterError: it cannot be loaded; says why.
+    """
+    path = Path(name).expanduser()
+    try:
+        encoder = Encoder.load(path if path.is_absolute() else asset("checkpoints/encoders") / path)
+    except (ValueError, OSError) as error:
+        raise ParameterError(f"encoder: {name!r}, cannot be loaded: {error}") from error
+    encoder.encode(np.zeros((1, *encoder.image_size, 3), dtype=np.uint8))
+    return encoder
 
 
 def policy_parameters(default: str) -> tuple[Parameter, Parameter]:

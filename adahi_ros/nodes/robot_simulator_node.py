@@ -1,50 +1,68 @@
 """The robot's stand-in: a simulated task behind the topics of a robot.
 
-Publishes `joint_states` (sensor_msgs/JointState), `task_state` (adahi_msgs/TaskState) and
-`episode_result` (adahi_msgs/EpisodeResult); subscribes `command` (trajectory_msgs/JointTrajectory).
-In lockstep the world waits for the command that answers its state. In real time it does so only at
-the start of an episode.
+Publishes `joint_states` (sensor_msgs/JointState), `task_state` (adahi_msgs/TaskState),
+`episode_result` (adahi_msgs/EpisodeResult) and, where the task has a camera, `camera/image_raw`
+(sensor_msgs/Image); subscribes `command`, as `command_interface` says. In lockstep the world waits for
+the command that answers its state. In real time it does so only at the start of an episode. With
+`demonstrate` the task's expert acts, and `command` is published: what a recorder needs.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from array import array
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 from adahi_msgs.msg import EpisodeResult, TaskState
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.task import Future
-from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import Image, JointState
+from std_msgs.msg import Header
 
+from adahi_ros.nodes.command_interfaces import COMMAND_INTERFACES, command_interface, command_qos
 from adahi_ros.nodes.messages import (
     NANOSECONDS,
-    from_stamp,
     to_episode_result,
     to_joint_state,
+    to_stamp,
     to_task_state,
 )
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
 from adahi_ros.nodes.spin import run
+from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.speculation.records import EpisodeRecord
-from adahi_ros.tasks import TASKS, make
+from adahi_ros.tasks import TASKS, Expert, Task, TaskSpec, make, make_expert
+from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 
 RESULTS_KEPT = 1000
+STREAMED_KEPT = 1000  # of a demonstration, for a recorder that DDS has not introduced on its side yet
 LAST_WORDS_S = 2.0
-GOODBYE_PERIOD_S = 0.05
+RECORDED_S = 10.0  # DDS sends again what a recorder lacks, and learns that only every few seconds
+POLL_PERIOD_S = 0.05
 WARNING_PERIOD_S = 1.0
+CAMERA_FRAME = "camera_optical_frame"
 
 TABLE = (
     Parameter("task", "ball", f"What is simulated: {', '.join(sorted(TASKS))}, or a YAML file of another"),
     Parameter("seed", 0, "Seed of the world's draws", 0, LARGEST_INTEGER),
     Parameter("first_episode", 0, "Number of the first episode", 0, 2**32 - 1),
     Parameter("episodes", 0, "How many to run before the node ends; 0 for no end", 0, 2**32 - 1),
+    Parameter(
+        "command_interface",
+        "joint_trajectory",
+        "Message type of command",
+        choices=tuple(COMMAND_INTERFACES),
+    ),
+    Parameter("command.frame_id", "base_link", "Of a twist: the frame that it is expressed in"),
     Parameter(
         "lockstep",
         False,
@@ -58,7 +76,73 @@ TABLE = (
         1e-3,
         60.0,
     ),
+    Parameter(
+        "demonstrate", False, "The task's expert acts, and command is published as a teleoperator would"
+    ),
+    Parameter(
+        "action_noise",
+        0.1,
+        "Of a demonstration, executed and not published: standard deviation, as a share of half the range",
+        0.0,
+        1.0,
+    ),
+    Parameter(
+        "speed",
+        1.0,
+        "Simulated seconds per second; if not 1, the simulator publishes /clock and stamps by it",
+        1e-3,
+        1e3,
+    ),
+    Parameter(
+        "wait_for_subscribers",
+        0,
+        "Of each topic that makes an observation, and of a demonstration's command, before the first state",
+        0,
+        100,
+    ),
+    Parameter("subscribers_wait_s", 30.0, "How long to wait for them before it begins without", 0.0, 3600.0),
 )
+
+
+class Demonstrator:
+    """A task's expert, and the noise with which what it wants is executed.
+
+    Wants and executes what `adahi_ros.tasks.demonstrations.collect` records and executes.
+
+    Args:
+        expert: acts.
+        spec: of its task.
+        action_noise: standard deviation, as a share of half the range of each action.
+    """
+
+    def __init__(self, expert: Expert, spec: TaskSpec, action_noise: float) -> None:
+        self._expert = expert
+        self._stream = f"{spec.name}/action_noise"
+        self._width = UNIFORMS_PER_DRAW * spec.action_dim
+        self._scale = action_noise * (spec.action_high - spec.action_low) / 2.0
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers."""
+        self._expert.reset(seed, episodes)
+        self._noise = EpisodeStreams(seed, self._stream, episodes, self._width)
+
+    def act(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the expert wants and what is to be executed, (E, A) each; once per step."""
+        wanted = self._expert.act(task)
+        return wanted, wanted + self._scale * bell_noise(self._noise.next())
+
+
+def to_image(pixels: np.ndarray, stamp_ns: int) -> Image:
+    """Make an image message, rgb8, from (rows, columns, 3) uint8."""
+    rows, columns, _ = pixels.shape
+    return Image(
+        header=Header(stamp=to_stamp(stamp_ns), frame_id=CAMERA_FRAME),
+        height=rows,
+        width=columns,
+        encoding="rgb8",
+        step=3 * columns,
+        data=array("B", pixels.tobytes()),
+    )
 
 
 class RobotSimulatorNode(Node):
@@ -73,108 +157,197 @@ class RobotSimulatorNode(Node):
         parameters = Parameters(self, TABLE)
         self._values = values = parameters.read()
         parameters.frozen = True
+        if values["lockstep"] and (values["demonstrate"] or values["speed"] != 1.0):
+            raise ParameterError(
+                f"lockstep: True, must be false with demonstrate ({values['demonstrate']}) or a speed "
+                f"({values['speed']:g}) that is not 1"
+            )
+        self._demonstrator = None
         try:
             self._task = make(values["task"])
+            if values["demonstrate"]:
+                expert = make_expert(values["task"])
+                self._demonstrator = Demonstrator(expert, self._task.spec, values["action_noise"])
         except (ValueError, OSError) as error:
             raise ParameterError(str(error)) from None
+        spec = self._task.spec
+        self._interface = command_interface(
+            values["command_interface"], spec.commanded, spec.command_field, values["command.frame_id"]
+        )
         self._episode = values["first_episode"]
         self._left = values["episodes"]
         self._ignored = 0
         self._over = False
         self.finished: Future = Future()
         """Done when the last episode is over and its result delivered."""
-        overridable = QoSOverridingOptions.with_default_policies
-        self._joints_out = self.create_publisher(
-            JointState, "joint_states", copy(qos_profile_sensor_data), qos_overriding_options=overridable()
-        )
-        self._state_out = self.create_publisher(
-            TaskState, "task_state", copy(qos_profile_sensor_data), qos_overriding_options=overridable()
-        )
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._time_ns = 0
+        self._clock_out = None
+        if values["speed"] != 1.0:
+            self._clock_out = self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=1))
+        self._streams: list[Any] = []
+        self._image_out = None
+        if hasattr(type(self._task), "images"):
+            self._image_out = self._stream(Image, "camera/image_raw")
+        self._joints_out = self._stream(JointState, "joint_states")
+        self._state_out = self._stream(TaskState, "task_state")
         kept = QoSProfile(depth=RESULTS_KEPT, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._result_out = self.create_publisher(EpisodeResult, "episode_result", kept)
-        self.create_subscription(
-            JointTrajectory,
-            "command",
-            self._on_command,
-            QoSProfile(depth=1),
-            qos_overriding_options=overridable(),
-        )
+        if self._demonstrator is not None:
+            self._command_out = self._stream(self._interface.message_type, "command")
+        else:
+            self.create_subscription(
+                self._interface.message_type,
+                "command",
+                self._on_command,
+                command_qos(),
+                qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+            )
         self._start_episode()
+        if values["wait_for_subscribers"]:
+            self._wait_for_subscribers()
+        else:
+            self._begin()
+
+    def _stream(self, kind: type, topic: str) -> Any:
+        """Open a publisher of what a recording is made of: sensor data, but reliable in a demonstration."""
+        qos = copy(qos_profile_sensor_data) if self._demonstrator is None else QoSProfile(depth=STREAMED_KEPT)
+        publisher = self.create_publisher(
+            kind, topic, qos, qos_overriding_options=QoSOverridingOptions.with_default_policies()
+        )
+        self._streams.append(publisher)
+        return publisher
+
+    def _wait_for_subscribers(self) -> None:
+        wanted = self._values["wait_for_subscribers"]
+
+        def there() -> bool:
+            return all(publisher.get_subscription_count() >= wanted for publisher in self._streams)
+
+        def begin() -> None:
+            if not there():
+                counts = {stream.topic_name: stream.get_subscription_count() for stream in self._streams}
+                self.get_logger().warning(
+                    f"wait_for_subscribers: {wanted}, begins without, after "
+                    f"{self._values['subscribers_wait_s']:g} s there are {counts}"
+                )
+            self._begin()
+
+        self._poll(there, self._values["subscribers_wait_s"], begin)
+
+    def _poll(self, done: Callable[[], bool], limit_s: float, then: Callable[[], None]) -> None:
+        """Look again and again whether something is so; go on when it is, or at the limit."""
+        deadline = time.monotonic() + limit_s
+
+        def look() -> None:
+            if done() or time.monotonic() > deadline:
+                self.destroy_timer(timer)
+                then()
+
+        timer = self.create_timer(POLL_PERIOD_S, look, clock=self._steady)
+
+    def _begin(self) -> None:
+        values = self._values
         if values["lockstep"]:
             self._timer = self.create_timer(values["command_timeout_s"], self._publish_state)
         else:
-            self._timer = self.create_timer(1.0 / self._task.spec.control_rate_hz, self._tick)
+            self._timer = self.create_timer(
+                self._period_s / values["speed"],
+                self._tick,
+                clock=self.get_clock() if self._clock_out is None else self._steady,
+            )
+        self._pass_time()
         self._publish_state()
+
+    @property
+    def _period_s(self) -> float:
+        return 1.0 / self._task.spec.control_rate_hz
+
+    def _now(self) -> int:
+        return self.get_clock().now().nanoseconds if self._clock_out is None else self._time_ns
+
+    def _pass_time(self) -> None:
+        """Let a control period go by on the clock that is ours, if one is."""
+        if self._clock_out is not None:
+            self._time_ns += round(self._period_s * NANOSECONDS)
+            self._clock_out.publish(ClockMessage(clock=to_stamp(self._time_ns)))
 
     def _start_episode(self) -> None:
         self._task.reset(self._values["seed"], [self._episode])
+        if self._demonstrator is not None:
+            self._demonstrator.reset(self._values["seed"], [self._episode])
         self._step = 0
         self._command: tuple[int, np.ndarray] | None = None
-        self._episode_start = self.get_clock().now().nanoseconds
+        self._episode_start = self._now()
         self._first_stamp = self._last_stamp = 0
 
     def _publish_state(self) -> None:
         """Publish the current state; stamped anew where it is published again."""
-        now = self.get_clock().now().nanoseconds
+        now = self._now()
         self._last_stamp = now
         self._first_stamp = self._first_stamp or now
-        task, names = self._task, self._task.spec.joint_names
+        task, spec = self._task, self._task.spec
+        if self._image_out is None:
+            state = task.state[0]
+        else:  # whoever wants to know the state has to look
+            self._image_out.publish(to_image(task.images[0], now))  # type: ignore[attr-defined]
+            state = np.zeros(0)
         self._joints_out.publish(
-            to_joint_state(names, task.joint_positions[0], task.joint_velocities[0], now)
+            to_joint_state(spec.joint_names, task.joint_positions[0], task.joint_velocities[0], now)
         )
-        frame = task.spec.frame_id
         self._state_out.publish(
-            to_task_state(task.state[0], task.goal[0], self._episode, self._step, now, frame)
+            to_task_state(state, task.goal[0], self._episode, self._step, now, spec.frame_id)
         )
+        if self._demonstrator is not None:
+            wanted, executed = self._demonstrator.act(task)
+            self._command_out.publish(
+                self._interface.message(spec.commanded, spec.command_field, wanted[0], self._period_s, now)
+            )
+            self._command = (now, executed[0])
 
-    def _on_command(self, message: JointTrajectory) -> None:
-        if self._over:
+    def _on_command(self, message: Any) -> None:
+        if self._over or not self._last_stamp:
             return
-        fault = self._fault(message)
-        if fault is not None:
+        try:
+            stamp, action = self._read(message)
+        except ValueError as fault:
             self._ignored += 1
             self.get_logger().warning(
                 f"ignored command ({self._ignored} so far): {fault}", throttle_duration_sec=WARNING_PERIOD_S
             )
             return
-        spec = self._task.spec
-        commanded = dict(
-            zip(message.joint_names, getattr(message.points[0], spec.command_field), strict=True)
-        )
-        action = np.array([commanded[name] for name in spec.commanded])
-        stamp = from_stamp(message.header.stamp)
         if not self._values["lockstep"]:
             before = self._episode_start if self._command is None else self._command[0]
+            stamp = stamp or self._now()
             if stamp >= before:
                 self._command = (stamp, action)
-        elif self._first_stamp <= stamp <= self._last_stamp:  # else it answers a state that is past
-            self._timer.reset()
+        elif not self._interface.stamped or self._first_stamp <= stamp <= self._last_stamp:
+            self._timer.reset()  # else it answers a state that is past, or none
             self._advance(action)
 
-    def _fault(self, message: JointTrajectory) -> str | None:
-        names, field = self._task.spec.commanded, self._task.spec.command_field
-        if sorted(message.joint_names) != sorted(names):
-            return f"joint_names: {list(message.joint_names)}, must be {list(names)}"
-        if not message.points:
-            return "points: none, must be at least one"
-        action = np.asarray(getattr(message.points[0], field))
-        if action.shape != (len(names),):
-            return f"points[0].{field}: {len(action)} values, expected {len(names)}"
-        if not np.isfinite(action).all():
-            return f"points[0].{field}: {action.tolist()}, must be finite"
-        ahead_s = (from_stamp(message.header.stamp) - self._last_stamp) / NANOSECONDS
+    def _read(self, message: Any) -> tuple[int, np.ndarray]:
+        """Return the stamp that a command answers, 0 for none, and its action.
+
+        Raises:
+            ValueError: it cannot be executed; the message names the field.
+        """
+        spec = self._task.spec
+        action = self._interface.action(message, spec.commanded, spec.command_field)
+        stamp = self._interface.stamp_ns(message)
+        ahead_s = (stamp - self._last_stamp) / NANOSECONDS
         if ahead_s > 0:
-            return f"header.stamp: {ahead_s:.3f} s after the newest state, must be that of a state"
-        return None
+            raise ValueError(f"header.stamp: {ahead_s:.3f} s after the newest state, must be that of a state")
+        return stamp, action
 
     def _tick(self) -> None:
         """One control period of real time; an episode's first begins when a command has come."""
+        self._pass_time()
         if self._command is None:
             self._publish_state()
             return
         stamp, action = self._command
-        age_s = (self.get_clock().now().nanoseconds - stamp) / NANOSECONDS
-        if age_s > self._values["max_command_age_s"]:
+        age_s = (self._now() - stamp) / NANOSECONDS
+        if self._demonstrator is None and age_s > self._values["max_command_age_s"]:
             self.get_logger().warning(
                 f"no command: the newest answers an observation {age_s:.3f} s old, allowed are "
                 f"{self._values['max_command_age_s']:g} s; holding still",
@@ -199,7 +372,7 @@ class RobotSimulatorNode(Node):
 
     def _end_episode(self) -> None:
         record = EpisodeRecord(self._episode, self._step, bool(self._task.success[0]))
-        self._result_out.publish(to_episode_result(record, self.get_clock().now().nanoseconds))
+        self._result_out.publish(to_episode_result(record, self._now()))
         outcome = "success" if record.success else "failure"
         self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
         if self._left == 1:
@@ -213,16 +386,14 @@ class RobotSimulatorNode(Node):
         """Stay until somebody has the results, or nobody seems to want them."""
         self._over = True
         self.destroy_timer(self._timer)
-        deadline = time.monotonic() + LAST_WORDS_S
 
-        def look() -> None:
+        def delivered() -> bool:
             heard = self._result_out.get_subscription_count() > 0
-            delivered = heard and self._result_out.wait_for_all_acked(Duration(seconds=0))
-            if delivered or time.monotonic() > deadline:
-                self.destroy_timer(self._timer)
-                self.finished.set_result(None)
+            streams = (self._result_out, *self._streams)
+            return heard and all(stream.wait_for_all_acked(Duration(seconds=0)) for stream in streams)
 
-        self._timer = self.create_timer(GOODBYE_PERIOD_S, look)
+        limit_s = LAST_WORDS_S if self._demonstrator is None else RECORDED_S
+        self._poll(delivered, limit_s, lambda: self.finished.set_result(None))
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
@@ -18,7 +18,8 @@ from rclpy.node import Node
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.messages import describe, fill_answer, fingerprint_number, from_request, verify_qos
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
-from adahi_ros.nodes.policies import RELIABILITY, policy_from, policy_parameters
+from adahi_ros.nodes.policies import RELIABILITY, encoder_from, policy_from, policy_parameters
+from adahi_ros.nodes.received_images import ReceivedImages
 from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.speculation.request import RequestError, RequestFault, Verification, check_request
@@ -26,6 +27,7 @@ from adahi_ros.speculation.verifier import RULES, TargetVerifier, verification_u
 from adahi_ros.speculation.window_updates import WindowCache
 
 WARNING_PERIOD_S = 1.0
+ANSWERS_KEPT = 256  # of all robots together: a question comes again within milliseconds, or never
 
 TABLE = (
     *policy_parameters("ball/target"),
@@ -37,6 +39,13 @@ TABLE = (
         choices=tuple(RULES),
     ),
     Parameter("temperature", 1.0, "Of the target's code distributions", 1e-3, 100.0),
+    Parameter(
+        "encoder",
+        "",
+        "Checkpoint of the encoder of images that robots send; a relative path is below the package's "
+        "checkpoints/encoders. '' for none: then they send features, or nothing of their cameras",
+        optional=True,
+    ),
     RELIABILITY,
 )
 
@@ -53,12 +62,14 @@ class TargetVerifierNode(Node):
         parameters = Parameters(self, TABLE)
         values = parameters.read()
         policy = policy_from(values)
+        images = ReceivedImages(encoder_from(values["encoder"])) if values["encoder"] else None
         parameters.frozen = True
         self._policy = policy
         self._seed = values["seed"]
         self._verifier = TargetVerifier(policy, values["rule"], values["temperature"])
-        self._description = describe(policy)
-        self._windows = WindowCache(policy.spec.window_length, policy.spec.observation_dim)
+        self._description = describe(policy, "" if images is None else images.fingerprint)
+        self._windows = WindowCache(policy.spec.window_length, policy.spec.observation_dim, images)
+        self._remembered: OrderedDict[tuple[Any, ...], Verification] = OrderedDict()
         self._answers: Counter[str] = Counter()
         self._compute_ms = 0.0
         self._refused = 0
@@ -101,15 +112,24 @@ class TargetVerifierNode(Node):
                 RequestFault.TOKENIZER_MISMATCH,
                 f"tokenizer_fingerprint: {request.tokenizer_fingerprint:016x}, must be {ours:016x}",
             )
-        rows, sent_goal, codes, counts = from_request(request)
-        window, goal = self._windows.complete(request.robot_id, request.base_window, rows, sent_goal)
-        checked = check_request(self._policy.spec, window, goal, codes, counts)
-        draws = verification_uniforms(
-            self._seed, request.robot_id, request.episode_id, request.step_id, self._policy.spec.codebooks
-        )
-        verification = self._verifier.verify(checked, draws)
-        self._windows.keep(request.robot_id, checked.windows[0], checked.goals[0])
+        update, codes, counts = from_request(request)
+        window = self._windows.complete(request.robot_id, update)
+        key = request.robot_id, request.episode_id, request.step_id, window.digest
+        question = *key, codes.tobytes(), counts.tobytes()
+        verification = self._remembered.get(question)
+        if verification is None:
+            checked = check_request(self._policy.spec, window.values, window.goal, codes, counts)
+            draws = verification_uniforms(self._seed, *key[:3], self._policy.spec.codebooks)
+            verification = self._verifier.verify(checked, draws)
+            self._remember(question, verification)
+        self._windows.keep(request.robot_id, window)
         return verification
+
+    def _remember(self, question: tuple[Any, ...], verification: Verification) -> None:
+        """Keep an answer for when its question is repeated. Draws are addressed: it would be the same."""
+        self._remembered[question] = verification
+        if len(self._remembered) > ANSWERS_KEPT:
+            self._remembered.popitem(last=False)
 
     def _count(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> None:
         if response.status == VerifyDraft.Response.STATUS_OK:

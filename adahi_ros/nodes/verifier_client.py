@@ -31,6 +31,7 @@ from adahi_ros.speculation.patience import Patience
 from adahi_ros.speculation.records import Reason
 from adahi_ros.speculation.request import RequestError, Verification, VerificationRequest, check_answer
 from adahi_ros.speculation.window_updates import SentWindows
+from adahi_ros.speculation.wire_window import WireWindow
 
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0
@@ -63,11 +64,13 @@ class Question:
     Attributes:
         request: about one draft (M = 1).
         episode, step: that it belongs to.
+        window: the request's window and goal as they are sent.
     """
 
     request: VerificationRequest
     episode: int
     step: int
+    window: WireWindow
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ class VerifierClient:
         robot_id: names the robot's stream of draws at the verifier.
         reliability: of the question and the answer, a key of `RELIABILITIES`.
         on_change: called when link or trouble has changed.
+        encoder_fingerprint: of the encoder that the verifier must have; None where no images are sent.
     """
 
     def __init__(
@@ -134,12 +138,14 @@ class VerifierClient:
         robot_id: str,
         reliability: str,
         on_change: Callable[[], None],
+        encoder_fingerprint: str | None = None,
     ) -> None:
         self._node = node
         self._policy = policy
         self._fingerprint = fingerprint_number(policy.decoder.fingerprint)
         self._robot_id = robot_id
         self._on_change = on_change
+        self._encoder_fingerprint = encoder_fingerprint
         self._breaker = Breaker()
         self._sent_windows = SentWindows()
         self._repeats = reliability == "best_effort"
@@ -214,10 +220,9 @@ class VerifierClient:
     def _put(self) -> None:
         """Make the message of the question, and send it."""
         question = self._question
-        request = question.request
         self._message = to_request(
-            request,
-            self._sent_windows.update(request.windows[0], request.goals[0]),
+            question.request,
+            self._sent_windows.update(question.window),
             self._robot_id,
             question.episode,
             question.step,
@@ -309,8 +314,7 @@ class VerifierClient:
         self._estimator.answered(time.monotonic(), rtt_ms, size_bytes, repeated=self._repetitions > 0)
         self._patience.answered(1e-3 * verify_ms)
         if answer.verification is not None:
-            request = self._question.request
-            self._sent_windows.answered(request.windows[0], request.goals[0])
+            self._sent_windows.answered(self._question.window)
         on_trial = self._breaker.on_trial
         self._breaker.answered()
         if done.response.status == VerifyDraft.Response.STATUS_TOKENIZER_MISMATCH:
@@ -367,9 +371,17 @@ class VerifierClient:
         self._next_look = time.monotonic() + DESCRIBE_RETRY_S
         self._breaker.probe_answered()
         self._sent_windows.forget()
-        ours = self._policy.spec, self._policy.decoder.fingerprint
-        difference = misfit(*ours, *from_description(future.result()))
+        difference = self._difference(future.result())
         self._change(Link.READY if difference is None else Link.MISMATCHED, difference or "")
+
+    def _difference(self, description: DescribeTarget.Response) -> str | None:
+        """Name the first field of a description that does not fit; None where all do."""
+        ours = self._policy.spec, self._policy.decoder.fingerprint
+        difference = misfit(*ours, *from_description(description))
+        encoder, its = self._encoder_fingerprint, description.encoder_fingerprint
+        if difference is None and encoder not in (None, its):
+            return f"encoder_fingerprint: the draft's is {encoder}, the target's {its!r}; must be the same"
+        return difference
 
     def _forget_probes(self, kept: int) -> None:
         while len(self._probes) > kept:

@@ -5,27 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from adahi_ros.policy.checkpoint import Checkpoint, load_checkpoint
+from adahi_ros.policy.checkpoint import load_checkpoint
 from adahi_ros.policy.interface import Policy
 
 
-def _torch(checkpoint: Checkpoint) -> Policy:
+def _torch(path: Path) -> Policy:
     from adahi_ros.policy.torch_backend import TorchPolicy
 
-    return TorchPolicy(checkpoint)
+    return TorchPolicy(load_checkpoint(path))
 
 
-def _onnxruntime(checkpoint: Checkpoint) -> Policy:
+def _onnxruntime(path: Path) -> Policy:
     from adahi_ros.policy.onnx_backend import OnnxPolicy
 
-    return OnnxPolicy(checkpoint)
+    return OnnxPolicy(load_checkpoint(path))
 
 
-BACKENDS: dict[str, Callable[[Checkpoint], Policy]] = {"onnxruntime": _onnxruntime, "torch": _torch}
+def _lerobot(path: Path) -> Policy:
+    """Run a folder of LeRobot's, or what is ours, as the draft beside a target of LeRobot's, on torch."""
+    from adahi_ros.policy.lerobot_vqbet import LeRobotPolicy
+
+    return LeRobotPolicy(path) if path.is_dir() else _torch(path)
+
+
+BACKENDS: dict[str, Callable[[Path], Policy]] = {
+    "lerobot": _lerobot,
+    "onnxruntime": _onnxruntime,
+    "torch": _torch,
+}
 
 
 def load_policy(path: Path, backend: str) -> Policy:
-    """Load a policy from `DIRECTORY/NAME` to run on a backend.
+    """Load a policy from `DIRECTORY/NAME`, or LeRobot's from its folder, to run on a backend.
 
     Raises:
         CheckpointError: the checkpoint cannot be used.
@@ -33,4 +44,4 @@ def load_policy(path: Path, backend: str) -> Policy:
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend: {backend!r}, must be one of {', '.join(sorted(BACKENDS))}")
-    return BACKENDS[backend](load_checkpoint(path))
+    return BACKENDS[backend](path)

@@ -7,11 +7,10 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-import yaml
-
 from adahi_ros.policy.tokenizer import TokenizerConfig
 from adahi_ros.policy.training import FitConfig
 from adahi_ros.policy.vqbet import VQBeTConfig
+from adahi_ros.yaml_files import parse_yaml
 
 T = TypeVar("T")
 
@@ -142,8 +141,6 @@ def load_recipe(path: Path) -> Recipe:
         FileNotFoundError: no such file.
     """
     try:
-        return _recipe(yaml.safe_load(path.read_text()))
-    except yaml.YAMLError as error:
-        raise RecipeError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    except RecipeError as error:
+        return _recipe(parse_yaml(path.read_text()))
+    except ValueError as error:
         raise RecipeError(f"{path}: {error}") from None

@@ -36,7 +36,9 @@ TEXTS = {
 
 
 @dataclass(frozen=True)
-class _Picture:
+class Picture:
+    """A picture with its heading; `data` is a PNG in base64."""
+
     title: str
     text: str
     data: str
@@ -57,7 +59,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _render(folder: Path, table: dict[str, Any], drawn: dict[str, Any]) -> str:
     methods = {task: found["methods"] for task, found in table.get("tasks", {}).items()}
     pictures = [
-        _Picture(*text, base64.b64encode((folder / f"{name}.png").read_bytes()).decode())
+        Picture(*text, base64.b64encode((folder / f"{name}.png").read_bytes()).decode())
         for name, text in TEXTS.items()
         if (folder / f"{name}.png").is_file()
     ]
@@ -69,7 +71,7 @@ def _render(folder: Path, table: dict[str, Any], drawn: dict[str, Any]) -> str:
         command=table.get("command", drawn.get("command")),
         seed=table.get("seed"),
         episodes=table.get("episodes"),
-        tasks=sorted({*methods, *drawn.get("tasks", {})}),
+        title=f"adahi: {', '.join(sorted({*methods, *drawn.get('tasks', {})}))}",
         table=methods,
         labels={name: method.label for name, method in METHODS.items()},
         reported=REPORTED,

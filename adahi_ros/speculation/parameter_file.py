@@ -13,6 +13,7 @@ import yaml
 
 from adahi_ros.speculation.controller import ControllerConfig
 from adahi_ros.speculation.gates import ORACLE, Gate, Score
+from adahi_ros.yaml_files import parse_yaml
 
 T = TypeVar("T")
 
@@ -150,8 +151,6 @@ def load_calibration(path: Path) -> Calibration:
         ValueError: it is no such file; names file and field.
     """
     try:
-        return _calibration(yaml.safe_load(path.read_text()))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        return _calibration(parse_yaml(path.read_text()))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

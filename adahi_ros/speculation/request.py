@@ -72,6 +72,20 @@ class RequestError(ValueError):
         self.fault = fault
 
 
+def check_finite(field: str, values: np.ndarray) -> None:
+    """Check float16 or float32 values.
+
+    Raises:
+        RequestError: one is not finite.
+    """
+    # Summed up, for that is quicker: no finite float32 values, as many as there are, add up to infinity.
+    if not math.isfinite(values.sum(dtype=np.float64)):
+        index = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
+        raise RequestError(
+            RequestFault.NOT_FINITE, f"{field}[{index}]: {values.ravel()[index]}, must be finite"
+        )
+
+
 def _shaped(field: str, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     expected = math.prod(shape)
     if values.size != expected:
@@ -79,12 +93,8 @@ def _shaped(field: str, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarra
             RequestFault.WRONG_SHAPE,
             f"{field}: {values.size} values, expected {expected} for shape {shape}",
         )
-    # Summed up, for that is quicker: no finite float32 values, as many as there are, add up to infinity.
-    if values.dtype.kind == "f" and not math.isfinite(values.sum(dtype=np.float64)):
-        index = int(np.flatnonzero(~np.isfinite(values.ravel()))[0])
-        raise RequestError(
-            RequestFault.NOT_FINITE, f"{field}[{index}]: {values.ravel()[index]}, must be finite"
-        )
+    if values.dtype.kind == "f":
+        check_finite(field, values)
     return values.reshape((1, *shape))
 
 
@@ -102,11 +112,11 @@ def _codes(spec: PolicySpec, values: np.ndarray) -> np.ndarray:
 def check_request(
     spec: PolicySpec, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
 ) -> VerificationRequest:
-    """Make one robot's request from flat arrays, or refuse it.
+    """Make one robot's request of a window and flat arrays, or refuse it.
 
     Args:
         spec: the target's sizes.
-        window: (H * O,).
+        window: (H, O) float32, finite: what `WindowCache.complete` made of what was sent.
         goal: (G,).
         codes: (N,) integers.
         counts: (N * K,) integers, the draft's probabilities as `sampling.counted` rounds them.
@@ -115,7 +125,6 @@ def check_request(
         RequestError: wrong size, not finite, a code out of range, or not distributions.
     """
     books, size = spec.codebooks, spec.codebook_size
-    windows = _shaped("observation_window", window, (spec.window_length, spec.observation_dim))
     goals = _shaped("goal", goal, (spec.goal_dim,))
     checked_codes = _codes(spec, codes)
     checked_counts = _shaped("draft_probabilities", counts, (books, size))
@@ -127,7 +136,7 @@ def check_request(
             f"{checked_counts.min()}, must sum to {UNITS} and not be negative",
         )
     return VerificationRequest(
-        windows.astype(np.float32),
+        window[None],
         goals.astype(np.float32),
         checked_codes,
         checked_counts.astype(np.uint16),

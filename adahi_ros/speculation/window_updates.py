@@ -2,83 +2,106 @@
 
 A window repeats all but the newest rows of the one before it. The robot names a window that the verifier
 has answered about by its digest, and sends the rows since; the verifier puts both together. Windows are
-named by what is in them, so neither a restart on either side nor an old packet can make a wrong window.
+named by what is sent of them, so neither a restart on either side nor an old packet can make a wrong window,
+and a row whose images were decoded once is known when it comes again.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
-from hashlib import blake2b
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from adahi_ros.speculation.request import RequestError, RequestFault
+from adahi_ros.speculation.request import RequestError, RequestFault, check_finite
+from adahi_ros.speculation.wire_window import (
+    FEATURE_BYTES,
+    NUMBER_BYTES,
+    WireRows,
+    WireWindow,
+    window_digest,
+)
 
 WHOLE = 0  # as a base: none
 ROBOTS_KEPT = 256
 WINDOWS_KEPT = 4  # per robot: answers that come too late leave the robot with an older base
 
 
-@dataclass(frozen=True)
-class WindowUpdate:
+class WindowUpdate(NamedTuple):
     """A window as it is sent.
 
     Attributes:
         base: digest of the window that this one continues, or `WHOLE`.
-        rows: (R, O) float32, the newest; all H of them where whole.
-        goal: (G,) float32; empty where it is the base's.
+        rows: the newest; all H of them where whole.
+        goal: G float32; empty where it is the base's.
     """
 
     base: int
-    rows: np.ndarray
-    goal: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Known:
-    digest: int
-    window: np.ndarray
-    goal: np.ndarray
-
-
-def window_digest(window: np.ndarray, goal: np.ndarray) -> int:
-    """Name a window (H, O) with its goal (G,) by its content: 64 bits, never `WHOLE`."""
-    content = blake2b(window.tobytes() + goal.tobytes(), digest_size=8).digest()
-    return int.from_bytes(content, "little") or 1
-
-
-def _known(window: np.ndarray, goal: np.ndarray) -> _Known:
-    return _Known(window_digest(window, goal), window.copy(), goal.copy())
+    rows: WireRows
+    goal: bytes
 
 
 class SentWindows:
     """The robot's side: what the verifier has, and so need not be sent."""
 
     def __init__(self) -> None:
-        self._base: _Known | None = None
+        self._base: WireWindow | None = None
+        self._digest = WHOLE
 
     def forget(self) -> None:
         """Send the next window whole."""
         self._base = None
 
-    def answered(self, window: np.ndarray, goal: np.ndarray) -> None:
-        """The verifier has answered about a window (H, O) float32 with a goal (G,) float32: it has them."""
-        self._base = _known(window, goal)
+    def answered(self, window: WireWindow) -> None:
+        """The verifier has answered about a window: it has it."""
+        self._base = window
+        self._digest = window_digest(window.rows.digests(window.length), window.goal)
 
-    def update(self, window: np.ndarray, goal: np.ndarray) -> WindowUpdate:
-        """Return the least that says a window (H, O) float32 with a goal (G,) float32."""
-        if self._base is None:
-            return WindowUpdate(WHOLE, window, goal)
-        # As bytes: what is not a number must not differ from itself, nor 0.0 be the same as -0.0.
-        new, old = window.tobytes(), self._base.window.tobytes()
-        row_bytes = len(new) // len(window)
-        same_goal = goal.tobytes() == self._base.goal.tobytes()
-        for rows in range(len(window)):
-            if new[: len(new) - rows * row_bytes] == old[rows * row_bytes :]:
-                sent = goal[:0] if same_goal else goal
-                return WindowUpdate(self._base.digest, window[len(window) - rows :], sent)
-        return WindowUpdate(WHOLE, window, goal)
+    def update(self, window: WireWindow) -> WindowUpdate:
+        """Return the least that says a window."""
+        base = self._base
+        if base is not None:
+            for count in range(window.length):
+                if window.continues(base, count):
+                    goal = b"" if window.goal == base.goal else window.goal
+                    return WindowUpdate(self._digest, window.newest(count), goal)
+        return WindowUpdate(WHOLE, window.rows, window.goal)
+
+
+class ImageEncoder(Protocol):
+    """Makes features of an image as it is sent.
+
+    Attributes:
+        features: how many.
+    """
+
+    features: int
+
+    def encode(self, jpeg: bytes) -> np.ndarray:
+        """Return the features (features,) float32 of an image, the same whatever came before.
+
+        Raises:
+            ValueError: it is no JPEG of the right size; names the field of the image, such as "data".
+        """
+
+
+class KnownWindow(NamedTuple):
+    """A window as the verifier has it.
+
+    Attributes:
+        digest: of all that follows, as it was sent.
+        rows: H digests, one of each observation.
+        numbers: S, how many numbers an observation begins with.
+        values: (H, O) float32, finite.
+        goal: (G,) float32, unchecked.
+    """
+
+    digest: int
+    rows: tuple[bytes, ...]
+    numbers: int
+    values: np.ndarray
+    goal: np.ndarray
 
 
 class WindowCache:
@@ -87,52 +110,149 @@ class WindowCache:
     Args:
         window_length: H.
         observation_dim: O.
+        encoder: of the images that robots send; None where they may not.
     """
 
-    def __init__(self, window_length: int, observation_dim: int) -> None:
-        self._size = window_length * observation_dim
-        self._row = observation_dim
-        self._robots: OrderedDict[str, OrderedDict[int, _Known]] = OrderedDict()
+    def __init__(self, window_length: int, observation_dim: int, encoder: ImageEncoder | None = None) -> None:
+        self._length = window_length
+        self._dim = observation_dim
+        self._encoder = encoder
+        self._robots: OrderedDict[str, OrderedDict[int, KnownWindow]] = OrderedDict()
 
-    def complete(
-        self, robot_id: str, base: int, rows: np.ndarray, goal: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the window and the goal, flat and unchecked, that an update says.
-
-        Args:
-            robot_id: of the robot that asks.
-            base: digest of the base, or `WHOLE`.
-            rows: (R * O,) float32.
-            goal: (G,) float32; empty where it is the base's.
+    def complete(self, robot_id: str, update: WindowUpdate) -> KnownWindow:
+        """Return the window that an update of a robot says.
 
         Raises:
-            RequestError: the base is not here, or the rows do not fit it.
+            RequestError: the base is not here, or what was sent does not fit it, is not finite or is no
+                image.
         """
-        if base == WHOLE:
-            return rows, goal
-        windows = self._robots.get(robot_id)
-        known = None if windows is None else windows.get(base)
-        if known is None:
-            raise RequestError(
-                RequestFault.WINDOW_UNKNOWN, f"base_window: {base:#x}, is not here; send the whole window"
-            )
-        if rows.size % self._row or rows.size >= self._size:
-            raise RequestError(
-                RequestFault.WRONG_SHAPE,
-                f"observation_window: {rows.size} values after a base, must be a multiple of {self._row} "
-                f"and below {self._size}",
-            )
-        window = np.concatenate([known.window.ravel()[rows.size :], rows])
-        return window, goal if goal.size else known.goal
+        windows: Mapping[int, KnownWindow] = self._robots.get(robot_id, {})
+        sent, goal = update.rows, update.goal
+        if sent.images:
+            self._check_takes_images(sent)
+        if update.base == WHOLE:
+            base, count, numbers = None, self._length, self._numbers(sent)
+        else:
+            base = self._known(windows, update.base)
+            numbers = base.numbers
+            count = self._count(sent, numbers)
+        self._check_sizes(sent, count, numbers)
+        rows = sent.digests(count)
+        if base is not None:
+            rows = base.rows[count:] + rows
+            goal = goal or base.goal.tobytes()
+        digest = window_digest(rows, goal)
+        if digest in windows:
+            return windows[digest]
+        kept = self._length - count
+        values = np.zeros((self._length, self._dim), dtype=np.float32)
+        if base is not None:
+            values[:kept] = base.values[count:]
+        _fill(values[kept:, :numbers], "observation_window", sent.numbers, np.float32)
+        if sent.features:
+            _fill(values[kept:, numbers:], "features", sent.features, np.float16)
+        elif sent.images:
+            self._encode(sent.images, values[kept:, numbers:], rows[kept:], windows)
+        return KnownWindow(digest, rows, numbers, values, np.frombuffer(goal, dtype=np.float32))
 
-    def keep(self, robot_id: str, window: np.ndarray, goal: np.ndarray) -> None:
-        """Remember a window (H, O) float32 that was answered about, with its goal (G,) float32."""
+    def keep(self, robot_id: str, window: KnownWindow) -> None:
+        """Remember a window that was answered about."""
         windows = self._robots.setdefault(robot_id, OrderedDict())
         self._robots.move_to_end(robot_id)
-        known = _known(window, goal)
-        windows[known.digest] = known
-        windows.move_to_end(known.digest)
+        windows[window.digest] = window
+        windows.move_to_end(window.digest)
         if len(windows) > WINDOWS_KEPT:
             windows.popitem(last=False)
         if len(self._robots) > ROBOTS_KEPT:
             self._robots.popitem(last=False)
+
+    def _known(self, windows: Mapping[int, KnownWindow], base: int) -> KnownWindow:
+        if base not in windows:
+            raise RequestError(
+                RequestFault.WINDOW_UNKNOWN, f"base_window: {base:#x}, is not here; send the whole window"
+            )
+        return windows[base]
+
+    def _numbers(self, sent: WireRows) -> int:
+        """Return S, as a whole window shows it."""
+        size, most = len(sent.numbers) // NUMBER_BYTES, self._length * self._dim
+        if not any(sent) or size % self._length or size > most:
+            raise _misfit(
+                f"observation_window: {size} values, must be a multiple of {self._length} and at most {most}"
+            )
+        return size // self._length
+
+    def _count(self, sent: WireRows, numbers: int) -> int:
+        """Return R, as what follows a base shows it."""
+        for field, size, per_row in self._sizes(sent, numbers):
+            if size:
+                if not per_row or size % per_row or size >= per_row * self._length:
+                    raise _misfit(
+                        f"{field}: {size} values after a base, must be a multiple of {per_row} "
+                        f"and below {per_row * self._length}"
+                    )
+                return size // per_row
+        return 0
+
+    def _check_takes_images(self, sent: WireRows) -> None:
+        if self._encoder is None:
+            raise _misfit(f"images: {len(sent.images)}, must be none: this verifier has no encoder")
+        if sent.features:
+            raise _misfit(f"images: {len(sent.images)} beside features, must be the one or the other")
+
+    def _check_sizes(self, sent: WireRows, count: int, numbers: int) -> None:
+        for field, size, per_row in self._sizes(sent, numbers):
+            if size != count * per_row and (size or field == "observation_window"):
+                raise _misfit(f"{field}: {size} values, must be {count * per_row}, {per_row} per observation")
+
+    def _sizes(self, sent: WireRows, numbers: int) -> tuple[tuple[str, int, int], ...]:
+        """Return field, entries that were sent, and how many make an observation."""
+        features = self._dim - numbers
+        each = 0 if self._encoder is None else self._encoder.features
+        cameras = features // each if each and features % each == 0 else 0
+        return (
+            ("observation_window", len(sent.numbers) // NUMBER_BYTES, numbers),
+            ("features", len(sent.features) // FEATURE_BYTES, features),
+            ("images", len(sent.images), cameras),
+        )
+
+    def _encode(
+        self,
+        images: tuple[bytes, ...],
+        features: np.ndarray,
+        rows: tuple[bytes, ...],
+        windows: Mapping[int, KnownWindow],
+    ) -> None:
+        """Make the features (R, F) of images, but of none that the robot has sent before."""
+        assert self._encoder is not None
+        width = features.shape[1]
+        had = {
+            digest: values[-width:]
+            for known in windows.values()
+            for digest, values in zip(known.rows, known.values, strict=True)
+        }
+        cameras = len(images) // len(rows)
+        for row, digest in enumerate(rows):
+            if digest not in had:
+                mine = range(row * cameras, (row + 1) * cameras)
+                had[digest] = np.concatenate([self._features(index, images[index]) for index in mine])
+            features[row] = had[digest]
+
+    def _features(self, index: int, jpeg: bytes) -> np.ndarray:
+        assert self._encoder is not None
+        try:
+            features = self._encoder.encode(jpeg)
+        except ValueError as error:
+            raise _misfit(f"images[{index}].{error}") from error
+        check_finite(f"images[{index}].features", features)
+        return features
+
+
+def _fill(values: np.ndarray, field: str, sent: bytes, dtype: type) -> None:
+    numbers: np.ndarray = np.frombuffer(sent, dtype=dtype)
+    check_finite(field, numbers)
+    values[...] = numbers.reshape(values.shape)
+
+
+def _misfit(message: str) -> RequestError:
+    return RequestError(RequestFault.WRONG_SHAPE, message)

@@ -28,6 +28,7 @@ class Registered:
 
 TASKS: dict[str, Registered] = {
     "ball": Registered("adahi_ros.tasks.ball:BallBalancing", "adahi_ros.tasks.ball:BallExpert"),
+    "ball_camera": Registered("adahi_ros.tasks.camera:BallCamera", "adahi_ros.tasks.camera:BallCameraExpert"),
     "kitchen": Registered("adahi_ros.tasks.kitchen:Kitchen", "adahi_ros.tasks.kitchen_expert:KitchenExpert"),
     "swarm": Registered("adahi_ros.tasks.swarm:Swarm", "adahi_ros.tasks.swarm:SwarmExpert"),
 }

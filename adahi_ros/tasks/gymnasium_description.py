@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import yaml
+from adahi_ros.yaml_files import parse_yaml
 
 
 class DescriptionError(ValueError):
@@ -113,7 +113,7 @@ def load_description(path: Path) -> Description:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file, must describe a task")
     with faults_of(path):
-        values = yaml.safe_load(path.read_text())
+        values = parse_yaml(path.read_text())
         _check(values)
         lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return Description(**{**values, **lists})
@@ -124,8 +124,6 @@ def faults_of(path: Path) -> Iterator[None]:
     """Make what is wrong in here a `DescriptionError` that names the file."""
     try:
         yield
-    except yaml.YAMLError as error:
-        raise DescriptionError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
     except ValueError as error:
         raise DescriptionError(f"{path}: {error}") from error
 

@@ -18,6 +18,7 @@ from adahi_ros.nodes.verifier_client import Answer, Link, Question, VerifierClie
 from adahi_ros.policy.interface import Policy
 from adahi_ros.speculation.drafting import draft_action
 from adahi_ros.speculation.request import VerificationRequest
+from adahi_ros.speculation.wire_window import WireWindow
 
 
 class NoAnswerError(Exception):
@@ -58,7 +59,8 @@ class DdsClient:
         draft_ms = 1e3 * (time.perf_counter() - start)
         request = VerificationRequest(window[None], goal[None], draft.codes, draft.counts)
         answers: list[Answer] = []
-        self._client.ask(Question(request, 0, self._step), self._timeout_s, answers.append)
+        question = Question(request, 0, self._step, WireWindow.of(window, goal))
+        self._client.ask(question, self._timeout_s, answers.append)
         self._step += 1
         while not answers:
             self._executor.spin_once()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ service = LaunchService()
 service.include_launch_description(LaunchDescription([include]))
 sys.exit(service.run())
 """
-JOBS = ("draft", "verifier", "simulation", "all")
+JOBS = ("draft", "verifier", "simulation", "all", "robot", "panda")
 NODES = {
     "draft": "draft_policy_node",
     "verifier": "target_verifier_node",
@@ -56,16 +57,18 @@ def description_of(job: str) -> Any:
     return get_launch_description_from_python_launch_file(str(asset(f"launch/{job}.launch.py")))
 
 
-def nodes_of(description: Any) -> Iterator[Any]:
-    """Yield the nodes of a description and of its groups."""
-    from launch.actions import ExecuteLocal, GroupAction
+def nodes_of(description: Any, context: Any) -> Iterator[Any]:
+    """Yield the nodes of a description, of its groups and of what it includes, as they would be started."""
+    from launch.actions import ExecuteLocal, IncludeLaunchDescription
 
     for entity in description.entities:
         if isinstance(entity, ExecuteLocal):
             yield entity
-        elif isinstance(entity, GroupAction):
-            grouped = entity.get_sub_entities()
-            yield from (action for action in grouped if isinstance(action, ExecuteLocal))
+        elif (
+            not isinstance(entity, IncludeLaunchDescription)
+            or "dds" not in entity.launch_description_source.location
+        ):
+            yield from nodes_of(SimpleNamespace(entities=entity.visit(context) or ()), context)
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -84,24 +87,24 @@ def test_all_takes_the_arguments_of_every_job() -> None:
     assert names("all") == names("draft") | names("verifier") | names("simulation")
 
 
-@pytest.mark.parametrize(("job", "executable"), NODES.items())
+@pytest.mark.parametrize(
+    ("job", "executable"), [*NODES.items(), ("robot", NODES["draft"]), ("panda", NODES["simulation"])]
+)
 def test_one_job_per_file(job: str, executable: str) -> None:
-    assert [node.node_executable for node in nodes_of(description_of(job))] == [executable]
+    assert node_of(job, **FILES).node_executable == executable
 
 
 def node_of(job: str, **arguments: str) -> Any:
     """Return a file's node as it is started with launch arguments."""
     from launch import LaunchContext
-    from launch.actions import DeclareLaunchArgument
 
     context = LaunchContext()
     context.launch_configurations.update(arguments)
-    description = description_of(job)
-    for entity in description.entities:
-        if isinstance(entity, DeclareLaunchArgument):
-            entity.visit(context)
-    (node,) = nodes_of(description)
-    node._perform_substitutions(context)
+    nodes = []
+    for node in nodes_of(description_of(job), context):
+        node._perform_substitutions(context)  # here, while the remappings of its group hold
+        nodes.append(node)
+    (node,) = nodes
     return node
 
 
@@ -122,7 +125,7 @@ def test_strings_stay_strings(job: str, name: str, value: str) -> None:
     assert parameters_of(node)[name] == value
 
 
-@pytest.mark.parametrize("job", JOBS[:3])
+@pytest.mark.parametrize("job", sorted({*JOBS} - {"all"}))
 def test_sim_time(job: str) -> None:
     assert parameters_of(node_of(job, **FILES))["use_sim_time"] is False
     assert parameters_of(node_of(job, **FILES, use_sim_time="true"))["use_sim_time"] is True
@@ -136,6 +139,70 @@ def test_robots_in_namespaces_can_share_a_verifier(job: str, namespace: str, pre
     node = node_of(job, **FILES, namespace="r1", verifier_namespace=namespace)
     services = ("describe_target", "verify_draft")
     assert node.expanded_remapping_rules == [(name, f"{prefix}{name}") for name in services]
+
+
+OF_THE_ROBOT = {
+    "contract": "ball_camera",
+    "command.frame_id": "tool0",
+    "safety.limits": "panda",
+    "verification.vision": "jpeg",
+}
+
+
+@pytest.mark.parametrize("job", ["draft", "robot"])
+def test_what_is_given_wins_over_the_parameter_file_and_what_is_not_does_not(job: str) -> None:
+    left = parameters_of(node_of(job, **FILES))
+    assert not left.keys() & {*OF_THE_ROBOT, "command_interface"}
+    given = {
+        name.replace("command.", "command_").split(".")[-1]: value for name, value in OF_THE_ROBOT.items()
+    }
+    given["safety_limits"] = given.pop("limits")
+    parameters = parameters_of(node_of(job, **FILES, **given, command_interface="joint_jog"))
+    assert parameters.items() >= {**OF_THE_ROBOT, "command_interface": "joint_jog"}.items()
+
+
+@pytest.mark.parametrize(
+    ("job", "given", "required"),
+    [("draft", {}, None), ("robot", {}, True), ("robot", {"require_enable": "false"}, False)],
+)
+def test_a_robot_moves_only_where_somebody_allows_it(
+    job: str, given: dict[str, str], required: bool | None
+) -> None:
+    assert parameters_of(node_of(job, **FILES, **given)).get("safety.require_enable") is required
+
+
+def test_a_robot_is_reached_by_its_own_topic_names() -> None:
+    topics = {"joint_states": "/joint_states", "command": "/arm/commands", "camera": "/wrist/image_raw"}
+    remapped = dict(node_of("robot", **FILES, **topics, enable="/deadman").expanded_remapping_rules)
+    expected = {
+        "joint_states": "/joint_states",
+        "command": "/arm/commands",
+        "camera/image_raw": "/wrist/image_raw",
+        "enable": "/deadman",
+    }
+    assert remapped.items() >= expected.items()
+
+
+@pytest.mark.parametrize(
+    ("interface", "topic"),
+    [
+        ("joint_trajectory", "joint_trajectory_controller/joint_trajectory"),
+        ("forward_command", "forward_velocity_controller/commands"),
+        ("joint_jog", "servo_node/delta_joint_cmds"),
+    ],
+)
+def test_the_simulated_panda_takes_commands_where_a_real_one_would(interface: str, topic: str) -> None:
+    node = node_of("panda", command_interface=interface)
+    assert dict(node.expanded_remapping_rules)["command"] == topic
+    assert parameters_of(node)["command_interface"] == interface
+    assert parameters_of(node)["task"] == "kitchen"
+    other = node_of("panda", command_interface=interface, command="/mine")
+    assert dict(other.expanded_remapping_rules)["command"] == "/mine"
+
+
+def test_the_simulator_takes_joint_trajectories_where_nothing_is_said() -> None:
+    assert parameters_of(node_of("simulation"))["command_interface"] == "joint_trajectory"
+    assert parameters_of(node_of("simulation", command_interface="twist"))["command_interface"] == "twist"
 
 
 @pytest.fixture

@@ -27,9 +27,10 @@ from adahi_ros.nodes.messages import (
 )
 from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.records import Reason, StepRecord
-from adahi_ros.speculation.request import RequestFault, Verification, VerificationRequest
+from adahi_ros.speculation.request import RequestError, RequestFault, Verification, VerificationRequest
 from adahi_ros.speculation.sampling import counted
 from adahi_ros.speculation.window_updates import WindowUpdate
+from adahi_ros.speculation.wire_window import WireRows
 
 
 def test_reasons_and_faults_have_the_numbers_of_the_messages() -> None:
@@ -47,25 +48,60 @@ def test_stamps(nanoseconds: int) -> None:
     assert from_stamp(to_stamp(nanoseconds)) == nanoseconds
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(2, 65535))
-def test_requests_survive_the_wire(seed: int, books: int, size: int) -> None:
+ROWS = {
+    "state": WireRows(np.arange(8, dtype=np.float32).tobytes()),
+    "features": WireRows(np.arange(4, dtype=np.float32).tobytes(), bytes(range(12))),
+    "images": WireRows(np.arange(4, dtype=np.float32).tobytes(), b"", (b"\xff\xd8", b"", b"\0" * 70_000)),
+}
+
+
+def question(
+    rows: WireRows, books: int = 2, size: int = 8, seed: int = 0
+) -> tuple[VerificationRequest, WindowUpdate, VerifyDraft.Request]:
     draw = np.random.default_rng(seed)
     request = VerificationRequest(
-        draw.normal(size=(1, 3, 4)).astype(np.float32),
-        draw.normal(size=(1, 2)).astype(np.float32),
+        np.zeros((1, 3, 4), np.float32),
+        np.zeros((1, 2), np.float32),
         draw.integers(size, size=(1, books)),
-        counted(draw.dirichlet(np.ones(5), size=(1, books))),
+        counted(draw.dirichlet(np.ones(size), size=(1, books))),
     )
-    window_sent = WindowUpdate(2**64 - 1, request.windows[0, 1:], request.goals[0])
-    sent = to_request(request, window_sent, "robot", 7, 8, fingerprint_number("f123456789abcdef"))
-    received = deserialize_message(serialize_message(sent), VerifyDraft.Request)
+    update = WindowUpdate(2**64 - 1, rows, np.float32([1.0, 2.0]).tobytes())
+    return request, update, to_request(request, update, "robot", 7, 8, fingerprint_number("f123456789abcdef"))
+
+
+def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
+    return deserialize_message(serialize_message(message), VerifyDraft.Request)
+
+
+@pytest.mark.parametrize("kind", ROWS)
+@given(seed=st.integers(0, 2**32 - 1), books=st.integers(1, 4), size=st.integers(2, 100))
+def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int) -> None:
+    request, update, sent = question(ROWS[kind], books, size, seed)
+    received = over_the_wire(sent)
     assert (received.robot_id, received.episode_id, received.step_id) == ("robot", 7, 8)
-    assert (received.base_window, received.tokenizer_fingerprint) == (2**64 - 1, 0xF123456789ABCDEF)
-    rows, goal, codes, counts = from_request(received)
-    np.testing.assert_array_equal(rows, request.windows[0, 1:].ravel())
-    np.testing.assert_array_equal(goal, request.goals.ravel())
+    assert received.tokenizer_fingerprint == 0xF123456789ABCDEF
+    got, codes, counts = from_request(received)
+    assert got == update
     np.testing.assert_array_equal(codes, request.codes.ravel())
     np.testing.assert_array_equal(counts, request.counts.ravel())
+
+
+def test_a_request_without_cameras_carries_nothing_of_them() -> None:
+    """The serialized size is that of its fields, and the two lengths, of no features and no images."""
+    *_, sent = question(WireRows(np.zeros(6, np.float32).tobytes()))
+    fields = 4 + 4 + 8 + 4 + 4 + 8 + 8 + (4 + 6 * 4) + 4 + 4 + (4 + 2 * 4) + (4 + 2 * 2) + (4 + 2 * 8 * 2)
+    padding = 4
+    assert len(serialize_message(sent)) == fields + padding
+
+
+def test_an_image_of_another_format_is_refused() -> None:
+    *_, sent = question(ROWS["images"])
+    sent.images[1].format = "png" * 100
+    with pytest.raises(
+        RequestError, match=r"images\[1\].format: 'pngpngpngpngpngpngpn', must be 'jpeg'"
+    ) as refusal:
+        from_request(over_the_wire(sent))
+    assert refusal.value.fault is RequestFault.WRONG_SHAPE
 
 
 @given(st.integers(0, 2**32 - 1))

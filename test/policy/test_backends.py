@@ -110,5 +110,5 @@ def test_where_it_cannot_be_exported_the_message_says_what_to_do(
 
 
 def test_an_unknown_backend_is_refused(checkpoints: Path) -> None:
-    with pytest.raises(ValueError, match="backend: 'tensorrt', must be one of onnxruntime, torch"):
+    with pytest.raises(ValueError, match="backend: 'tensorrt', must be one of lerobot, onnxruntime, torch"):
         load_policy(checkpoints / "draft", "tensorrt")

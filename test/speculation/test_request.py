@@ -26,7 +26,7 @@ SPEC = PolicySpec(
     action_dim=2,
     parameters=0,
 )
-WINDOW = np.arange(6.0)
+WINDOW = np.arange(6, dtype=np.float32).reshape(2, 3)
 P = np.array([6553, 13107, 19661, 26214, 0, 0, 0, 65535])
 
 
@@ -44,8 +44,8 @@ def test_the_fault_numbers_are_those_on_the_air() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_good_request_gets_its_shapes_and_types(dtype: type) -> None:
-    flat = (WINDOW.astype(dtype), np.array([7.0], dtype), np.array([0, 3], np.uint16), P.astype(np.uint16))
-    request = check_request(SPEC, *flat)
+    flat = (np.array([7.0], dtype), np.array([0, 3], np.uint16), P.astype(np.uint16))
+    request = check_request(SPEC, WINDOW, *flat)
     np.testing.assert_array_equal(request.windows, [[[0, 1, 2], [3, 4, 5]]])
     np.testing.assert_array_equal(request.goals, [[7]])
     np.testing.assert_array_equal(request.codes, [[0, 3]])
@@ -66,12 +66,9 @@ def test_a_policy_without_a_goal_takes_an_empty_one() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "fault", "message"),
     [
-        ("window", WINDOW[:5], "WRONG_SHAPE", "observation_window: 5 values, expected 6 for shape (2, 3)"),
-        ("window", np.array([]), "WRONG_SHAPE", "observation_window: 0 values, expected 6"),
         ("goal", np.zeros(2), "WRONG_SHAPE", "goal: 2 values, expected 1 for shape (1,)"),
         ("codes", np.array([1]), "WRONG_SHAPE", "codes: 1 values, expected 2 for shape (2,)"),
         ("counts", P[:7], "WRONG_SHAPE", "draft_probabilities: 7 values, expected 8 for shape (2, 4)"),
-        ("window", with_entry(WINDOW, 4, np.nan), "NOT_FINITE", "observation_window[4]: nan, must be finite"),
         ("goal", np.array([np.inf]), "NOT_FINITE", "goal[0]: inf, must be finite"),
         ("codes", np.array([0, 4]), "CODE_OUT_OF_RANGE", "codes[1]: 4, must be at least 0 and below 4"),
         ("codes", np.array([-1, 3]), "CODE_OUT_OF_RANGE", "codes[0]: -1, must be at least 0 and below 4"),
@@ -85,9 +82,9 @@ def test_a_policy_without_a_goal_takes_an_empty_one() -> None:
 def test_a_bad_request_is_refused_with_its_fault(
     field: str, value: np.ndarray, fault: str, message: str
 ) -> None:
-    flat = {"window": WINDOW, "goal": np.zeros(1), "codes": np.array([0, 3]), "counts": P}
+    flat = {"goal": np.zeros(1), "codes": np.array([0, 3]), "counts": P}
     with pytest.raises(RequestError, match=re.escape(message)) as refusal:
-        check_request(SPEC, **(flat | {field: value}))
+        check_request(SPEC, WINDOW, **(flat | {field: value}))
     assert refusal.value.fault is RequestFault[fault]
 
 

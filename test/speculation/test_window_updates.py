@@ -14,125 +14,351 @@ from adahi_ros.speculation.window_updates import (
     ROBOTS_KEPT,
     WHOLE,
     WINDOWS_KEPT,
+    KnownWindow,
     SentWindows,
     WindowCache,
     WindowUpdate,
-    window_digest,
 )
+from adahi_ros.speculation.wire_window import WireRows, WireWindow
 
-H, O, G = 4, 3, 2  # noqa: E741
+H, S, F, G = 4, 3, 4, 2
+CAMERAS = 2
 GOAL = np.zeros(G, np.float32)
+MODES = ("state", "features", "images", "nothing")
 FATES = ("answered", "lost", "late", "restart")
 
 
-def windows(steps: int, seed: int = 0) -> list[np.ndarray]:
-    """Windows of consecutive steps, each the one before moved on by a row."""
-    rows = np.random.default_rng(seed).normal(size=(H + steps, O)).astype(np.float32)
-    return [rows[step : step + H] for step in range(steps)]
+class ByteEncoder:
+    """Features of an "image" of four bytes: half of each of the first two. Counts what it encodes."""
+
+    features = F // CAMERAS
+
+    def __init__(self) -> None:
+        self.encoded: list[bytes] = []
+
+    def encode(self, jpeg: bytes) -> np.ndarray:
+        if len(jpeg) != 4:
+            raise ValueError(f"data: {len(jpeg)} bytes, must be 4")
+        self.encoded.append(jpeg)
+        return np.float32([jpeg[0], jpeg[1]]) / 2
 
 
-def complete(cache: WindowCache, update: WindowUpdate, robot: str = "robot") -> tuple[np.ndarray, np.ndarray]:
-    window, goal = cache.complete(robot, update.base, update.rows.ravel(), update.goal)
-    return window.reshape(-1, O), goal
+class Camera:
+    """Windows of consecutive steps, each the one before moved on by a row: as meant, and as sent."""
+
+    def __init__(self, mode: str, steps: int, seed: int = 0, numbers: int = S) -> None:
+        draw = np.random.default_rng(seed)
+        self.mode = mode
+        self.dim = numbers + (0 if mode == "state" else F)
+        self.encoder = ByteEncoder()
+        self._numbers = draw.normal(size=(H + steps, numbers)).astype(np.float32)
+        self._features = draw.normal(size=(H + steps, F)).astype(np.float16).astype(np.float32)
+        self._images = [draw.bytes(4) for _ in range(CAMERAS * (H + steps))]
+
+    def cache(self) -> WindowCache:
+        return WindowCache(H, self.dim, self.encoder)
+
+    def sent(self, step: int, goal: np.ndarray = GOAL) -> WireWindow:
+        """The window of a step as the robot sends it."""
+        rows = slice(step, step + H)
+        numbers = self._numbers[rows]
+        if self.mode == "features":
+            return WireWindow.of(numbers, goal, features=self._features[rows])
+        if self.mode == "images":
+            images = self._images[CAMERAS * step : CAMERAS * (step + H)]
+            return WireWindow.of(numbers, goal, images=images)
+        return WireWindow.of(numbers, goal)
+
+    def meant(self, step: int) -> np.ndarray:
+        """The window (H, O) of a step as the target is to see it."""
+        rows = slice(step, step + H)
+        if self.mode == "state":
+            return self._numbers[rows]
+        features = np.zeros((H, F), np.float32)
+        if self.mode == "features":
+            features = self._features[rows]
+        if self.mode == "images":
+            images = self._images[CAMERAS * step : CAMERAS * (step + H)]
+            features = np.stack([ByteEncoder().encode(image) for image in images]).reshape(H, F)
+        return np.concatenate([self._numbers[rows], features], axis=1)
+
+
+def bits(values: np.ndarray) -> bytes:
+    assert values.dtype == np.float32
+    return values.tobytes()
 
 
 @given(
+    st.sampled_from(MODES),
     st.integers(0, 2**32 - 1),
-    st.lists(st.tuples(st.integers(1, 6), st.sampled_from(FATES)), max_size=20),
+    st.lists(st.tuples(st.integers(0, 6), st.sampled_from(FATES)), max_size=20),
 )
-def test_what_arrives_is_the_window_or_a_plain_no(seed: int, fates: list[tuple[int, str]]) -> None:
-    sent, cache = SentWindows(), WindowCache(H, O)
-    every, goals = windows(200, seed), np.random.default_rng(seed).normal(size=(200, G)).astype(np.float32)
+def test_what_arrives_is_the_window_or_a_plain_no(mode: str, seed: int, fates: list[tuple[int, str]]) -> None:
+    robot = Camera(mode, 200, seed)
+    sent, cache = SentWindows(), robot.cache()
+    goals = np.random.default_rng(seed).normal(size=(200, G)).astype(np.float32)
     step = 0
     for skipped, fate in fates:
         step += skipped
-        window, goal = every[step], goals[step // 7]
-        update = sent.update(window, goal)
+        goal = goals[step // 7]
+        window = robot.sent(step, goal)
+        update = sent.update(window)
         if fate == "lost":
             continue
         if fate == "restart":
-            cache = WindowCache(H, O)
+            cache = robot.cache()
         try:
-            got_window, got_goal = complete(cache, update)
+            got = cache.complete("robot", update)
         except RequestError as error:
             assert error.fault is RequestFault.WINDOW_UNKNOWN  # noqa: PT017
             sent.forget()
-            got_window, got_goal = complete(cache, sent.update(window, goal))
-        np.testing.assert_array_equal(got_window, window)
-        np.testing.assert_array_equal(got_goal, goal)
-        cache.keep("robot", got_window, got_goal)
+            got = cache.complete("robot", sent.update(window))
+        assert bits(got.values) == bits(robot.meant(step))
+        assert bits(got.goal) == bits(goal)
+        cache.keep("robot", got)
         if fate == "answered":
-            sent.answered(window, goal)
+            sent.answered(window)
 
 
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(MODES[1:])), max_size=20))
+def test_a_robot_may_send_other_parts_of_the_next_window(steps: list[tuple[int, str]]) -> None:
+    robots = {mode: Camera(mode, 200) for mode in MODES[1:]}
+    sent, cache, step = SentWindows(), robots["images"].cache(), 0
+    for skipped, mode in steps:
+        step += skipped
+        window = robots[mode].sent(step)
+        got = cache.complete("robot", sent.update(window))
+        assert bits(got.values) == bits(robots[mode].meant(step))
+        cache.keep("robot", got)
+        sent.answered(window)
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("skipped", [0, 1, 2, 3])
-def test_only_what_is_new_is_sent(skipped: int) -> None:
-    sent, every = SentWindows(), windows(10)
-    first = sent.update(every[0], GOAL)
-    assert (first.base, first.rows.shape, first.goal.shape) == (WHOLE, (H, O), (G,))
-    sent.answered(every[0], GOAL)
-    update = sent.update(every[skipped], GOAL)
-    assert update.base == window_digest(every[0], GOAL)
-    np.testing.assert_array_equal(update.rows, every[skipped][H - skipped :])
-    assert update.goal.size == 0
+def test_only_what_is_new_is_sent(mode: str, skipped: int) -> None:
+    sent, robot = SentWindows(), Camera(mode, 10)
+    window, cache = robot.sent(0), robot.cache()
+    first = sent.update(window)
+    assert first == WindowUpdate(WHOLE, window.rows, window.goal)
+    sent.answered(window)
+    update = sent.update(robot.sent(skipped))
+    assert update.base == cache.complete("robot", first).digest
+    assert update.rows == robot.sent(skipped).newest(skipped)
+    assert len(update.rows.numbers) == 4 * S * skipped
+    assert len(update.rows.features) == (2 * F * skipped if mode == "features" else 0)
+    assert len(update.rows.images) == (CAMERAS * skipped if mode == "images" else 0)
+    assert update.goal == b""
 
 
-def test_a_window_that_shares_nothing_is_sent_whole() -> None:
-    sent, every = SentWindows(), windows(10)
-    sent.answered(every[0], GOAL)
-    assert sent.update(every[H], GOAL).base == WHOLE
+@pytest.mark.parametrize("mode", MODES)
+def test_a_window_that_shares_nothing_is_sent_whole(mode: str) -> None:
+    sent, robot = SentWindows(), Camera(mode, 10)
+    sent.answered(robot.sent(0))
+    assert sent.update(robot.sent(H)).base == WHOLE
 
 
 def test_another_goal_is_sent() -> None:
-    sent, every = SentWindows(), windows(2)
-    sent.answered(every[0], GOAL)
-    update = sent.update(every[1], GOAL + 1)
-    assert update.rows.shape == (1, O)
-    np.testing.assert_array_equal(update.goal, GOAL + 1)
+    sent, robot = SentWindows(), Camera("state", 2)
+    sent.answered(robot.sent(0))
+    update = sent.update(robot.sent(1, GOAL + 1))
+    assert len(update.rows.numbers) == 4 * S
+    assert update.goal == (GOAL + 1).tobytes()
 
 
-def test_the_base_is_a_copy() -> None:
-    sent, (window,) = SentWindows(), windows(1)
-    sent.answered(window, GOAL)
-    before = window.copy()
-    window += 1.0
-    assert sent.update(window, GOAL).base == WHOLE
-    assert sent.update(before, GOAL).rows.shape == (0, O)
+def test_what_was_sent_is_a_copy() -> None:
+    sent, numbers = SentWindows(), np.ones((H, S), np.float32)
+    sent.answered(WireWindow.of(numbers, GOAL))
+    before = numbers.copy()
+    numbers += 1.0
+    assert sent.update(WireWindow.of(numbers, GOAL)).base == WHOLE
+    assert sent.update(WireWindow.of(before, GOAL)).rows == WireRows(b"")
 
 
-def test_robots_do_not_share_windows() -> None:
-    cache, every = WindowCache(H, O), windows(2)
-    cache.keep("a", every[0], GOAL)
-    update = WindowUpdate(window_digest(every[0], GOAL), every[1][-1:], GOAL[:0])
-    np.testing.assert_array_equal(complete(cache, update, "a")[0], every[1])
+def test_an_image_is_encoded_once() -> None:
+    sent, robot = SentWindows(), Camera("images", 10)
+    cache = robot.cache()
+
+    def answer(update: WindowUpdate) -> KnownWindow:
+        window = cache.complete("robot", update)
+        cache.keep("robot", window)
+        return window
+
+    encoded = robot.encoder.encoded
+    answer(sent.update(robot.sent(0)))
+    assert len(encoded) == CAMERAS * H
+    sent.answered(robot.sent(0))
+    repeated = sent.update(robot.sent(1))
+    assert answer(repeated) is answer(repeated)
+    answer(SentWindows().update(robot.sent(2)))  # whole: all but the last observation came before
+    assert len(encoded) == CAMERAS * (H + 2)
+    first = robot.sent(9).newest(1)
+    still = WireRows(first.numbers * H, b"", first.images * H)
+    answer(WindowUpdate(WHOLE, still, GOAL.tobytes()))  # as at the start of an episode
+    assert len(encoded) == CAMERAS * (H + 3)
+
+
+def test_no_robot_has_the_windows_of_another() -> None:
+    sent, robot = SentWindows(), Camera("state", 2)
+    cache = robot.cache()
+    cache.keep("a", cache.complete("a", sent.update(robot.sent(0))))
+    sent.answered(robot.sent(0))
+    update = sent.update(robot.sent(1))
+    assert bits(cache.complete("a", update).values) == bits(robot.meant(1))
     with pytest.raises(RequestError, match=re.escape("send the whole window")):
-        complete(cache, update, "b")
+        cache.complete("b", update)
 
 
 def test_old_windows_and_old_robots_are_forgotten() -> None:
-    cache, every = WindowCache(H, O), windows(WINDOWS_KEPT + 1)
-    for window in every:
-        cache.keep("a", window, GOAL)
+    robot = Camera("state", WINDOWS_KEPT + 1)
+    cache = robot.cache()
+    windows = [
+        cache.complete("a", SentWindows().update(robot.sent(step))) for step in range(WINDOWS_KEPT + 1)
+    ]
+    for window in windows:
+        cache.keep("a", window)
 
-    def known(robot: str, window: np.ndarray) -> bool:
+    def known(name: str, window: KnownWindow) -> bool:
         try:
-            complete(cache, WindowUpdate(window_digest(window, GOAL), window[:1], GOAL[:0]), robot)
+            cache.complete(name, WindowUpdate(window.digest, WireRows(b""), b""))
         except RequestError as error:
             assert error.fault is RequestFault.WINDOW_UNKNOWN  # noqa: PT017
             return False
         return True
 
-    assert [known("a", window) for window in every] == [False] + [True] * WINDOWS_KEPT
-    for robot in range(ROBOTS_KEPT):
-        cache.keep(str(robot), every[0], GOAL)
-    assert not known("a", every[-1])
-    assert known("0", every[0])
+    assert [known("a", window) for window in windows] == [False] + [True] * WINDOWS_KEPT
+    for number in range(ROBOTS_KEPT):
+        cache.keep(str(number), windows[0])
+    assert not known("a", windows[-1])
+    assert known("0", windows[0])
 
 
-@pytest.mark.parametrize("size", [1, O + 1, H * O, H * O + O])
-def test_rows_that_do_not_fit_a_base_are_refused(size: int) -> None:
-    cache, every = WindowCache(H, O), windows(1)
-    cache.keep("a", every[0], GOAL)
-    with pytest.raises(RequestError, match=f"observation_window: {size} values") as refusal:
-        cache.complete("a", window_digest(every[0], GOAL), np.zeros(size, np.float32), GOAL[:0])
-    assert refusal.value.fault is RequestFault.WRONG_SHAPE
+def numbers(size: int, value: float = 1.0) -> bytes:
+    return np.full(size, value, np.float32).tobytes()
+
+
+def halves(size: int, value: float = 1.0) -> bytes:
+    return np.full(size, value, np.float16).tobytes()
+
+
+IMAGE = b"\1\2\3\4"
+WHOLE_REFUSED = {
+    "no numbers and nothing else": (WireRows(b""), "observation_window: 0 values, must be a multiple of 4"),
+    "no whole rows": (WireRows(numbers(H * S + 1)), "observation_window: 13 values"),
+    "more than O": (WireRows(numbers(H * (S + F + 1))), "observation_window: 32 values, must be a multiple"),
+    "no number": (WireRows(numbers(H * S, np.nan)), "observation_window[0]: nan, must be finite"),
+    "infinite": (WireRows(numbers(H * S, np.inf)), "observation_window[0]: inf, must be finite"),
+    "a feature too few": (
+        WireRows(numbers(H * S), halves(H * F - 1)),
+        "features: 15 values, must be 16, 4 per observation",
+    ),
+    "features of no row": (WireRows(numbers(H * (S + F)), halves(1)), "features: 1 values, must be 0"),
+    "a feature that is no number": (
+        WireRows(numbers(H * S), halves(H * F - 1) + b"\xff\xff"),
+        "features[15]: nan, must be finite",
+    ),
+    "an infinite feature": (
+        WireRows(numbers(H * S), halves(H * F, -np.inf)),
+        "features[0]: -inf, must be finite",
+    ),
+    "images and features": (
+        WireRows(numbers(H * S), halves(H * F), (IMAGE,) * CAMERAS * H),
+        "images: 8 beside features",
+    ),
+    "an image too few": (
+        WireRows(numbers(H * S), b"", (IMAGE,) * (CAMERAS * H - 1)),
+        "images: 7 values, must be 8, 2 per observation",
+    ),
+    "images that do not make F features": (
+        WireRows(numbers(H * (S + 1)), b"", (IMAGE,) * CAMERAS * H),
+        "images: 8 values, must be 0",
+    ),
+    "an image that is none": (
+        WireRows(numbers(H * S), b"", (IMAGE, IMAGE, b"?") + (IMAGE,) * (CAMERAS * H - 3)),
+        "images[2].data: 1 bytes, must be 4",
+    ),
+}
+NEW_REFUSED = {
+    "no whole row": (
+        WireRows(numbers(S - 1)),
+        "observation_window: 2 values after a base",
+    ),
+    "all rows": (
+        WireRows(numbers(H * S)),
+        "observation_window: 12 values after a base, must be a multiple of 3 and below 12",
+    ),
+    "more than all rows": (WireRows(numbers((H + 1) * S)), "observation_window: 15 values after a base"),
+    "features without numbers": (
+        WireRows(b"", halves(F)),
+        "observation_window: 0 values, must be 3, 3 per observation",
+    ),
+    "features of other rows": (WireRows(numbers(S), halves(2 * F)), "features: 8 values, must be 4"),
+    "images without numbers": (WireRows(b"", b"", (IMAGE,) * CAMERAS), "observation_window: 0 values"),
+    "images of other rows": (WireRows(numbers(S), b"", (IMAGE,) * 3), "images: 3 values, must be 2"),
+    "no number": (WireRows(numbers(2 * S, np.nan)), "observation_window[0]: nan"),
+    "no image": (WireRows(numbers(S), b"", (IMAGE, b"")), "images[1].data: 0 bytes"),
+}
+
+
+@pytest.mark.parametrize(("rows", "message"), WHOLE_REFUSED.values(), ids=WHOLE_REFUSED)
+def test_a_whole_window_that_is_none_is_refused(rows: WireRows, message: str) -> None:
+    cache = Camera("images", 1).cache()
+    with pytest.raises(RequestError, match=re.escape(message)) as refusal:
+        cache.complete("a", WindowUpdate(WHOLE, rows, GOAL.tobytes()))
+    finite = "must be finite" not in message
+    assert refusal.value.fault is (RequestFault.WRONG_SHAPE if finite else RequestFault.NOT_FINITE)
+
+
+@pytest.mark.parametrize(("rows", "message"), NEW_REFUSED.values(), ids=NEW_REFUSED)
+def test_rows_that_do_not_fit_their_base_are_refused(rows: WireRows, message: str) -> None:
+    robot = Camera("images", 1)
+    cache = robot.cache()
+    base = cache.complete("a", SentWindows().update(robot.sent(0)))
+    cache.keep("a", base)
+    with pytest.raises(RequestError, match=re.escape(message)):
+        cache.complete("a", WindowUpdate(base.digest, rows, b""))
+
+
+def test_without_an_encoder_images_are_refused() -> None:
+    cache, robot = WindowCache(H, S + F), Camera("images", 2)
+    with pytest.raises(RequestError, match="images: 8, must be none: this verifier has no encoder"):
+        cache.complete("a", SentWindows().update(robot.sent(0)))
+
+
+@pytest.mark.parametrize("mode", ["features", "images"])
+def test_a_robot_may_have_nothing_but_cameras(mode: str) -> None:
+    robot, sent = Camera(mode, 10, numbers=0), SentWindows()
+    cache = robot.cache()
+    for step in (0, 1, 3):
+        got = cache.complete("robot", sent.update(robot.sent(step)))
+        assert bits(got.values) == bits(robot.meant(step))
+        cache.keep("robot", got)
+        sent.answered(robot.sent(step))
+
+
+PARTS = st.tuples(
+    st.integers(0, 2 * H * S).map(numbers) | st.binary(max_size=80).map(lambda raw: raw[: len(raw) // 4 * 4]),
+    st.just(b"")
+    | st.integers(0, 2 * H * F).map(halves)
+    | st.binary(max_size=40).map(lambda raw: raw[: len(raw) // 2 * 2]),
+    st.lists(st.just(IMAGE) | st.binary(max_size=5), max_size=3 * H).map(tuple),
+)
+
+
+@given(st.lists(st.tuples(PARTS, st.integers(-1, 3), st.sampled_from([b"", GOAL.tobytes()])), max_size=10))
+def test_garbage_is_refused_or_makes_a_finite_window(
+    updates: list[tuple[tuple[bytes, bytes, tuple[bytes, ...]], int, bytes]],
+) -> None:
+    robot = Camera("images", 1)
+    cache = robot.cache()
+    known = [cache.complete("a", SentWindows().update(robot.sent(0)))]
+    cache.keep("a", known[0])
+    for parts, base, goal in updates:
+        digest = WHOLE if base < 0 else known[base % len(known)].digest
+        try:
+            window = cache.complete("a", WindowUpdate(digest, WireRows(*parts), goal))
+        except RequestError:
+            continue
+        assert window.values.shape == (H, S + F)
+        assert np.isfinite(window.values).all()
+        cache.keep("a", window)
+        known.append(window)

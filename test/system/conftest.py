@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from adahi_msgs.msg import DraftStatus, TaskState
+from adahi_msgs.msg import DraftStatus, LinkState, TaskState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.srv import SetParametersAtomically
@@ -76,11 +76,13 @@ class Robot:
         self.stage = stage
         self.commands: list[JointTrajectory] = []
         self.steps: list[StepRecord] = []
+        self.links: list[LinkState] = []
         node, deep = stage.node, QoSProfile(depth=1000)
         kept = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.joints_out = node.create_publisher(JointState, "joint_states", deep)
         self.state_out = node.create_publisher(TaskState, "task_state", deep)
         node.create_subscription(JointTrajectory, "command", self.commands.append, deep)
+        node.create_subscription(LinkState, "link_state", self.links.append, deep)
         node.create_subscription(
             DraftStatus, "draft_status", lambda message: self.steps.append(from_status(message)), kept
         )
@@ -118,6 +120,13 @@ class Robot:
 
         self.stage.wait(lambda: bool(found()), "command")
         return tuple(map(float, np.float32(found()[0].points[0].positions)))
+
+    def show_until_given_up(self, episode: int, step: int) -> int:
+        """Publish an observation; return its stamp once the question that was out has been given up."""
+        before = self.links[-1].questions if self.links else 0
+        stamp = self.show(episode, step)
+        self.stage.wait(lambda: bool(self.links) and self.links[-1].questions > before, "end of the question")
+        return stamp
 
     def show_until_answered(self, episode: int) -> None:
         """Show step 0 of an episode again and again: until discovery is through, nobody may hear it."""
@@ -212,6 +221,7 @@ class Scene:
             verifier_wait_s=60.0,
             verification__reliability="reliable",
             max_age_s=1.0,
+            safety__hold_after_s=60.0,
             qos_overrides={
                 f"/{topic}": {"subscription": {"reliability": "reliable", "depth": 100}}
                 for topic in ("joint_states", "task_state")

@@ -45,7 +45,7 @@ def test_the_draft_policy_is_configured_once_everything_is_right(
         for word in words:
             assert word in said
 
-    refused_with("backend: 'tensorrt', must be one of onnxruntime, torch")
+    refused_with("backend: 'tensorrt', must be one of lerobot, onnxruntime, torch")
     refused_with("deadline_s", "-1.0", "from 0.001 to 60")
     refused_with("draft_temperature", "'2'", "DOUBLE", "from 0.001 to 100")
     put_right("backend", "onnxruntime")

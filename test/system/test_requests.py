@@ -12,6 +12,7 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.nodes.messages import fingerprint_number, from_answer, from_request, verify_qos
 from adahi_ros.policy.backends import load_policy
@@ -19,7 +20,8 @@ from adahi_ros.policy.checkpoint import load_decoder
 from adahi_ros.speculation.request import RequestFault, check_request
 from adahi_ros.speculation.sampling import counted
 from adahi_ros.speculation.verifier import TargetVerifier, verification_uniforms
-from adahi_ros.speculation.window_updates import window_digest
+from adahi_ros.speculation.window_updates import WindowCache
+from adahi_ros.speculation.wire_window import WireWindow, window_digest
 
 Ask = Callable[[VerifyDraft.Request], VerifyDraft.Response]
 SEED = 5
@@ -69,7 +71,9 @@ def test_a_good_request_gets_the_answer_of_the_verifier_in_process(
     assert response.status == VerifyDraft.Response.STATUS_OK
     assert (response.episode_id, response.step_id) == (3, 7)
     policy = load_policy(exported / "target", "onnxruntime")
-    checked = check_request(policy.spec, *from_request(request))
+    update, codes, counts = from_request(request)
+    window = WindowCache(3, 6).complete("robot", update)
+    checked = check_request(policy.spec, window.values, window.goal, codes, counts)
     expected = TargetVerifier(policy).verify(checked, verification_uniforms(SEED, "robot", 3, 7, 2))
     codes, accepted, offset = from_answer(response)
     assert codes.tolist() == expected.codes[0].tolist()
@@ -84,6 +88,10 @@ def test_a_good_request_gets_the_answer_of_the_verifier_in_process(
         ("TOKENIZER_MISMATCH", "tokenizer_fingerprint", lambda old: 0),
         ("WRONG_SHAPE", "observation_window", lambda old: old[:-1]),
         ("WRONG_SHAPE", "observation_window", lambda old: []),
+        ("WRONG_SHAPE", "observation_window", lambda old: [*old, *old]),
+        ("WRONG_SHAPE", "features", lambda old: [0]),
+        ("WRONG_SHAPE", "images", lambda old: [CompressedImage(format="jpeg")]),
+        ("WRONG_SHAPE", "images[1].format", lambda old: [CompressedImage(format="jpeg"), CompressedImage()]),
         ("WRONG_SHAPE", "goal", lambda old: []),
         ("WRONG_SHAPE", "codes", lambda old: [*old, 1]),
         ("WRONG_SHAPE", "draft_probabilities", lambda old: old[:8]),
@@ -98,7 +106,8 @@ def test_a_good_request_gets_the_answer_of_the_verifier_in_process(
 def test_a_malformed_request_gets_its_status_and_the_next_good_one_an_answer(
     ask: Ask, good: dict[str, Any], fault: str, field: str, change: Callable[[Any], Any]
 ) -> None:
-    response = ask(VerifyDraft.Request(**{**good, field: change(good[field])}))
+    name = field.split("[")[0]
+    response = ask(VerifyDraft.Request(**{**good, name: change(good.get(name))}))
     assert response.status == RequestFault[fault]
     assert response.message.startswith(field)
     assert len(response.codes) == len(response.accepted) == len(response.offset) == 0
@@ -118,9 +127,19 @@ def floats(size: int) -> st.SearchStrategy[list[float]]:
     )
 
 
+IMAGES = st.builds(
+    CompressedImage,
+    format=st.sampled_from(["jpeg", "png", ""]),
+    data=st.binary(max_size=8).map(list),
+)
+
+
 @settings(max_examples=100)
 @given(
+    base=st.one_of(st.just(0), st.integers(0, 2**64 - 1)),
     window=floats(18),
+    features=st.one_of(st.just([]), st.lists(st.integers(0, 65535), max_size=20)),
+    images=st.one_of(st.just([]), st.lists(IMAGES, max_size=4)),
     goal=floats(2),
     codes=st.one_of(st.lists(st.integers(0, 65535), max_size=4), st.just([1, 2])),
     probabilities=st.one_of(st.lists(st.integers(0, 65535), max_size=20), st.just([65535, *[0] * 7] * 2)),
@@ -130,7 +149,10 @@ def floats(size: int) -> st.SearchStrategy[list[float]]:
 def test_no_request_is_an_internal_error(
     ask: Ask,
     exported: Path,
+    base: int,
     window: list[float],
+    features: list[int],
+    images: list[CompressedImage],
     goal: list[float],
     codes: list[int],
     probabilities: list[int],
@@ -142,7 +164,10 @@ def test_no_request_is_an_internal_error(
         episode_id=step,
         step_id=step,
         tokenizer_fingerprint=fingerprint_number(load_decoder(exported).fingerprint),
+        base_window=base,
         observation_window=window,
+        features=features,
+        images=images,
         goal=goal,
         codes=codes,
         draft_probabilities=probabilities,
@@ -158,7 +183,8 @@ def test_a_window_may_be_sent_as_what_is_new_after_one_that_was_answered(
     ask: Ask, good: dict[str, Any]
 ) -> None:
     window, goal = np.float32(good["observation_window"]).reshape(3, 6), np.float32(good["goal"])
-    base = {"base_window": window_digest(window, goal)}
+    rows = WireWindow.of(window, goal).rows.digests(3)
+    base = {"base_window": window_digest(rows, goal.tobytes())}
     newest = np.float32([0.5, 0.25, 0.125, 1.0, 2.0, 4.0])
     whole = [*good["observation_window"][6:], *newest.tolist()]
     stranger = ask(VerifyDraft.Request(**{**good, **base, "robot_id": "other", "observation_window": newest}))
@@ -186,6 +212,7 @@ def test_it_describes_itself(ask: Ask, stage: Any, exported: Path) -> None:
     description = stage.call(client, DescribeTarget.Request())
     policy = load_policy(exported / "target", "onnxruntime")
     assert description.tokenizer_fingerprint == policy.decoder.fingerprint
+    assert description.encoder_fingerprint == ""
     assert description.parameters == policy.spec.parameters
     sizes = (description.window_length, description.observation_dim, description.goal_dim)
     assert sizes == (policy.spec.window_length, policy.spec.observation_dim, policy.spec.goal_dim)

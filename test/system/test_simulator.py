@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 from adahi_msgs.msg import EpisodeResult, TaskState
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import JointState
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.nodes.messages import from_stamp, to_command
-from adahi_ros.nodes.robot_simulator_node import RobotSimulatorNode
-from adahi_ros.tasks import make, names
+from adahi_ros.nodes.command_interfaces import command_interface
+from adahi_ros.nodes.messages import from_episode_result, from_stamp, to_command
+from adahi_ros.nodes.robot_simulator_node import RobotSimulatorNode, to_image
+from adahi_ros.speculation.records import EpisodeRecord
+from adahi_ros.tasks import TASKS, make, make_expert, names
+from adahi_ros.tasks.demonstrations import collect
+from adahi_ros.trajectories import Trajectories
 
 SEED = 4
 STILL_RAD = {"ball": 1e-12, "kitchen": 0.2}  # in half a second; the kitchen's arm sinks under its weight
@@ -170,6 +175,184 @@ def test_real_time(stage: Any) -> None:
     pilot.send(pilot.names, good, from_stamp(pilot.states[-1].header.stamp))
     stage.wait(lambda: "holding still" in pilot.process.output, "warning of no command")
     assert pilot.states[-1].step_id > 0
+    stage.processes.all.remove(pilot.process)
+    pilot.process.end()
+    assert pilot.process.exit_code == 0, pilot.process.output
+
+
+# Demonstrations
+
+NOISE = 0.5  # as much as makes some episodes fail
+EPISODES = 4
+SPEED = 20.0
+
+
+class Recorder:
+    """Keeps everything that a demonstration shows, until it is over."""
+
+    def __init__(self, stage: Any, task: str, **parameters: Any) -> None:
+        self.stage = stage
+        self.world = make(task)
+        spec = self.world.spec
+        self.interface = command_interface("joint_trajectory", spec.commanded, spec.command_field)
+        self.kept: dict[str, list[Any]] = {}
+        every = QoSProfile(history=HistoryPolicy.KEEP_ALL)
+        self._subscriptions = [
+            stage.node.create_subscription(kind, topic, self.kept.setdefault(topic, []).append, every)
+            for topic, kind in {
+                "joint_states": JointState,
+                "task_state": TaskState,
+                "command": self.interface.message_type,
+                "/clock": Clock,
+                "episode_result": EpisodeResult,
+            }.items()
+        ]
+        self.process = stage.start(
+            "robot_simulator_node",
+            task=task,
+            seed=SEED,
+            demonstrate=True,
+            wait_for_subscribers=1,
+            **parameters,
+        )
+        stage.processes.may_end = self.process
+        stage.wait(lambda: self.process.exit_code is not None, "end")
+        for subscription in self._subscriptions:
+            stage.node.destroy_subscription(subscription)
+        stage.processes.all.remove(self.process)
+        assert self.process.exit_code == 0, self.process.output
+        assert "Traceback" not in self.process.output
+
+    @property
+    def observations(self) -> np.ndarray:
+        rows = [
+            [*joints.position, *state.state]
+            for joints, state in zip(self.kept["joint_states"], self.kept["task_state"], strict=True)
+        ]
+        return np.array(rows).astype(np.float32)
+
+    @property
+    def actions(self) -> np.ndarray:
+        spec = self.world.spec
+        rows = [
+            self.interface.action(command, spec.commanded, spec.command_field)
+            for command in self.kept["command"]
+        ]
+        return np.array(rows).astype(np.float32)
+
+    @property
+    def results(self) -> list[EpisodeRecord]:
+        return [from_episode_result(result) for result in self.kept["episode_result"]]
+
+    def stamps(self, topic: str) -> list[int]:
+        return [from_stamp(message.header.stamp) for message in self.kept[topic]]
+
+
+class Forgiving:
+    """A task that calls every episode a success where it is asked from outside, so that all are kept."""
+
+    def __init__(self, task: Any) -> None:
+        self.task = task
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.task, name)
+
+    @property
+    def success(self) -> np.ndarray:
+        return np.ones_like(self.task.success)
+
+
+def collected(task: str) -> tuple[Trajectories, list[bool]]:
+    """Return what `adahi demos` would record, and which episodes succeeded."""
+    world = Forgiving(make(task))
+    recorded = collect(world, make_expert(task), EPISODES, SEED, NOISE).trajectories
+    return recorded, world.task.success.tolist()
+
+
+def test_a_demonstration_is_bit_for_bit_what_collect_records(stage: Any) -> None:
+    expected, success = collected("ball")
+    assert True in success
+    assert False in success
+    shown = Recorder(stage, "ball", episodes=EPISODES, action_noise=NOISE, speed=SPEED)
+    np.testing.assert_array_equal(shown.observations, expected.observations)
+    np.testing.assert_array_equal(shown.actions, expected.actions)
+    goals = [shown.kept["task_state"][start].goal for start, _ in expected.spans()]
+    np.testing.assert_array_equal(np.array(goals).astype(np.float32), expected.goals)
+    lengths = [end - start for start, end in expected.spans()]
+    assert shown.results == [EpisodeRecord(e, lengths[e], success[e]) for e in range(EPISODES)]
+    numbers = [(state.episode_id, state.step_id) for state in shown.kept["task_state"]]
+    assert numbers == [(e, step) for e in range(EPISODES) for step in range(lengths[e])]
+
+
+def test_simulated_time_passes_a_control_period_per_step(stage: Any) -> None:
+    shown = Recorder(stage, "ball", episodes=2, action_noise=0.1, speed=SPEED)
+    period_ns = round(1e9 / shown.world.spec.control_rate_hz)
+    stamps = shown.stamps("task_state")
+    assert stamps == [(step + 1) * period_ns for step in range(len(stamps))]
+    assert shown.stamps("joint_states") == shown.stamps("command") == stamps
+    assert {from_stamp(tick.clock) for tick in shown.kept["/clock"]} <= {*stamps, stamps[-1] + period_ns}
+    assert shown.kept["/clock"]
+
+
+def test_at_speed_one_time_is_the_machines(stage: Any) -> None:
+    before = stage.node.get_clock().now().nanoseconds
+    shown = Recorder(stage, "ball", episodes=1, action_noise=0.0)
+    stamps = shown.stamps("command")
+    assert stamps == shown.stamps("task_state") == shown.stamps("joint_states") == sorted(set(stamps))
+    assert before < stamps[0] < stamps[-1] < stage.node.get_clock().now().nanoseconds
+    assert not shown.kept["/clock"]
+
+
+def test_it_begins_without_the_subscribers_that_do_not_come(stage: Any) -> None:
+    process = stage.start(
+        "robot_simulator_node", episodes=1, demonstrate=True, wait_for_subscribers=9, subscribers_wait_s=0.1
+    )
+    stage.processes.may_end = process
+    stage.wait(lambda: "episode 0: success" in process.output, "end of the episode")
+    assert "wait_for_subscribers: 9, begins without" in process.output
+    stage.processes.all.remove(process)
+    process.end()
+
+
+@pytest.mark.parametrize(("name", "value"), [("demonstrate", True), ("speed", 2.0)])
+def test_lockstep_waits_for_commands_and_for_nothing_else(stage: Any, name: str, value: Any) -> None:
+    process = stage.start("robot_simulator_node", lockstep=True, **{name: value})
+    stage.processes.all.remove(process)
+    stage.wait(lambda: process.exit_code is not None, "end")
+    assert process.exit_code == 1
+    assert "error: lockstep: True, must be false with demonstrate" in process.output
+    assert "Traceback" not in process.output
+
+
+def test_an_image_message_holds_the_pixels_row_by_row() -> None:
+    pixels = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+    message = to_image(pixels, 7)
+    assert (message.height, message.width, message.step, message.encoding) == (2, 3, 9, "rgb8")
+    assert bytes(message.data) == pixels.tobytes()
+    assert from_stamp(message.header.stamp) == 7
+    assert message.header.frame_id == "camera_optical_frame"
+
+
+@pytest.mark.skipif("ball_camera" not in TASKS, reason="no task has a camera")
+def test_a_camera_is_shown_in_place_of_the_state(stage: Any) -> None:
+    world = make("ball_camera")
+    world.reset(SEED, [FIRST_EPISODE])
+    images: list[Image] = []
+    best_effort = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+    stage.node.create_subscription(Image, "camera/image_raw", images.append, best_effort)
+    pilot = Pilot(stage, task="ball_camera", lockstep=True)
+    for step in range(3):
+        state = pilot.state(FIRST_EPISODE, step)
+        assert not state.state
+        assert list(state.goal) == world.goal[0].tolist()
+        stamp = state.header.stamp
+        stage.wait(lambda stamp=stamp: any(image.header.stamp == stamp for image in images), "its image")
+        image = next(image for image in images if image.header.stamp == stamp)
+        shown = np.frombuffer(image.data, np.uint8).reshape(image.height, image.width, 3)
+        np.testing.assert_array_equal(shown, world.images[0])  # type: ignore[attr-defined]
+        action = np.array([0.1, -0.05])
+        pilot.send(pilot.names, action, from_stamp(stamp))
+        world.step(action[None])
     stage.processes.all.remove(pilot.process)
     pilot.process.end()
     assert pilot.process.exit_code == 0, pilot.process.output

@@ -1,0 +1,1 @@
+"""rosbag2 in and out, without ROS: recordings become training data, calibrations and reports."""

@@ -1,0 +1,89 @@
+"""What message types are made of: ROS 2 Jazzy's, those of installed packages, and those a bag carries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat, Nodetype
+from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+from adahi_ros.assets import asset
+
+IDL_SEPARATOR = "=" * 80 + "\nIDL: "
+
+
+class BagError(ValueError):
+    """A bag that cannot be used; names the file, the topic and what was expected."""
+
+
+def types_of(kinds: Iterable[str]) -> Typestore:
+    """Return the types of ROS 2 Jazzy, and those of these kinds that it lacks.
+
+    Args:
+        kinds: such as adahi_msgs/msg/TaskState.
+
+    Raises:
+        BagError: the definition of one is nowhere.
+    """
+    store = get_typestore(Stores.ROS2_JAZZY)
+    missing = [kind for kind in kinds if kind not in store.fielddefs]
+    found: dict[str, Any] = {}
+    while missing:
+        package = missing[0].split("/")[0]
+        found |= _of_package(package)
+        if missing[0] not in found:
+            raise BagError(
+                f"{missing[0]}: unknown; expected {package} to be installed and sourced (AMENT_PREFIX_PATH)"
+            )
+        needed = {*missing, *(name for _, fields in found.values() for name in _references(fields))}
+        missing = sorted(needed - found.keys() - store.fielddefs.keys())
+    store.register({kind: each for kind, each in found.items() if kind not in store.fielddefs})
+    return store
+
+
+@lru_cache(maxsize=64)
+def carried_types(kind: str, definition: MessageDefinition) -> Typestore:
+    """Return the types that a bag itself defines for one kind of message."""
+    text = definition.data
+    if definition.format == MessageDefinitionFormat.MSG:
+        types = get_types_from_msg(text, kind)
+    else:
+        types = {}
+        for part in text.removeprefix(IDL_SEPARATOR).split(IDL_SEPARATOR):
+            types |= get_types_from_idl(part.partition("\n")[2] if text.startswith(IDL_SEPARATOR) else part)
+    store = get_typestore(Stores.EMPTY)
+    store.register(types)
+    return store
+
+
+def _of_package(package: str) -> dict[str, Any]:
+    types: dict[str, Any] = {}
+    folder = next(_folders(package), None)
+    for file in sorted(folder.glob("*.msg")) if folder is not None else ():
+        types |= get_types_from_msg(file.read_text(), f"{package}/msg/{file.stem}")
+    return types
+
+
+def _folders(package: str) -> Iterator[Path]:
+    """Yield where the definitions of a package are: installed, or, where that is not, in the checkout."""
+    prefixes = [
+        Path(prefix) for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix
+    ]
+    for prefix in prefixes:
+        if (prefix / "share" / package / "msg").is_dir():
+            yield prefix / "share" / package / "msg"
+    if package == "adahi_msgs":
+        yield asset("adahi_msgs/msg")
+
+
+def _references(fields: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """Yield the types that fields are of, but for the basic ones."""
+    for _, (node, of) in fields:
+        element, name = of[0] if node in (Nodetype.ARRAY, Nodetype.SEQUENCE) else (node, of)
+        if element == Nodetype.NAME:
+            yield name

@@ -1,0 +1,154 @@
+"""A bag without its robot: what methods would have done at the recorded observations, and at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from adahi_ros.assets import asset
+from adahi_ros.evaluation.bench import Bench, Policies
+from adahi_ros.evaluation.latency import Costs, measure_costs, simulated_latency
+from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio
+from adahi_ros.evaluation.recorded import RecordedWorld
+from adahi_ros.evaluation.rollout import Log
+from adahi_ros.evaluation.run_metrics import spread
+from adahi_ros.link.profile import LinkProfile
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.speculation.parameter_file import Calibration
+from adahi_ros.trajectories import Trajectories
+
+REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")
+DRAFTLESS = ("target",)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What became of E recorded episodes with each method, in open loop.
+
+    Attributes:
+        recorded: the episodes.
+        logs: by method.
+        latency_ms: by method, (T, E), modelled.
+        costs: of a step on this machine.
+        figures: by method, as `adahi replay --json` writes them.
+    """
+
+    recorded: Trajectories
+    logs: dict[str, Log]
+    latency_ms: dict[str, np.ndarray]
+    costs: Costs
+    figures: dict[str, dict[str, Any]]
+
+
+def node_settings(path: Path) -> dict[str, Any]:
+    """Return what a parameter file sets of the draft policy node.
+
+    Raises:
+        ValueError: it is no such file.
+    """
+    try:
+        document = yaml.safe_load(path.read_text())
+        values = document["/**"]["ros__parameters"]
+    except (yaml.YAMLError, KeyError, TypeError, UnicodeDecodeError):
+        raise ValueError(f"{path}: expected a parameter file of 'adahi calibrate'") from None
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{path}: /**.ros__parameters: {values!r}, must be a mapping")
+    return dict(values)
+
+
+def load_pair(draft: Path, target: Path | None, backend: str) -> Policies:
+    """Load a draft and its target, by default that beside it.
+
+    Args:
+        draft: FOLDER/NAME; below the shipped checkpoints where there is none such here.
+        target: likewise.
+        backend: inference backend.
+
+    Raises:
+        ValueError: one cannot be loaded, or they do not belong together.
+    """
+    paths = [
+        checkpoint_path(path) for path in (draft, draft.with_name("target") if target is None else target)
+    ]
+    return Policies(*(load_policy(path, backend) for path in paths))
+
+
+def check_sizes(policies: Policies, recorded: Trajectories) -> None:
+    """Check that policies are of the sizes of what was recorded.
+
+    Raises:
+        ValueError: they are not; names what differs.
+    """
+    spec = policies.draft.spec
+    for name, wanted, found in (
+        ("observation", recorded.observations.shape[1], spec.observation_dim),
+        ("goal", recorded.goals.shape[1], spec.goal_dim),
+        ("action", recorded.actions.shape[1], spec.action_dim),
+    ):
+        if found != wanted:
+            raise ValueError(
+                f"{name}: the contract's has {wanted} entries, the policies' {found}; must agree"
+            )
+
+
+def checkpoint_path(path: Path) -> Path:
+    """Return where a policy is: here, or below the shipped checkpoints."""
+    here, shipped = path.expanduser(), asset("checkpoints") / path
+    there = shipped.with_name(f"{path.name}.json").is_file()
+    return shipped if there and not here.with_name(f"{path.name}.json").is_file() else here
+
+
+def replay(
+    recorded: Trajectories,
+    policies: Policies,
+    calibration: Calibration,
+    link: LinkProfile,
+    seed: int,
+    on_method: Callable[[str], None] = lambda name: None,
+) -> Replay:
+    """Run every method that a robot can run over recorded observations.
+
+    Latency is a model: the compute measured here and now, and a round trip drawn from the link's profile
+    where the gate would have asked. No answer is late in it, and none lost.
+
+    Args:
+        recorded: what was observed and done.
+        policies: draft and target.
+        calibration: of the gates, on these policies.
+        link: between robot and server.
+        seed: of every draw.
+        on_method: told each method before it is run.
+
+    Raises:
+        ValueError: the policies are of other sizes, or a gate was not calibrated.
+    """
+    check_sizes(policies, recorded)
+    bench = Bench(recorded.task, policies, calibration)
+    costs = measure_costs(policies.draft, policies.target)
+    episodes, scale = range(len(recorded)), policies.draft.decoder.action_scale
+    logs, latencies, figures = {}, {}, {}
+    for name in REPLAYED:
+        on_method(name)
+        method = METHODS[name]
+        gate, threshold = method.threshold(bench) or (None, None)
+        log = method.run(bench, RecordedWorld(recorded), seed, episodes, lambda step: None)
+        latency = simulated_latency(log, name not in DRAFTLESS, costs, link, seed, episodes)
+        known = log.deviation[log.active & np.isfinite(log.deviation)]
+        logs[name], latencies[name] = log, latency
+        figures[name] = {
+            "gate": gate,
+            "threshold": threshold,
+            "mse": squared_error(recorded, log.action, log.active, scale),
+            "transmission_rate": transmission_rate(log.transmitted, log.active),
+            "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
+            "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
+            "deviation": spread(known.tolist()),
+            "modelled_latency_ms": spread(latency[log.active].tolist()),
+        }
+    return Replay(recorded, logs, latencies, costs, figures)

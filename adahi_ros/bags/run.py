@@ -1,0 +1,154 @@
+"""A robot's run from a bag: what the draft policy said of each step, the link, and the safety envelope."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.bags.reader import read_bag
+from adahi_ros.bags.topics import BESIDE_A_RUN, DRAFT_STATUS
+from adahi_ros.contract.assembler import NANOSECONDS
+from adahi_ros.evaluation.metrics import wilson_interval
+from adahi_ros.evaluation.run_metrics import spread
+from adahi_ros.safety.intervention import Intervention
+from adahi_ros.speculation.records import EpisodeRecord, Reason, StepRecord
+
+INTERVENTIONS = tuple(each.name.lower() for each in Intervention)
+
+
+@dataclass(frozen=True)
+class LinkSample:
+    """How the link was at a time; fields as in `LinkState.msg`, `time_s` since the bag's first status."""
+
+    time_s: float
+    rtt_ms: float
+    rtt_deviation_ms: float
+    loss: float
+    misses: float
+    goodput_bytes_s: float
+
+
+@dataclass(frozen=True)
+class BagRun:
+    """What a bag tells of a run.
+
+    Attributes:
+        steps: as the draft policy told them.
+        times_s: (T,) of the observations that they answered, since the first.
+        episodes: how they ended, where somebody judged that.
+        link: samples of the link's state.
+        interventions: of the safety envelope, by kind.
+    """
+
+    steps: tuple[StepRecord, ...]
+    times_s: np.ndarray
+    episodes: tuple[EpisodeRecord, ...]
+    link: tuple[LinkSample, ...]
+    interventions: dict[str, int]
+
+
+def step_record(message: Any) -> StepRecord:
+    """Return a control step of a DraftStatus message, whoever read it."""
+    values = {
+        each.name: getattr(message, each.name) for each in fields(StepRecord) if hasattr(message, each.name)
+    }
+    return StepRecord(
+        **{
+            **values,
+            "stamp_ns": _stamp_ns(message),
+            "episode": int(message.episode_id),
+            "step": int(message.step_id),
+            "reason": Reason(message.reason),
+            "accepted": tuple(map(bool, message.accepted)),
+            "reason_counts": tuple(map(int, message.reason_counts)),
+            "draft_action": tuple(map(float, message.draft_action)),
+            "action": tuple(map(float, message.action)),
+        }
+    )
+
+
+def read_run(path: Path, namespace: str = "") -> BagRun:
+    """Read the run of one robot from a bag.
+
+    Raises:
+        BagError: the bag cannot be used, or has no `draft_status`.
+    """
+    steps: list[StepRecord] = []
+    episodes: list[EpisodeRecord] = []
+    states: list[tuple[int, Any]] = []
+    counts: list[Counter[str]] = []
+    for received in read_bag(path, DRAFT_STATUS, BESIDE_A_RUN, namespace):
+        message = received.message
+        if received.topic == "draft_status":
+            try:
+                steps.append(step_record(message))
+            except ValueError as error:
+                raise BagError(f"{path}: draft_status: step {len(steps)}, {error}") from None
+        elif received.topic == "link_state":
+            states.append((_stamp_ns(message), message))
+        elif received.topic == "safety_state":
+            counts.append(Counter(dict(zip(INTERVENTIONS, map(int, message.counts), strict=False))))
+        else:
+            episodes.append(EpisodeRecord(int(message.episode_id), int(message.steps), bool(message.success)))
+    start_ns = steps[0].stamp_ns
+    names = [each.name for each in fields(LinkSample)[1:]]
+    link = [
+        LinkSample((at - start_ns) / NANOSECONDS, *(float(getattr(each, name)) for name in names))
+        for at, each in states
+    ]
+    times_s = (np.array([step.stamp_ns for step in steps]) - start_ns) / NANOSECONDS
+    return BagRun(tuple(steps), times_s, tuple(episodes), tuple(link), dict(_since_activations(counts)))
+
+
+def _since_activations(counts: Sequence[Counter[str]]) -> Counter[str]:
+    """Add up counters that begin anew whenever the node is activated."""
+    total: Counter[str] = Counter()
+    for before, now in zip([Counter[str](), *counts], counts, strict=False):
+        anew = any(now[name] < before[name] for name in INTERVENTIONS)
+        total.update(now if anew else now - before)
+    return +total
+
+
+def bag_run_figures(run: BagRun) -> dict[str, Any]:
+    """Return the figures of a run, as `adahi report BAG --json` writes them."""
+    steps = run.steps
+    verified = [step for step in steps if step.verified]
+    reasons = Counter(step.reason.name for step in steps if step.reason is not Reason.NONE)
+    duration_s = float(run.times_s[-1])
+    successes = sum(each.success for each in run.episodes)
+    known = [sample for sample in run.link if np.isfinite(sample.rtt_ms)]
+    return {
+        "robot_id": steps[0].robot_id,
+        "gate": steps[-1].gate,
+        "threshold": steps[-1].threshold,
+        "steps": len(steps),
+        "duration_s": round(duration_s, 3),
+        "episodes": len({step.episode for step in steps}),
+        "judged_episodes": len(run.episodes),
+        "successes": successes if run.episodes else None,
+        "success_ci95": list(wilson_interval(successes, len(run.episodes))) if run.episodes else None,
+        "transmission_rate": float(np.mean([step.transmitted for step in steps])),
+        "answered_rate": len(verified) / max(1, sum(step.transmitted for step in steps)),
+        "acceptance_rate": float(np.mean([all(step.accepted) for step in verified])) if verified else None,
+        "fallbacks": dict(reasons),
+        "total_ms": spread([step.total_ms for step in steps]),
+        "draft_ms": spread([step.draft_ms for step in steps]),
+        "verify_ms": spread([step.verify_ms for step in verified]),
+        "target_compute_ms": spread([step.target_compute_ms for step in verified]),
+        "request_bytes": spread([step.request_bytes for step in steps if step.request_bytes]),
+        "response_bytes": spread([step.response_bytes for step in steps if step.response_bytes]),
+        "deviation": spread([step.deviation for step in steps if np.isfinite(step.deviation)]),
+        "link_rtt_ms": spread([sample.rtt_ms for sample in known]),
+        "link_loss": float(np.nanmean([sample.loss for sample in known])) if known else None,
+        "interventions": run.interventions,
+    }
+
+
+def _stamp_ns(message: Any) -> int:
+    return int(message.header.stamp.sec) * NANOSECONDS + int(message.header.stamp.nanosec)

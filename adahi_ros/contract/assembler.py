@@ -1,0 +1,241 @@
+"""From messages to observations: checked, picked, aligned in time; the same live and from a bag."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.contract.contract import Camera, Contract, Source
+from adahi_ros.contract.fields import FieldReader, InputError
+from adahi_ros.vision.images import ImageError, from_image, resized
+
+NANOSECONDS = 1_000_000_000
+SAMPLES_KEPT = 64  # per topic
+EARLY = 0.25  # of a control period: so much before its time a sample may make a step
+EPISODE_GAP_S = 1.0  # without a step; then the robot counts a new episode
+
+Encode = Callable[[np.ndarray], np.ndarray]
+"""From images (C, H, W, 3) uint8 to features (C, F) float32."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one control step acts on.
+
+    Attributes:
+        stamp_ns: of the sample that made the step.
+        episode: number of the episode.
+        step: number of the step in it.
+        values: (O,) float32: S numbers, then the features of the images.
+        goal: (G,) float32.
+        images: of each camera, (rows, columns, 3) uint8.
+    """
+
+    stamp_ns: int
+    episode: int
+    step: int
+    values: np.ndarray
+    goal: np.ndarray
+    images: tuple[np.ndarray, ...] = ()
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.episode, self.step
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """A sample that makes a step."""
+
+    stamp_ns: int
+    episode: int
+    step: int
+
+
+@dataclass
+class _Stream:
+    """The samples of one source, oldest first, with their times."""
+
+    source: Source | Camera
+    reader: FieldReader | None
+    samples: deque[tuple[int, Any]] = field(default_factory=lambda: deque(maxlen=SAMPLES_KEPT))
+
+    def concerns(self, message: Any) -> bool:
+        """Whether a message has any of what is looked for."""
+        return self.reader is None or self.reader.concerns(message)
+
+    def read(self, message: Any) -> Any:
+        """Return the sample of a message."""
+        # An image is looked at when a step needs it: most frames never are.
+        return message if self.reader is None else self.reader.read(message)
+
+    def at(self, stamp_ns: int) -> Any | None:
+        """Return the sample that goes with a time; None where it may yet come.
+
+        Raises:
+            InputError: the newest is too old, and there is none to wait for.
+        """
+        align = self.source.align
+        tolerance_ns = round(align.tolerance_s * NANOSECONDS)
+        if align.strategy == "asof":
+            if not self.samples:
+                return None
+            distance, sample = min(
+                ((abs(stamp_ns - at), sample) for at, sample in self.samples), key=lambda each: each[0]
+            )
+            return sample if distance <= tolerance_ns else None
+        before = [(at, sample) for at, sample in self.samples if at <= stamp_ns]
+        if not before:
+            return None
+        at, sample = max(before, key=lambda each: each[0])
+        if stamp_ns - at > tolerance_ns:
+            topic = self.source.channel.topic.lstrip("/")
+            raise InputError(
+                topic,
+                f"its newest sample is {(stamp_ns - at) / NANOSECONDS:.3f} s old, at most "
+                f"{align.tolerance_s:g} s allowed ({self.source.key})",
+            )
+        return sample
+
+
+class ObservationAssembler:
+    """Makes one observation of each control step, once all that belongs to it has come.
+
+    A step is made by a sample of the topic that paces: each one, where the contract has numbers of steps;
+    else those that are a control period apart. A step for which nothing came in time gets no observation.
+
+    Args:
+        contract: what an observation is made of.
+        encode: the encoder of the contract's images; needed where there are cameras.
+    """
+
+    def __init__(self, contract: Contract, encode: Encode | None = None) -> None:
+        self.contract = contract
+        self._encode = encode
+        goal = () if contract.goal is None else (contract.goal,)
+        self._streams = [
+            *(_Stream(camera, None) for camera in contract.cameras),
+            *(_Stream(source, source.reader()) for source in (*contract.numbers, *goal)),
+        ]
+        self._counter = None if contract.episode is None else contract.episode.reader()
+        self._pacer = next(each for each in contract.observed if each.channel.topic == contract.paced_by)
+        self._max_age_ns = round(contract.max_age_s * NANOSECONDS)
+        self._episode = 0
+        self._begun = False
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what has come; where the robot counts episodes itself, the next observation begins one."""
+        for stream in self._streams:
+            stream.samples.clear()
+        self._pending: _Pace | None = None
+        self._last_ns: int | None = None
+        self._due_ns = 0
+        self._step = 0
+
+    def add(self, topic: str, message: Any, now_ns: int) -> Observation | None:
+        """Take a message; return the observation that it completes, if it does.
+
+        Args:
+            topic: as the contract names it.
+            message: rclpy's, or one read from a bag.
+            now_ns: when it was received.
+
+        A message that has none of the names that are looked for, such as a gripper's joint state, is nobody's
+        fault and is passed over.
+
+        Raises:
+            InputError: it is stale, lacks a field, or a number is not finite; names the field.
+        """
+        read = [
+            (stream, self._stamp(stream.source, message, now_ns), stream.read(message))
+            for stream in self._streams
+            if stream.source.channel.topic == topic and stream.concerns(message)
+        ]
+        for stream, stamp_ns, sample in read:  # only once every part of the message has turned out sound
+            stream.samples.append((stamp_ns, sample))
+        if topic == self.contract.paced_by and (read or self._counter is not None):
+            self._pace(message, now_ns)
+        return None if self._pending is None else self._complete(self._pending)
+
+    def _stamp(self, source: Source | Camera, message: Any, now_ns: int) -> int:
+        """Return the time of a message, which must be fresh."""
+        if source.align.timeline == "receive":
+            return now_ns
+        topic = source.channel.topic.lstrip("/")
+        try:
+            stamp = message.header.stamp
+        except AttributeError:
+            raise InputError(
+                f"{topic}.header", "the message has none; its timeline must be receive"
+            ) from None
+        stamp_ns = int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
+        if abs(now_ns - stamp_ns) > self._max_age_ns:
+            age_s = (now_ns - stamp_ns) / NANOSECONDS
+            when = f"{abs(age_s):.3f} s {'old' if age_s > 0 else 'in the future'}"
+            limit = f"at most max_age_s = {self.contract.max_age_s:g} s allowed"
+            raise InputError(f"{topic}.header.stamp", f"{when}, {limit}")
+        return stamp_ns
+
+    def _pace(self, message: Any, now_ns: int) -> None:
+        stamp_ns = self._stamp(self._pacer, message, now_ns)
+        if self._counter is not None:
+            episode, step = (int(number) for number in self._counter.read(message))
+            self._pending = _Pace(stamp_ns, episode, step)
+        elif self._due(stamp_ns):
+            self._pending = _Pace(stamp_ns, self._episode, self._step)
+
+    def _due(self, stamp_ns: int) -> bool:
+        """Count steps and episodes by the times of the pacing samples."""
+        period_ns = round(self.contract.period_s * NANOSECONDS)
+        last_ns, gap_ns = self._last_ns, max(round(EPISODE_GAP_S * NANOSECONDS), 5 * period_ns)
+        if last_ns is None or not 0 <= stamp_ns - last_ns <= gap_ns:
+            self._episode += self._begun
+            self._begun = True
+            self._step = 0
+            self._due_ns = stamp_ns + period_ns
+        elif stamp_ns >= self._due_ns - round(EARLY * period_ns):
+            self._step += 1
+            late = stamp_ns - self._due_ns
+            self._due_ns = (self._due_ns if late < period_ns else stamp_ns) + period_ns
+        else:
+            return False
+        self._last_ns = stamp_ns
+        return True
+
+    def _complete(self, pace: _Pace) -> Observation | None:
+        try:
+            samples = [stream.at(pace.stamp_ns) for stream in self._streams]
+        except InputError:
+            self._pending = None
+            raise
+        if any(sample is None for sample in samples):
+            return None
+        self._pending = None
+        seen = len(self.contract.cameras)
+        images = tuple(map(_pictured, self.contract.cameras, samples[:seen]))
+        sources = self.contract.numbers + (() if self.contract.goal is None else (self.contract.goal,))
+        parts = [source.from_wire(sample) for source, sample in zip(sources, samples[seen:], strict=True)]  # type: ignore[arg-type]
+        goal = np.empty(0) if self.contract.goal is None else parts.pop()
+        if images:
+            assert self._encode is not None
+            parts.append(self._encode(np.stack(images)).ravel())
+        return Observation(
+            pace.stamp_ns,
+            pace.episode,
+            pace.step,
+            np.concatenate(parts).astype(np.float32),
+            goal.astype(np.float32),
+            images,
+        )
+
+
+def _pictured(camera: Camera, message: Any) -> np.ndarray:
+    try:
+        return resized(from_image(message), camera.rows, camera.columns)
+    except ImageError as error:
+        raise InputError(camera.channel.topic.lstrip("/"), str(error)) from None

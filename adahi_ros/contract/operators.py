@@ -1,0 +1,62 @@
+"""What may be done to numbers between a message and the policy, and undone on the way back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One entry of `apply`: from a message's unit to the policy's, and back."""
+
+    forward: Callable[[np.ndarray], np.ndarray]
+    inverse: Callable[[np.ndarray], np.ndarray]
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name}: {value!r}, must be a finite number")
+    return float(value)
+
+
+def _scale(value: Any) -> Operator:
+    factor = _number("scale", value)
+    if factor == 0.0:
+        raise ValueError("scale: 0, must not be 0")
+    return Operator(lambda numbers: numbers * factor, lambda numbers: numbers / factor)
+
+
+def _clamp(value: Any) -> Operator:
+    if not isinstance(value, dict) or set(value) != {"min", "max"}:
+        raise ValueError(f"clamp: {value!r}, must be {{min: A, max: B}}")
+    low, high = _number("clamp.min", value["min"]), _number("clamp.max", value["max"])
+    if low > high:
+        raise ValueError(f"clamp: {value!r}, min must not be above max")
+    return Operator(lambda numbers: numbers.clip(low, high), lambda numbers: numbers.clip(low, high))
+
+
+OPERATORS: dict[str, Callable[[Any], Operator]] = {
+    "rad2deg": lambda _: Operator(np.rad2deg, np.deg2rad),
+    "deg2rad": lambda _: Operator(np.deg2rad, np.rad2deg),
+    "scale": _scale,
+    "clamp": _clamp,
+}
+
+
+def operator(entry: Any) -> Operator:
+    """Make an operator of an entry of `apply`: a name, or a mapping from one name to its argument.
+
+    Raises:
+        ValueError: names the operator and what was allowed.
+    """
+    if isinstance(entry, str):
+        entry = {entry: None}
+    if not isinstance(entry, dict) or len(entry) != 1 or next(iter(entry)) not in OPERATORS:
+        raise ValueError(f"{entry!r}, must be one of {', '.join(OPERATORS)}")
+    ((name, argument),) = entry.items()
+    return OPERATORS[name](argument)

@@ -1,0 +1,79 @@
+"""Contracts without a file: joints and a task's state in, a trajectory point out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adahi_ros.contract.contract import Contract, parse_contract
+
+JOINT_STATE = {"topic": "joint_states", "type": "sensor_msgs/msg/JointState"}
+TASK_STATE = {"topic": "task_state", "type": "adahi_msgs/msg/TaskState"}
+COMMAND = {"topic": "command", "type": "trajectory_msgs/msg/JointTrajectory"}
+IMAGE = {"topic": "camera/image_raw", "type": "sensor_msgs/msg/Image"}
+
+
+def plain_values(
+    robot_type: str,
+    rate_hz: float,
+    joint_names: Sequence[str],
+    state_dim: int,
+    goal_dim: int,
+    command_names: Sequence[str],
+    command_field: str,
+    max_skew_s: float = 0.0,
+    max_age_s: float = 0.2,
+) -> dict[str, Any]:
+    """Return what the YAML file of such a contract says.
+
+    Args:
+        robot_type: names the kind of robot.
+        rate_hz: control steps per second.
+        joint_names: whose positions are the first entries of an observation; there may be none.
+        state_dim: entries of the task state that follow.
+        goal_dim: entries of its goal.
+        command_names: what the entries of the action command.
+        command_field: of a trajectory point, where they go.
+        max_skew_s: between the stamps of joint state and task state.
+        max_age_s: of a message when it arrives.
+    """
+    align = {"strategy": "asof", "timeline": "header", "tolerance_ms": 1e3 * max_skew_s}
+
+    def part(channel: dict[str, str], select: list[str]) -> dict[str, Any]:
+        return {"channel": dict(channel), "select": select, "align": dict(align)}
+
+    observations = {}
+    if joint_names:
+        observations["observation.joints"] = part(JOINT_STATE, [f"position.{name}" for name in joint_names])
+    if state_dim:
+        observations["observation.task"] = part(TASK_STATE, [f"state.0:{state_dim}"])
+    return {
+        "robot_type": robot_type,
+        "fps": float(rate_hz),
+        "paced_by": TASK_STATE["topic"],
+        "max_age_s": float(max_age_s),
+        "observations": observations,
+        **({"goal": part(TASK_STATE, [f"goal.0:{goal_dim}"])} if goal_dim else {}),
+        "episode": part(TASK_STATE, ["episode_id", "step_id"]),
+        "actions": {"action": part(COMMAND, [f"{command_field}.{name}" for name in command_names])},
+    }
+
+
+def with_camera(values: dict[str, Any], encoder: str, rows: int, columns: int) -> dict[str, Any]:
+    """Return such a contract with a camera in the place of the task's state."""
+    observations = {key: each for key, each in values["observations"].items() if key != "observation.task"}
+    observations["observation.images.camera"] = {
+        "channel": dict(IMAGE),
+        "apply": [{"resize": [rows, columns]}],
+        "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
+    }
+    return {**values, "encoder": encoder, "observations": observations}
+
+
+def plain_contract(*arguments: Any, **named: Any) -> Contract:
+    """Return such a contract; the arguments are those of `plain_values`.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+    return parse_contract(plain_values(*arguments, **named))

@@ -1,0 +1,35 @@
+"""The contract of a simulated task's robot, which is that of the same robot in the flesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adahi_ros.contract.plain import plain_values, with_camera
+from adahi_ros.tasks.base import Task
+
+
+def contract_values(task: Task) -> dict[str, Any]:
+    """Return what the YAML file of a task's contract says.
+
+    Args:
+        task: with a camera where it has `images`; its features are then those of `encoder_name`.
+    """
+    spec = task.spec
+    values = plain_values(
+        spec.name,
+        spec.control_rate_hz,
+        spec.joint_names,
+        len(spec.state_names),
+        spec.goal_dim,
+        spec.commanded,
+        spec.command_field,
+    )
+    if not has_camera(task):
+        return values
+    rows, columns = task.images.shape[1:3]  # type: ignore[attr-defined]
+    return with_camera(values, spec.name.removesuffix("_camera"), rows, columns)
+
+
+def has_camera(task: Task) -> bool:
+    """Whether a camera takes the place of the task's state."""
+    return hasattr(type(task), "images")

@@ -1,0 +1,177 @@
+"""Records what a contract names into a rosbag2: observations, actions, and what became of them.
+
+Subscribes every topic of the contract, and where somebody publishes them `draft_status`, `link_state`,
+`safety_state`, `episode_result` and `/diagnostics`; writes the messages as they come, with the node's time.
+Ends, and the bag is whole, after `duration_s`, or on SIGINT or SIGTERM.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.task import Future
+from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+
+from adahi_ros.bags.topics import BESIDE_A_RUN, DIAGNOSTICS, DRAFT_STATUS, topics_of
+from adahi_ros.bags.writer import STORAGES, BagWriter
+from adahi_ros.contract.contract import load_contract
+from adahi_ros.nodes.message_types import message_type
+from adahi_ros.nodes.messages import NANOSECONDS
+from adahi_ros.nodes.parameters import Parameter, ParameterError, Parameters
+from adahi_ros.nodes.spin import run
+
+DEPTH = 10_000  # what is recorded must not be lost here
+LOOK_PERIOD_S = 0.05  # for publishers
+SAY_PERIOD_S = 5.0
+
+TABLE = (
+    Parameter("contract", "ball", "What to record: a shipped contract's name, or a YAML file"),
+    Parameter("out", "bag", "The bag to make: a folder that is not there yet"),
+    Parameter("storage", "mcap", "Format of the bag", choices=tuple(STORAGES)),
+    Parameter("duration_s", 0.0, "How long to record; 0 until SIGINT or SIGTERM", 0.0, 1e9),
+)
+
+
+class BagRecorderNode(Node):
+    """See the module.
+
+    Raises:
+        ParameterError: names the parameter, its value and what is allowed.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("bag_recorder", **options)
+        parameters = Parameters(self, TABLE)
+        values = parameters.read()
+        parameters.frozen = True
+        self.finished: Future = Future()
+        """Done when the duration is over."""
+        self._recorded: dict[str, tuple[QoSProfile, Any]] = {}
+        try:
+            contract = load_contract(values["contract"])
+            self._needed = topics_of(contract)
+            self._kinds = {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **self._needed}
+            self._types = {kind: message_type(kind) for kind in self._kinds.values()}
+            self._bag = BagWriter(Path(values["out"]).expanduser(), values["storage"])
+        except ParameterError:
+            raise
+        except ValueError as error:
+            raise ParameterError(str(error)) from None
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._started = time.monotonic()
+        self.create_timer(LOOK_PERIOD_S, self._look, clock=self._steady)
+        self.create_timer(SAY_PERIOD_S, self._say, clock=self._steady)
+        if values["duration_s"]:
+            self.create_timer(values["duration_s"], self._end, clock=self._steady)
+        self.get_logger().info(f"waiting for {', '.join(self._needed)}; bag {self._bag.path}")
+
+    def _look(self) -> None:
+        """Subscribe what somebody publishes; anew where that does not fit all publishers any more."""
+        for topic, kind in self._kinds.items():
+            name = self.resolve_topic_name(topic)
+            offered = [each.qos_profile for each in self.get_publishers_info_by_topic(name)]
+            if not offered:
+                continue
+            wanted = fitting(offered)
+            if name in self._recorded:
+                before, subscription = self._recorded[name]
+                if _fits(before, wanted):
+                    continue
+                self.destroy_subscription(subscription)
+            self._bag.add(name, kind, [to_recorded(each) for each in offered])
+            subscription = self.create_subscription(
+                self._types[kind], topic, partial(self._on_message, name), wanted, raw=True
+            )
+            self._recorded[name] = wanted, subscription
+            self.get_logger().info(f"{name}: somebody publishes it, recording")
+
+    def _on_message(self, name: str, data: bytes) -> None:
+        self._bag.write(name, data, self.get_clock().now().nanoseconds)
+
+    def _take_what_has_come(self) -> None:
+        """Write what still waits: a signal may come while the executor is behind."""
+        waiting = {name: subscription for name, (_, subscription) in self._recorded.items()}
+        while waiting:
+            for name, subscription in list(waiting.items()):  # a message of each in turn, as they came
+                with subscription.handle:
+                    taken = subscription.handle.take_message(subscription.msg_type, True)
+                if taken is None:
+                    del waiting[name]
+                else:
+                    self._on_message(name, taken[0])
+
+    def _say(self) -> None:
+        counts = ", ".join(f"{name} {count}" for name, count in self._bag.counts.items())
+        passed_s = time.monotonic() - self._started
+        self.get_logger().info(f"{passed_s:.0f} s: {counts or 'nobody publishes any of the topics'}")
+
+    def _end(self) -> None:
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+    def destroy_node(self) -> None:
+        """Close the bag, and tell what is in it."""
+        self._take_what_has_come()
+        self._bag.close()
+        counts = self._bag.counts
+        missing = [topic for topic in self._needed if not counts[self.resolve_topic_name(topic)]]
+        print(f"{self._bag.path}: {sum(counts.values())} messages of {len(counts)} topics", flush=True)
+        if missing:
+            print(f"{self._bag.path}: nothing came on {', '.join(missing)}", file=sys.stderr, flush=True)
+        super().destroy_node()
+
+
+def fitting(offered: Sequence[QoSProfile]) -> QoSProfile:
+    """Return the strictest QoS that fits all that is offered."""
+    reliable = all(each.reliability == ReliabilityPolicy.RELIABLE for each in offered)
+    kept = all(each.durability == DurabilityPolicy.TRANSIENT_LOCAL for each in offered)
+    return QoSProfile(
+        depth=DEPTH,
+        reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL if kept else DurabilityPolicy.VOLATILE,
+    )
+
+
+def _fits(before: QoSProfile, wanted: QoSProfile) -> bool:
+    """Whether a subscription gets along with publishers that another would be made for."""
+    reliable = before.reliability in (wanted.reliability, ReliabilityPolicy.BEST_EFFORT)
+    return reliable and before.durability in (wanted.durability, DurabilityPolicy.VOLATILE)
+
+
+def to_recorded(qos: QoSProfile) -> Qos:
+    """Return a QoS as bags note it, so that what plays them back offers the same."""
+
+    def time_of(duration: Any) -> QosTime:
+        return QosTime(*divmod(duration.nanoseconds, NANOSECONDS))
+
+    return Qos(
+        getattr(QosHistory, HistoryPolicy(qos.history).name, QosHistory.UNKNOWN),
+        qos.depth,
+        getattr(QosReliability, ReliabilityPolicy(qos.reliability).name, QosReliability.UNKNOWN),
+        getattr(QosDurability, DurabilityPolicy(qos.durability).name, QosDurability.UNKNOWN),
+        time_of(qos.deadline),
+        time_of(qos.lifespan),
+        getattr(QosLiveliness, LivelinessPolicy(qos.liveliness).name, QosLiveliness.UNKNOWN),
+        time_of(qos.liveliness_lease_duration),
+        qos.avoid_ros_namespace_conventions,
+    )
+
+
+def main() -> None:
+    """Run the node as a process."""
+    # rclpy hears of it all the same; but nothing is interrupted amid a write, by a second one neither.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(run(BagRecorderNode, __doc__ or "", TABLE, lambda node: node.finished))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,311 @@
+"""The last of the robot's node before the wire: every command goes through the safety envelope, or holds."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from adahi_msgs.msg import SafetyState
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from std_msgs.msg import Bool, Header
+from std_srvs.srv import SetBool
+
+from adahi_ros.contract.assembler import Observation
+from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.fields import NAMED
+from adahi_ros.nodes.command_interfaces import (
+    CommandInterface,
+    command_interface,
+    command_qos,
+)
+from adahi_ros.nodes.draft_policy_parameters import BY_CONTRACT
+from adahi_ros.nodes.messages import to_stamp
+from adahi_ros.nodes.parameters import ParameterError, names_in
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.intervention import Admitted, Intervention
+from adahi_ros.safety.limits import Limits, load_limits
+from adahi_ros.safety.shipped import limits_path
+
+HELD = frozenset(
+    (Intervention.NOT_FINITE, Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
+)
+LASTING = HELD - {Intervention.NOT_FINITE}  # counted once, however many commands they take
+AT_ONCE = 0  # as a stamp: the command answers no observation
+STATE_PERIOD_S = 1.0  # of safety_state, where nothing happens
+HOLDS_AT_REST = 3  # so many, for one may be lost on its way
+
+
+@dataclass(frozen=True)
+class Commanded:
+    """What an action commands.
+
+    Attributes:
+        names: of its A entries.
+        field: what they are, such as positions.
+    """
+
+    names: tuple[str, ...]
+    field: str
+
+
+def commanded(contract: Contract, values: dict[str, Any]) -> Commanded:
+    """Return what the action of a contract commands; bare numbers get their meaning from the parameters.
+
+    Raises:
+        ParameterError: the contract commands several fields, or the parameters do not name its numbers.
+    """
+    select, kind = contract.action.select, contract.action.channel.kind
+    if kind in NAMED:
+        fields = {path.partition(".")[0] for path in select}
+        if len(fields) != 1:
+            raise ParameterError(f"contract: its action has the fields {sorted(fields)}, must have one")
+        return Commanded(tuple(path.partition(".")[2] for path in select), fields.pop())
+    if kind == "geometry_msgs/msg/TwistStamped":
+        return Commanded(tuple(path.removeprefix("twist.") for path in select), "velocities")
+    names = tuple(names_in(values["command.joint_names"]))
+    if len(names) != len(select):
+        raise ParameterError(
+            f"command.joint_names: {list(names)}, must name the {len(select)} numbers of {kind}"
+        )
+    return Commanded(names, values["command.field"])
+
+
+def interface_of(contract: Contract, what: Commanded, values: dict[str, Any]) -> CommandInterface:
+    """Return what makes the messages of the commands.
+
+    Raises:
+        ParameterError: it cannot be had, or does not fit; names the parameter, its value and what is allowed.
+    """
+    name = values["command_interface"]
+    if name == BY_CONTRACT:
+        kind = contract.action.channel.kind
+        names = {
+            "trajectory_msgs/msg/JointTrajectory": "joint_trajectory",
+            "std_msgs/msg/Float64MultiArray": "forward_command",
+            "geometry_msgs/msg/TwistStamped": "twist",
+            "control_msgs/msg/JointJog": "joint_jog",
+        }
+        if kind not in names:
+            raise ParameterError(f"contract: commands are {kind}, must be one of {', '.join(names)}")
+        name = names[kind]
+    return command_interface(name, what.names, what.field, values["command.frame_id"])
+
+
+def limits_of(name: str, names: tuple[str, ...]) -> Limits:
+    """Return the limits in a file, or a shipped one by its name; none where the name is empty.
+
+    Raises:
+        ParameterError: there is none, or it says nothing that can be used.
+    """
+    if not name:
+        return Limits.of(names, {})
+    try:
+        return load_limits(limits_path(name), names)
+    except (ValueError, OSError) as error:
+        raise ParameterError(f"safety.limits: {name!r}, cannot be used: {error}") from None
+
+
+class Commander:
+    """Sends actions as commands, none outside the envelope; holds the robot where something is wrong.
+
+    It holds where there is no observation for too long, while it is not enabled, and when it is stopped.
+
+    Attributes:
+        counts: interventions since it was started.
+        enabled: whether it may move the robot.
+
+    Args:
+        node: gets publishers, subscriptions, services and timers.
+        contract: of the robot.
+        values: the node's parameters.
+        opened: what closes them.
+
+    Raises:
+        ParameterError: names the parameter, its value and what is allowed.
+    """
+
+    def __init__(
+        self, node: LifecycleNode, contract: Contract, values: dict[str, Any], opened: ExitStack
+    ) -> None:
+        self._node = node
+        self._contract = contract
+        self._values = values
+        self._what = commanded(contract, values)
+        self._interface = interface_of(contract, self._what, values)
+        limits = limits_of(values["safety.limits"], self._what.names)
+        self._envelope = Envelope(limits, self._what.field, contract.period_s)
+        self._measured_at = contract.measured(self._what.names)
+        self._forget()
+        # Not lifecycle publishers: a robot that is deactivated amid a motion has yet to come to rest.
+        self._out = node.create_publisher(
+            self._interface.message_type,
+            contract.action.channel.topic,
+            command_qos(),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+        self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
+        for publisher in (self._out, self._state_out):
+            opened.callback(node.destroy_publisher, publisher)
+        opened.callback(self.close)  # before its publishers
+        enable = node.create_subscription(Bool, "enable", self._on_enable, QoSProfile(depth=1))
+        opened.callback(node.destroy_subscription, enable)
+        service = node.create_service(SetBool, "~/set_enabled", self._on_set_enabled)
+        opened.callback(node.destroy_service, service)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._watch = node.create_timer(contract.period_s, self._look, clock=steady)
+        opened.callback(node.destroy_timer, self._watch)
+        state = node.create_timer(STATE_PERIOD_S, self._publish_quietly, clock=steady)
+        opened.callback(node.destroy_timer, state)
+        if not values["safety.limits"]:
+            node.get_logger().warning("safety.limits: '', nothing limits where, and how fast, commands move")
+
+    @property
+    def watch(self) -> Any:
+        """The timer that holds the robot."""
+        return self._watch
+
+    def start(self) -> None:
+        """Commands may be sent from now on."""
+        self._forget()
+        self._active = True
+
+    def _forget(self) -> None:
+        required = self._values["safety.require_enable"]
+        self._active = False
+        self._moving = False
+        self._rested = 0
+        self._why: Intervention | None = None
+        self._measured: np.ndarray | None = None
+        self._last: np.ndarray | None = None
+        self._heard = time.monotonic()
+        self._enabled_until = 0.0 if required else np.inf
+        self.enabled = not required
+        self.counts: Counter[Intervention] = Counter()
+        self._envelope.reset()
+
+    def stop(self) -> None:
+        """Hold the robot from now on; actions are not commanded any more."""
+        if self._active:
+            self._active = False
+            self._look()
+
+    def close(self) -> None:
+        """Bring the robot to rest at once, for nobody will be there to go on with it."""
+        self.stop()
+        while self._moving:
+            self._look()
+
+    def heard(self) -> None:
+        """There was an observation that the policy can act on."""
+        self._heard = time.monotonic()
+
+    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray:
+        """Command an action (A,) that answers an observation; return what was commanded, as an action."""
+        if self._measured_at is not None:
+            self._measured = observation.values[self._measured_at].astype(np.float64)
+        source = self._contract.action
+        if self.enabled:
+            wanted = np.asarray(source.to_wire(action), dtype=np.float64)
+            admitted = self._envelope.admit(wanted, self._measured, self._contract.period_s)
+            self._why = None
+            self._moving = True
+            self._put(admitted, observation.stamp_ns)
+        else:
+            admitted = self._envelope.hold(self._measured, self._contract.period_s, Intervention.DISABLED)
+            self._put(admitted, AT_ONCE)
+        if admitted.action is None or not admitted.interventions:
+            return action
+        return source.from_wire(admitted.action)
+
+    def repeat(self, observation: Observation) -> None:
+        """Send the last command again, for an observation that was repeated."""
+        if self._last is not None and self.enabled:
+            self._publish(self._last, observation.stamp_ns)
+
+    def _look(self) -> None:
+        """Hold the robot where that is due; called every control period."""
+        now = time.monotonic()
+        enabled, self.enabled = self.enabled, now < self._enabled_until
+        if self.enabled != enabled:
+            self._publish_state(())
+        if not self._moving:
+            return
+        if not self._active:
+            self._hold(Intervention.DEACTIVATED)
+        elif not self.enabled:
+            self._hold(Intervention.DISABLED)
+        elif now - self._heard > self._values["safety.hold_after_s"]:
+            self._hold(Intervention.STALE)
+
+    def _hold(self, why: Intervention) -> None:
+        self._put(self._envelope.hold(self._measured, self._contract.period_s, why), AT_ONCE)
+        self._rested = self._rested + 1 if self._envelope.at_rest else 0
+        self._moving = self._rested < HOLDS_AT_REST
+
+    def _put(self, admitted: Admitted, stamp_ns: int) -> None:
+        if admitted.action is not None:
+            self._publish(admitted.action, stamp_ns)
+        self._last = admitted.action
+        for why in admitted.interventions:
+            if why in LASTING and why is self._why:
+                continue
+            self.counts[why] += 1
+            if why in LASTING:
+                self._why = why
+                self._node.get_logger().warning(f"held: {why.name.lower()}")
+        if admitted.interventions:
+            self._publish_state(admitted.interventions)
+
+    def _publish(self, action: np.ndarray, stamp_ns: int) -> None:
+        what = self._what
+        self._out.publish(
+            self._interface.message(what.names, what.field, action, self._contract.period_s, stamp_ns)
+        )
+
+    def _publish_quietly(self) -> None:
+        if self._active:
+            self._publish_state(())
+
+    def _publish_state(self, interventions: tuple[Intervention, ...]) -> None:
+        self._state_out.publish(
+            SafetyState(
+                header=Header(stamp=to_stamp(self._node.get_clock().now().nanoseconds)),
+                robot_id=self._values["robot_id"],
+                enabled=self.enabled,
+                holding=not HELD.isdisjoint(interventions),
+                interventions=[int(each) for each in interventions],
+                counts=[self.counts[each] for each in Intervention],
+            )
+        )
+
+    # Enabling
+
+    def _on_enable(self, message: Bool) -> None:
+        if not message.data:
+            self._set_enabled(0.0)
+        elif self._values["safety.require_enable"]:
+            self._set_enabled(time.monotonic() + self._values["safety.enable_timeout_s"])
+        else:
+            self._set_enabled(np.inf)
+
+    def _on_set_enabled(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        if not self._active:
+            response.message = "the node is not active"
+            return response
+        self._set_enabled(np.inf if request.data else 0.0)
+        response.success = True
+        response.message = "enabled" if request.data else "disabled, held"
+        return response
+
+    def _set_enabled(self, until: float) -> None:
+        if not self._active:
+            return
+        self._enabled_until = until
+        self._look()

@@ -1,0 +1,194 @@
+"""The parameters of the draft policy node, and what they mean together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adahi_ros.contract.contract import Contract, ContractError, load_contract
+from adahi_ros.contract.plain import plain_contract
+from adahi_ros.nodes.command_interfaces import COMMAND_INTERFACES
+from adahi_ros.nodes.messages import COMMAND_FIELDS
+from adahi_ros.nodes.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, ParameterError, names_in
+from adahi_ros.nodes.policies import RELIABILITY, policy_parameters
+from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.speculation.controller import ControllerConfig
+from adahi_ros.speculation.deviation import NORMALIZATIONS
+from adahi_ros.speculation.gates import GATES, Gate
+from adahi_ros.speculation.target_view import VIEWS
+
+BY_CONTRACT = "by_contract"
+
+TABLE = (
+    *policy_parameters("ball/draft"),
+    Parameter("seed", 0, "Seed of the draft's and the gate's draws", 0, LARGEST_INTEGER),
+    Parameter("robot_id", "robot", "Names this robot's stream of random draws at the verifier"),
+    Parameter(
+        "contract",
+        "",
+        "Name or YAML file of what observation and action are made of; where it is empty, they are the "
+        "joints and the task state that the parameters from joint_names to max_age_s say",
+        optional=True,
+    ),
+    Parameter(
+        "joint_names",
+        ["plate_roll_joint", "plate_pitch_joint"],
+        "Joints that the policy observes: the leading entries of its observation; '' for none",
+    ),
+    Parameter(
+        "command.joint_names",
+        list(NO_NAMES),
+        "What the entries of the policy's action command; '' for the joints that it observes",
+    ),
+    Parameter(
+        "command.field",
+        "positions",
+        "What the entries of the policy's action are, and the field of a trajectory point where they go",
+        choices=COMMAND_FIELDS,
+    ),
+    Parameter(
+        "control_rate_hz", 20.0, "Control steps per second; a command is to be reached in one", 0.1, 1000.0
+    ),
+    Parameter(
+        "max_skew_s",
+        0.0,
+        "Allowed between the stamps of joint_states and task_state. 0 suits a simulator, which stamps "
+        "them alike; where they are measured apart, half a control period",
+        0.0,
+        10.0,
+    ),
+    Parameter("max_age_s", 0.2, "Of an observation when it arrives; an older one is ignored", 1e-3, 3600.0),
+    Parameter(
+        "command_interface",
+        BY_CONTRACT,
+        "Message type of command, what the robot's controller takes; by_contract is that of the contract's "
+        "action, without one joint_trajectory",
+        choices=(BY_CONTRACT, *COMMAND_INTERFACES),
+    ),
+    Parameter("command.frame_id", "base_link", "Of a twist: the frame that it is expressed in"),
+    Parameter(
+        "safety.limits",
+        "",
+        "Name or file (YAML, MoveIt's joint_limits.yaml, URDF) of the limits that no command may leave; "
+        "where it is empty there are none",
+        optional=True,
+    ),
+    Parameter(
+        "safety.hold_after_s", 0.5, "Without an observation for so long, the robot is held", 1e-2, 3600.0
+    ),
+    Parameter(
+        "safety.require_enable", False, "Move only while enable (std_msgs/Bool), or ~/set_enabled, says so"
+    ),
+    Parameter(
+        "safety.enable_timeout_s", 0.5, "So long a true on enable holds, where it is required", 1e-2, 3600.0
+    ),
+    Parameter("gate.name", "deviation", "Scores the drafts", choices=tuple(GATES), live=True),
+    Parameter("gate.threshold", 1.0, "A draft with a score above it is sent to the target", live=True),
+    Parameter("deviation.smoothing", 0.5, "Weight of the newest action in the moving average", 1e-3, 1.0),
+    Parameter(
+        "deviation.normalization", "std", "Unit of the action deviation", choices=tuple(NORMALIZATIONS)
+    ),
+    Parameter("draft_temperature", 1.0, "Of the draft's code distributions", 1e-3, 100.0, live=True),
+    Parameter(
+        "deadline_s", 0.03, "For the target's answer; past it the draft is executed", 1e-3, 60.0, live=True
+    ),
+    RELIABILITY,
+    Parameter(
+        "verification.vision",
+        "features",
+        "What the target sees of camera images: their features (float16, as the draft), the images as JPEG, "
+        "or none",
+        choices=VIEWS,
+    ),
+    Parameter("verification.jpeg_quality", 80, "Of images as JPEG, at most", 1, 95),
+    Parameter(
+        "verification.jpeg_budget_bytes",
+        0,
+        "An image's JPEG gets a lower quality where it would be larger; 0 for no budget",
+        0,
+        10_000_000,
+    ),
+    Parameter("verifier_wait_s", 5.0, "How long to wait for a verifier before the first step", 0.0, 3600.0),
+)
+
+
+def controller_config(values: dict[str, Any]) -> ControllerConfig:
+    """Return how drafts are made and judged.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+    return ControllerConfig(
+        Gate(values["gate.name"], values["gate.threshold"]),
+        values["deviation.smoothing"],
+        values["deviation.normalization"],
+        values["draft_temperature"],
+    )
+
+
+def contract_of(values: dict[str, Any], spec: PolicySpec) -> Contract:
+    """Return what observation and action are made of, after a check that the policy has their sizes.
+
+    Raises:
+        ParameterError: they do not fit; names the parameter, its value and what was allowed.
+    """
+    if not values["contract"]:
+        return _plain(values, spec)
+    try:
+        contract = load_contract(values["contract"])
+    except ContractError as error:
+        raise ParameterError(str(error)) from None
+    for part, size in {"goal": contract.goal_dim, "action": contract.action.size}.items():
+        wanted = getattr(spec, f"{part}_dim")
+        if size != wanted:
+            raise ParameterError(
+                f"contract: {values['contract']!r}, its {part} has {size} entries, must be {wanted}, the "
+                "size of the policy's"
+            )
+    return contract
+
+
+def check_features(values: dict[str, Any], contract: Contract, spec: PolicySpec, features: int) -> None:
+    """Check that numbers and features make an observation of the policy's size.
+
+    Args:
+        values: of the parameters.
+        contract: of the robot.
+        spec: the policy's sizes.
+        features: of an image, 0 without cameras.
+
+    Raises:
+        ParameterError: they do not.
+    """
+    entries = contract.number_dim + len(contract.cameras) * features
+    if entries != spec.observation_dim:
+        raise ParameterError(
+            f"contract: {values['contract']!r}, {contract.number_dim} numbers and {len(contract.cameras)} "
+            f"cameras of {features} features, must make {spec.observation_dim} entries, the size of the "
+            "policy's observation"
+        )
+
+
+def _plain(values: dict[str, Any], spec: PolicySpec) -> Contract:
+    observed = names_in(values["joint_names"])
+    named = names_in(values["command.joint_names"])
+    commanded = named or observed
+    if len(commanded) != spec.action_dim:
+        field = "command.joint_names" if named else "joint_names"
+        raise ParameterError(
+            f"{field}: {commanded}, must be {spec.action_dim}, the size of the policy's action"
+        )
+    if len(observed) > spec.observation_dim:
+        raise ParameterError(
+            f"joint_names: {observed}, must be {spec.observation_dim} at most, the size of an observation"
+        )
+    return plain_contract(
+        "robot",
+        values["control_rate_hz"],
+        observed,
+        spec.observation_dim - len(observed),
+        spec.goal_dim,
+        commanded,
+        values["command.field"],
+        values["max_skew_s"],
+        values["max_age_s"],
+    )

@@ -1,0 +1,339 @@
+"""Checkpoints of LeRobot's VQ-BeT, read without LeRobot: sizes, weights, and how its numbers are scaled.
+
+A folder holds `config.json` and `model.safetensors`. Since LeRobot 0.4 the scaling is in
+`policy_preprocessor.json`, `policy_postprocessor.json` and the safetensors files that they name; before,
+it was among the weights, as `normalize_inputs.*` and `unnormalize_outputs.*`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from adahi_ros.policy.checkpoint import CheckpointError
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+MODEL = "vqbet."
+STATE = "observation.state"
+ACTION = "action"
+CODEBOOKS = 2  # LeRobot's residual VQ has always two
+EPSILON = 1e-8  # LeRobot's own, where a scale would be zero
+SIZES = (
+    "n_obs_steps",
+    "action_chunk_size",
+    "spatial_softmax_num_keypoints",
+    "vqvae_n_embed",
+    "vqvae_embedding_dim",
+    "vqvae_enc_hidden_dim",
+    "gpt_block_size",
+    "gpt_input_dim",
+    "gpt_output_dim",
+    "gpt_n_layer",
+    "gpt_n_head",
+    "gpt_hidden_dim",
+)
+RANGES = {"MIN_MAX": ("min", "max"), "QUANTILES": ("q01", "q99"), "QUANTILE10": ("q10", "q90")}
+PLAIN_STEPS = ("rename_observations_processor", "to_batch_processor", "device_processor")
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Where a feature's numbers lie: normalized = (value - shift) / scale + bias.
+
+    Attributes:
+        shift, scale: as the feature is shaped; scale positive.
+        bias: what `shift` becomes.
+        still: likewise, true for what never moved in the data: LeRobot scales it by nearly nothing.
+    """
+
+    shift: Tensor
+    scale: Tensor
+    bias: float
+    still: Tensor
+
+
+@dataclass(frozen=True)
+class LeRobotCheckpoint:
+    """A LeRobot VQ-BeT on disk, read but not yet running.
+
+    Attributes:
+        folder: what `save_pretrained` wrote, or training as `pretrained_model`.
+        config: LeRobot's `VQBeTConfig`, checked as far as it matters here.
+        tensors: the weights, by the names that they have in LeRobot's `VQBeTModel`.
+        image_size: rows and columns of the one camera's frames.
+        state_scaling, image_scaling, action_scaling: of (S,), (3, 1, 1) and (A,).
+        digest: 16 hexadecimal digits of the SHA-256 of all of its files.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    tensors: dict[str, Tensor]
+    image_size: tuple[int, int]
+    state_scaling: Scaling
+    image_scaling: Scaling
+    action_scaling: Scaling
+    digest: str
+
+    def part(self, name: str) -> dict[str, Tensor]:
+        """Return the weights of a part of the model, by their names in it."""
+        prefix = f"{name}."
+        return {
+            key.removeprefix(prefix): value for key, value in self.tensors.items() if key.startswith(prefix)
+        }
+
+    def tensor(self, name: str) -> Tensor:
+        """Return one weight.
+
+        Raises:
+            CheckpointError: there is none of that name.
+        """
+        if name not in self.tensors:
+            raise CheckpointError(f"{self.folder / WEIGHTS}: {MODEL}{name}: missing")
+        return self.tensors[name]
+
+
+def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
+    """Read the folder of a LeRobot VQ-BeT.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or of a policy that this cannot be; the message names
+            file, field, value and what was expected.
+    """
+    where = folder / CONFIG
+    config = _read_json(where)
+    image = _check_config(config, where)
+    weights = folder / WEIGHTS
+    tensors = _read_tensors(weights)
+    model = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
+    discretized = model.get("action_head.vqvae_model.discretized")
+    if discretized is None or not bool(discretized):
+        raise CheckpointError(
+            f"{weights}: {MODEL}action_head.vqvae_model.discretized: must be true; its training stopped "
+            f"before the residual VQ was done"
+        )
+    inputs = config["input_features"]
+    files = [where, weights]
+    if (folder / "policy_preprocessor.json").is_file():
+        before = _Processor(folder / "policy_preprocessor.json", "normalizer_processor")
+        after = _Processor(folder / "policy_postprocessor.json", "unnormalizer_processor")
+        files += before.files + after.files
+        scalings = (before.scaling(STATE), before.scaling(image), after.scaling(ACTION))
+    else:
+        scalings = (
+            _among_weights(config, "normalize_inputs", STATE, "STATE", tensors, weights),
+            _among_weights(config, "normalize_inputs", image, "VISUAL", tensors, weights),
+            _among_weights(config, "unnormalize_outputs", ACTION, "ACTION", tensors, weights),
+        )
+    shapes = (inputs[STATE]["shape"], [3, 1, 1], config["output_features"][ACTION]["shape"])
+    state, frame, action = (
+        _shaped(scaling, shape, folder) for scaling, shape in zip(scalings, shapes, strict=True)
+    )
+    _, rows, columns = inputs[image]["shape"]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return LeRobotCheckpoint(
+        folder, config, model, (rows, columns), state, frame, action, digest.hexdigest()[:16]
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: no such file; expected the folder of a LeRobot policy") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path}: not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: must be a mapping")
+    return value
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return dict(load_file(path))
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: no such file") from None
+    except SafetensorError as error:
+        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
+
+
+def _check_config(config: dict[str, Any], where: Path) -> str:
+    """Check what the rest relies on; return the name of the camera."""
+    if config.get("type") != "vqbet":
+        raise CheckpointError(f"{where}: type: {config.get('type')!r}, must be 'vqbet'")
+    for name in SIZES:
+        value = config.get(name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise CheckpointError(f"{where}: {name}: {value!r}, must be an integer from 1")
+    if config["gpt_hidden_dim"] % config["gpt_n_head"]:
+        raise CheckpointError(
+            f"{where}: gpt_hidden_dim: {config['gpt_hidden_dim']}, must be a multiple of "
+            f"gpt_n_head = {config['gpt_n_head']}"
+        )
+    if config["gpt_block_size"] < 3 * config["n_obs_steps"]:
+        raise CheckpointError(
+            f"{where}: gpt_block_size: {config['gpt_block_size']}, must be at least 3 for each of "
+            f"n_obs_steps = {config['n_obs_steps']}"
+        )
+    temperature = config.get("bet_softmax_temperature")
+    if not isinstance(temperature, (int, float)) or not 0 < temperature < float("inf"):
+        raise CheckpointError(
+            f"{where}: bet_softmax_temperature: {temperature!r}, must be above 0 and finite"
+        )
+    for name in ("sequentially_select", "use_group_norm"):
+        if not isinstance(config.get(name), bool):
+            raise CheckpointError(f"{where}: {name}: {config.get(name)!r}, must be true or false")
+    _features(config, "output_features", {ACTION: ("ACTION", 1)}, where)
+    inputs = _mapping(config, "input_features", where)
+    cameras = [name for name, feature in inputs.items() if _type(feature) == "VISUAL"]
+    if len(cameras) != 1:
+        there = ", ".join(cameras) or "none"
+        raise CheckpointError(f"{where}: input_features: cameras: {there}, must be one")
+    image = cameras[0]
+    _features(config, "input_features", {STATE: ("STATE", 1), image: ("VISUAL", 3)}, where)
+    channels, rows, columns = inputs[image]["shape"]
+    if channels != 3:
+        raise CheckpointError(f"{where}: input_features: {image}: shape: {channels} channels, must be 3")
+    crop = config.get("crop_shape")
+    if crop is not None and not (_sizes(crop, 2) and crop[0] <= rows and crop[1] <= columns):
+        raise CheckpointError(f"{where}: crop_shape: {crop!r}, must be null or within {[rows, columns]}")
+    return image
+
+
+def _mapping(config: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
+    value = config.get(name)
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{where}: {name}: {value!r}, must be a mapping")
+    return value
+
+
+def _sizes(value: Any, count: int) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == count
+        and all(isinstance(side, int) and side >= 1 for side in value)
+    )
+
+
+def _type(feature: Any) -> Any:
+    return feature.get("type") if isinstance(feature, dict) else None
+
+
+def _features(config: dict[str, Any], name: str, wanted: dict[str, tuple[str, int]], where: Path) -> None:
+    """Check that a mapping of features has those wanted, of a type and a rank, and no others."""
+    features = _mapping(config, name, where)
+    for key in features:
+        if key not in wanted:
+            raise CheckpointError(
+                f"{where}: {name}: {key}: a VQ-BeT takes none such, only {', '.join(wanted)}"
+            )
+    for key, (kind, rank) in wanted.items():
+        feature = features.get(key)
+        if _type(feature) != kind:
+            raise CheckpointError(f"{where}: {name}: {key}: {feature!r}, must be a feature of type {kind}")
+        shape = features[key].get("shape")
+        if not _sizes(shape, rank):
+            raise CheckpointError(f"{where}: {name}: {key}: shape: {shape!r}, must be of {rank} sizes from 1")
+
+
+class _Processor:
+    """One of the two files with which LeRobot since 0.4 scales what goes into a policy, or comes out.
+
+    Attributes:
+        files: the file, and that with the numbers.
+    """
+
+    def __init__(self, path: Path, step_name: str) -> None:
+        self.files = [path]
+        self._path = path
+        steps = _read_json(path).get("steps")
+        if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+            raise CheckpointError(f"{path}: steps: must be a list of mappings")
+        found = []
+        for step in steps:
+            name = step.get("registry_name", step.get("class"))
+            if name == step_name:
+                found.append(step)
+            elif name not in PLAIN_STEPS:
+                known = ", ".join((step_name, *PLAIN_STEPS))
+                raise CheckpointError(f"{path}: steps: {name}: not known here, must be of {known}")
+        if len(found) != 1:
+            raise CheckpointError(f"{path}: steps: {step_name}: {len(found)} times, must be once")
+        self._config = _mapping(found[0], "config", path)
+        self._stats: dict[str, Tensor] = {}
+        if (state_file := found[0].get("state_file")) is not None:
+            state_path = path.parent / Path(str(state_file)).name
+            self.files.append(state_path)
+            self._stats = _read_tensors(state_path)
+
+    def scaling(self, key: str) -> Scaling:
+        feature = _mapping(self._config, "features", self._path).get(key)
+        if not isinstance(feature, dict):
+            raise CheckpointError(f"{self._path}: features: {key}: missing")
+        mode = _mapping(self._config, "norm_map", self._path).get(str(feature.get("type")), "IDENTITY")
+        alone = self._config.get("normalize_observation_keys")
+        if key != ACTION and alone is not None and key not in alone:
+            mode = "IDENTITY"
+        epsilon = self._config.get("eps", EPSILON)
+        names = {stat: f"{key}.{stat}" for stat in _statistics(mode, self._path)}
+        return _scaling(mode, names, self._stats, epsilon, self.files[-1])
+
+
+def _among_weights(
+    config: dict[str, Any], layer: str, key: str, kind: str, tensors: dict[str, Tensor], path: Path
+) -> Scaling:
+    """Read the scaling of a feature as LeRobot before 0.4 stored it."""
+    mode = _mapping(config, "normalization_mapping", path.parent / CONFIG).get(kind, "IDENTITY")
+    buffer = f"{layer}.buffer_{key.replace('.', '_')}"
+    names = {stat: f"{buffer}.{stat}" for stat in _statistics(mode, path.parent / CONFIG)}
+    return _scaling(mode, names, tensors, EPSILON, path)
+
+
+def _statistics(mode: Any, where: Path) -> tuple[str, ...]:
+    known = {"IDENTITY": (), "MEAN_STD": ("mean", "std"), **RANGES}
+    if mode not in known:
+        raise CheckpointError(f"{where}: normalization: {mode!r}, must be of {', '.join(known)}")
+    return known[mode]
+
+
+def _scaling(
+    mode: str, names: dict[str, str], tensors: dict[str, Tensor], epsilon: float, where: Path
+) -> Scaling:
+    for name in names.values():
+        if name not in tensors:
+            raise CheckpointError(f"{where}: {name}: missing, but its normalization is {mode}")
+        if not torch.isfinite(tensors[name]).all():
+            raise CheckpointError(f"{where}: {name}: holds values that are not finite")
+    if mode == "IDENTITY":
+        return Scaling(torch.zeros(()), torch.ones(()), 0.0, torch.tensor(False))
+    first, second = (tensors[name].float() for name in names.values())
+    if mode == "MEAN_STD":
+        return Scaling(first, second + epsilon, 0.0, second == 0)
+    reach = second - first
+    still = reach == 0
+    return Scaling(first, torch.where(still, epsilon, reach) / 2, -1.0, still)
+
+
+def _shaped(scaling: Scaling, shape: list[int], folder: Path) -> Scaling:
+    try:
+        shift, scale, still = (
+            part.expand(shape).contiguous() for part in (scaling.shift, scaling.scale, scaling.still)
+        )
+    except RuntimeError:
+        raise CheckpointError(
+            f"{folder}: normalization: of shape {tuple(scaling.shift.shape)}, must be {tuple(shape)}"
+        ) from None
+    if not (scale > 0).all():
+        raise CheckpointError(f"{folder}: normalization: scale {scale.min()}, must be above 0")
+    return Scaling(shift, scale, scaling.bias, still)

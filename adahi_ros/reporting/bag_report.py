@@ -1,0 +1,146 @@
+"""`adahi report BAG`: one self-contained HTML file of a robot's run."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.figure import Figure
+
+from adahi_ros.bags.run import BagRun
+from adahi_ros.evaluation.traces import Trace
+from adahi_ros.reporting.report import Picture
+from adahi_ros.reporting.style import SENT, SKIPPED, UNANSWERED, figure, titled
+from adahi_ros.reporting.tables import number
+from adahi_ros.reporting.trace_figure import draw_trace
+
+GATE_OF_THE_TRACE = "deviation"  # the other gates' thresholds are not of the deviation
+LATENCIES = {
+    "total_ms": "observation to action",
+    "draft_ms": "draft",
+    "verify_ms": "question to answer",
+    "target_compute_ms": "the target's share of that",
+    "link_rtt_ms": "round trip on the link",
+}
+
+
+def _trace(run: BagRun) -> Trace:
+    """Return the whole run as its gate saw it, with gaps where nobody drafted."""
+    steps = run.steps
+    return Trace(
+        time_s=run.times_s,
+        deviation=np.array([step.deviation for step in steps]),
+        transmitted=np.array([step.transmitted for step in steps]),
+        verified=np.array([step.verified for step in steps]),
+        accepted=np.array([all(step.accepted) for step in steps]),
+        threshold=steps[-1].threshold if steps[-1].gate == GATE_OF_THE_TRACE else None,
+    )
+
+
+def _deviation(run: BagRun) -> Figure:
+    drawn = figure(9.6, 3.2)
+    draw_trace(titled(drawn.add_subplot(), "what the gate saw", "time (s)", "action deviation"), _trace(run))
+    return drawn
+
+
+def _latency(run: BagRun) -> Figure:
+    drawn = figure(9.6, 3.2)
+    over_time, share = drawn.subplots(1, 2)
+    total = np.array([step.total_ms for step in run.steps])
+    verified = np.array([step.verified for step in run.steps])
+    sent = np.array([step.transmitted for step in run.steps])
+    titled(over_time, "latency of every action", "time (s)", "observation to action (ms)")
+    titled(share, "the same, sorted", "observation to action (ms)", "share below")
+    for mask, colour, label in (
+        (~sent, SKIPPED, "skipped"),
+        (verified, SENT, "sent, answered"),
+        (sent & ~verified, UNANSWERED, "sent, no answer in time"),
+    ):
+        if mask.any():
+            over_time.plot(run.times_s[mask], total[mask], ".", color=colour, markersize=3, label=label)
+            values = np.sort(total[mask])
+            share.plot(values, np.arange(1, len(values) + 1) / len(values), color=colour, label=label)
+    over_time.set_yscale("log")
+    share.set_xscale("log")
+    over_time.legend(fontsize=7.5)
+    return drawn
+
+
+def _rate(run: BagRun) -> Figure:
+    """Draw how much was sent, and how much of it in vain, second by second."""
+    drawn = figure(9.6, 2.6)
+    axes = titled(drawn.add_subplot(), "transmissions and fallbacks", "time (s)", "share of steps")
+    edges = np.arange(0.0, run.times_s[-1] + 2.0, 1.0)
+    sent = np.array([step.transmitted for step in run.steps])
+    fell_back = np.array([step.reason != 0 for step in run.steps])
+    rows = [(run.times_s >= low) & (run.times_s < high) for low, high in pairwise(edges)]
+    rows = [inside for inside in rows if inside.any()]
+    middle = [run.times_s[inside].mean() for inside in rows]
+    for mask, colour, label in ((sent, SENT, "transmitted"), (fell_back, UNANSWERED, "fell back")):
+        axes.plot(middle, [mask[inside].mean() for inside in rows], ".-", color=colour, label=label)
+    axes.set_ylim(-0.03, 1.05)
+    axes.legend(fontsize=7.5)
+    return drawn
+
+
+def _link(run: BagRun) -> Figure:
+    drawn = figure(9.6, 2.6)
+    rtt, loss = drawn.subplots(1, 2)
+    times_s = [sample.time_s for sample in run.link]
+    titled(rtt, "round trip", "time (s)", "ms").plot(times_s, [sample.rtt_ms for sample in run.link])
+    titled(loss, "missed and lost", "time (s)", "share of questions")
+    loss.plot(times_s, [sample.misses for sample in run.link], label="no answer by the deadline")
+    loss.plot(times_s, [sample.loss for sample in run.link], label="a packet lost, it seems")
+    loss.legend(fontsize=7.5)
+    return drawn
+
+
+def _picture(title: str, text: str, drawn: Figure) -> Picture:
+    file = io.BytesIO()
+    drawn.savefig(file, dpi=130, format="png")
+    plt.close(drawn)
+    return Picture(title, text, base64.b64encode(file.getvalue()).decode())
+
+
+def _pictures(run: BagRun) -> Sequence[Picture]:
+    pictures = [
+        _picture("Deviation", "What the gate saw at every step, and its threshold.", _deviation(run)),
+        _picture("Rates", "Over windows of one second.", _rate(run)),
+        _picture("Latency", "From the observation that was received to the published action.", _latency(run)),
+    ]
+    if run.link:
+        pictures.append(_picture("Link", "As the draft policy estimated it.", _link(run)))
+    return pictures
+
+
+def write_bag_report(run: BagRun, figures: dict[str, Any], bag: Path, command: str, path: Path) -> None:
+    """Write the report of a run.
+
+    Args:
+        run: from a bag.
+        figures: `bag_run_figures` of it.
+        bag: where it came from.
+        command: that makes this, for people.
+        path: of the file to write.
+    """
+    environment = Environment(
+        loader=PackageLoader("adahi_ros.reporting", "."), autoescape=True, undefined=StrictUndefined
+    )
+    environment.filters["number"] = number
+    html = environment.get_template("bag_report.html.j2").render(
+        title=f"adahi: {bag.name}",
+        bag=bag.name,
+        command=command,
+        figures=figures,
+        latencies={label: figures[name] for name, label in LATENCIES.items() if figures[name]},
+        pictures=_pictures(run),
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(html)

@@ -1,0 +1,84 @@
+"""What methods would have done at recorded observations, in one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from adahi_ros.bags.replay import Replay
+from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.traces import Trace
+from adahi_ros.reporting.style import COLOURS, MARKERS, figure, save, titled
+from adahi_ros.reporting.trace_figure import draw_trace
+
+SHOWN = ("draft", "target", "adahi")
+
+
+def _draw_actions(axes: Axes, replay: Replay, rate_hz: float) -> None:
+    """Draw the first entry of the first episode's actions."""
+    length = int(replay.recorded.ends[0])
+    time_s = np.arange(length) / rate_hz
+    axes.plot(time_s, replay.recorded.actions[:length, 0], color="0.6", linewidth=2.5, label="recorded")
+    for name in SHOWN:
+        values = replay.logs[name].action[:length, 0, 0]
+        axes.plot(time_s, values, color=COLOURS[name], linewidth=0.9, label=METHODS[name].label)
+    axes.legend(fontsize=7.5)
+
+
+def _draw_errors(axes: Axes, replay: Replay) -> None:
+    for name, figures in replay.figures.items():
+        axes.plot(
+            figures["transmission_rate"],
+            figures["mse"],
+            color=COLOURS[name],
+            marker=MARKERS[name],
+            linestyle="none",
+            label=METHODS[name].label,
+        )
+    axes.set_xlim(-0.05, 1.08)
+    axes.set_ylim(bottom=0.0)
+    axes.legend(fontsize=7.5)
+
+
+def _draw_latency(axes: Axes, replay: Replay) -> None:
+    for name, latency in replay.latency_ms.items():
+        values = np.sort(latency[replay.logs[name].active])
+        share = np.arange(1, len(values) + 1) / len(values)
+        axes.plot(values, share, color=COLOURS[name], label=METHODS[name].label)
+    axes.set_xscale("log")
+    axes.legend(fontsize=7.5, loc="lower right")
+
+
+def draw_replay(replay: Replay, rate_hz: float, link: str, path: Path) -> None:
+    """Draw a replay.
+
+    Args:
+        replay: of a bag.
+        rate_hz: of the control steps.
+        link: name of the profile that latency is modelled on.
+        path: to write.
+    """
+    drawn = figure(9.6, 6.4)
+    grid = drawn.add_gridspec(2, 2)
+    saw = titled(drawn.add_subplot(grid[0, 0]), "first episode: what the gate sees", "time (s)", "deviation")
+    threshold = replay.figures["adahi"]["threshold"]
+    draw_trace(saw, Trace.of(replay.logs["adahi"], 0, rate_hz, threshold))
+    acts = titled(drawn.add_subplot(grid[0, 1]), "first episode: first entry of the action", "time (s)", "")
+    _draw_actions(acts, replay, rate_hz)
+    errors = titled(
+        drawn.add_subplot(grid[1, 0]),
+        "error to what was recorded",
+        "transmission rate",
+        "MSE, in action scales",
+    )
+    _draw_errors(errors, replay)
+    costs = titled(
+        drawn.add_subplot(grid[1, 1]),
+        f"latency, modelled on {link}",
+        "observation to action (ms)",
+        "share below",
+    )
+    _draw_latency(costs, replay)
+    save(drawn, path)

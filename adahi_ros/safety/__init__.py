@@ -1,0 +1,4 @@
+"""The last thing between an action and the wire: what goes out is finite and within every limit.
+
+Knows no ROS, and nothing of where an action comes from.
+"""

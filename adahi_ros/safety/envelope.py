@@ -1,0 +1,142 @@
+"""The envelope of a robot: whatever comes in, what goes out is finite and within every limit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from adahi_ros.safety.checks import LARGEST
+from adahi_ros.safety.governors import (
+    PAUSE_PERIODS,
+    Governor,
+    MagnitudeGovernor,
+    PositionGovernor,
+    VelocityGovernor,
+)
+from adahi_ros.safety.intervention import Admitted, Intervention
+from adahi_ros.safety.limits import Limits
+
+FIELDS = ("positions", "velocities", "accelerations", "effort")
+SHORTEST_S = 1e-9  # the clocks' resolution; what is shorter is no time
+
+
+class Envelope:
+    """Lets actions through, or what is nearest to them within the limits.
+
+    An action within all limits goes through as it is, bit by bit. Limits hold entry by entry; an action
+    with an entry that is no number, or beyond anything, is no action at all, and the robot is braked.
+
+    What limits are relative to is the commanded state: what went out last, and how long ago. So call
+    one of `admit` and `hold` for every command, and send every command that they return. Intervals longer
+    than `PAUSE_PERIODS` periods count as that; the first counts as a period, whatever it is said to be.
+
+    Braking takes time where accelerations are limited: call `hold` once a period until `at_rest`. After
+    that the last command may be repeated.
+
+    Args:
+        limits: of the A commanded entries.
+        field: what an action is, one of `FIELDS`; a twist is `velocities`.
+        period_s: of the control.
+
+    Raises:
+        ValueError: unknown field, or the period is not above 0.
+    """
+
+    def __init__(self, limits: Limits, field: str, period_s: float) -> None:
+        if not (math.isfinite(period_s) and period_s > 0.0):
+            raise ValueError(f"period_s: {period_s}, must be finite and above 0")
+        self.limits = limits
+        self.period_s = period_s
+        self._governor = _governor(limits, field, period_s)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what went out: the robot stands still, and the next command is the first."""
+        self._governor.reset()
+        self._first = True
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether what went out last moves nothing any more, once it is reached; efforts do not tell."""
+        return self._governor.at_rest
+
+    def admit(self, wanted: np.ndarray, measured: np.ndarray | None, elapsed_s: float) -> Admitted:
+        """Return what may go out in place of a wanted action.
+
+        Args:
+            wanted: (A,), any numbers.
+            measured: (A,) positions, NaN where unknown; None where none is known. With `positions`
+                they are the start at first, and what `max_step` is relative to; with `velocities` they
+                tell how far the position limits are. Without one, positions start from the first that
+                is wanted, clipped: it is reached at once.
+            elapsed_s: since the last command.
+
+        Raises:
+            ValueError: wrong shape.
+        """
+        wanted = self._checked("wanted", wanted)
+        if not (np.abs(wanted) <= LARGEST).all():  # false of NaN, too
+            return self.hold(measured, elapsed_s, Intervention.NOT_FINITE)
+        positions = self._measured(measured)
+        action, interventions = self._governor.admit(wanted, positions, self._interval(elapsed_s))
+        # A robot outside of its limits may stand where it is wanted: it is led inwards, but not at once.
+        return self._sent(action, () if (action == wanted).all() else interventions)
+
+    def hold(
+        self, measured: np.ndarray | None, elapsed_s: float, why: Intervention = Intervention.STALE
+    ) -> Admitted:
+        """Return what brakes to a stop within the limits, at once where acceleration is unlimited.
+
+        Positions go on ever slower, then repeat; velocities go to 0. Accelerations and efforts are 0, which
+        stops nothing that moves: brakes or the controller must.
+
+        Args:
+            measured: as in `admit`.
+            elapsed_s: since the last command.
+            why: the intervention that this is.
+
+        Raises:
+            ValueError: wrong shape.
+        """
+        positions = self._measured(measured)
+        return self._sent(self._governor.hold(positions, self._interval(elapsed_s)), (why,))
+
+    def _sent(self, action: np.ndarray | None, interventions: tuple[Intervention, ...]) -> Admitted:
+        if action is None:
+            return Admitted(None, interventions)
+        self._first = False
+        return Admitted(action.copy(), interventions)  # the governor remembers its own
+
+    def _checked(self, name: str, values: np.ndarray) -> np.ndarray:
+        array = np.array(values, dtype=np.float64)
+        expected = (len(self.limits.names),)
+        if array.shape != expected:
+            raise ValueError(f"{name}: shape {array.shape}, expected {expected}")
+        return array
+
+    def _measured(self, measured: np.ndarray | None) -> np.ndarray:
+        """Return positions, NaN where they are unknown or cannot be."""
+        if measured is None:
+            return np.full(len(self.limits.names), np.nan)
+        positions = self._checked("measured", measured)
+        return np.where(np.abs(positions) <= LARGEST, positions, np.nan)
+
+    def _interval(self, elapsed_s: float) -> float:
+        if self._first:
+            return self.period_s
+        if not elapsed_s >= SHORTEST_S:
+            return 0.0
+        return min(float(elapsed_s), PAUSE_PERIODS * self.period_s)
+
+
+def _governor(limits: Limits, field: str, period_s: float) -> Governor:
+    if field == "positions":
+        return PositionGovernor(limits, period_s)
+    if field == "velocities":
+        return VelocityGovernor(limits, period_s)
+    if field == "accelerations":
+        return MagnitudeGovernor(limits.acceleration, Intervention.ACCELERATION)
+    if field == "effort":
+        return MagnitudeGovernor(limits.effort, Intervention.EFFORT)
+    raise ValueError(f"field: {field!r}, must be one of {', '.join(FIELDS)}")

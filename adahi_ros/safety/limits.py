@@ -1,0 +1,143 @@
+"""How far, how fast and how hard each commanded entry may go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.safety.checks import LEAST, check_keys, check_order, checked, shown
+from adahi_ros.safety.moveit import moveit_limits
+from adahi_ros.safety.urdf import urdf_limits
+from adahi_ros.yaml_files import parse_yaml
+
+DEFAULT = "default"
+SCALING = {"default_velocity_scaling_factor", "default_acceleration_scaling_factor"}  # a planner's habits
+URDF_SUFFIXES = (".urdf", ".xml")
+YAML_SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of the A entries of an action, infinite where there is none.
+
+    Units are the entry's own: rad or m, and per second where it says so. Symmetric but for the position.
+
+    Attributes:
+        names: the A commanded entries.
+        position_low: (A,) float64, smallest position.
+        position_high: (A,) float64, largest position.
+        velocity: (A,) float64, largest speed, per s.
+        acceleration: (A,) float64, largest change of velocity, per s^2.
+        max_step: (A,) float64, largest distance of a commanded position from the measured one.
+        effort: (A,) float64, largest force or torque, N or N m.
+
+    Raises:
+        ValueError: names entry, field, value and what was allowed.
+    """
+
+    names: tuple[str, ...]
+    position_low: np.ndarray
+    position_high: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    max_step: np.ndarray
+    effort: np.ndarray
+
+    def __post_init__(self) -> None:
+        for field in fields(self)[1:]:
+            values = np.array(getattr(self, field.name), dtype=np.float64)
+            if values.shape != (len(self.names),):
+                raise ValueError(f"{field.name}: shape {values.shape}, expected ({len(self.names)},)")
+            quantity = field.name.removesuffix("_low").removesuffix("_high")
+            for name, value in zip(self.names, values.tolist(), strict=True):
+                checked(f"{name}.{field.name}", quantity, value)
+            values.flags.writeable = False
+            object.__setattr__(self, field.name, values)
+        for name, low, high in zip(self.names, self.position_low, self.position_high, strict=True):
+            check_order(f"{name}.position", low, high)
+
+    @classmethod
+    def of(cls, names: Sequence[str], limits: Mapping[str, Mapping[str, float]]) -> Limits:
+        """Make limits from those of each name by field; what is not given is unlimited."""
+
+        def column(field: str) -> np.ndarray:
+            unlimited = -math.inf if field == "position_low" else math.inf
+            return np.array([limits.get(name, {}).get(field, unlimited) for name in names])
+
+        return cls(tuple(names), *(column(field.name) for field in fields(cls)[1:]))
+
+
+def load_limits(path: Path, names: Sequence[str]) -> Limits:
+    """Read the limits of some entries.
+
+    Three kinds of file. Our YAML, every key of an entry optional; `default` serves the names that have
+    no entry of their own:
+
+        limits:
+          JOINT: {position: [LOW, HIGH], velocity: V, acceleration: A, max_step: S, effort: E}
+          default: {velocity: V}
+
+    MoveIt's joint_limits.yaml. Or a URDF, which knows no accelerations.
+
+    Args:
+        path: NAME.yaml, NAME.yml, NAME.urdf or NAME.xml.
+        names: the A commanded entries.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: names file, field, value and what was allowed; or the names that the file has not.
+    """
+    path = Path(path)
+    try:
+        return _named(names, _read(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _named(names: Sequence[str], limits: dict[str, dict[str, float]]) -> Limits:
+    missing = [name for name in names if name not in limits]
+    if missing and DEFAULT not in limits:
+        raise ValueError(
+            f"no limits of {', '.join(missing)}, only of {', '.join(map(str, limits)) or 'none'}"
+        )
+    return Limits.of(names, {name: limits.get(name, limits.get(DEFAULT, {})) for name in names})
+
+
+def _read(path: Path) -> dict[str, dict[str, float]]:
+    """Return the limits of everything that a file has, by name and field."""
+    if path.suffix in URDF_SUFFIXES:
+        return urdf_limits(path.read_bytes())
+    if path.suffix not in YAML_SUFFIXES:
+        allowed = ", ".join((*YAML_SUFFIXES, *URDF_SUFFIXES))
+        raise ValueError(f"suffix: {shown(path.suffix)}, must be one of {allowed} (of a xacro, make a URDF)")
+    values = parse_yaml(path.read_bytes())
+    if isinstance(values, dict) and "joint_limits" in values:
+        joints = check_keys("file", values, {"joint_limits", *SCALING})["joint_limits"]
+        return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in _entries(joints)}
+    joints = check_keys("file", values, {"limits"}).get("limits")
+    return {name: _entry(f"limits.{name}", entry) for name, entry in _entries(joints)}
+
+
+def _entries(joints: Any) -> list[tuple[str, Any]]:
+    if not isinstance(joints, dict) or not joints:
+        raise ValueError(f"limits: {shown(joints)}, must be a mapping from names to their limits")
+    return list(joints.items())
+
+
+def _entry(where: str, entry: Any) -> dict[str, float]:
+    """Return the limits of one name by field, as our own file has them."""
+    values = dict(check_keys(where, entry, LEAST.keys()))
+    limits = {}
+    if "position" in values:
+        ends = values.pop("position")
+        if not isinstance(ends, list) or len(ends) != 2:
+            raise ValueError(f"{where}.position: {shown(ends)}, must be [LOW, HIGH]")
+        low, high = (checked(f"{where}.position[{index}]", "position", end) for index, end in enumerate(ends))
+        check_order(f"{where}.position", low, high)
+        limits = {"position_low": low, "position_high": high}
+    return limits | {field: checked(f"{where}.{field}", field, value) for field, value in values.items()}

@@ -1,0 +1,53 @@
+"""Limits of joints as MoveIt's joint_limits.yaml has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from adahi_ros.safety.checks import check_keys, check_order, checked, shown
+
+KINDS = ("position", "velocity", "acceleration", "deceleration", "jerk", "effort")
+KNOWN = {
+    "min_position",
+    "angle_wraparound",
+    *(f"max_{kind}" for kind in KINDS),
+    *(f"has_{kind}_limits" for kind in KINDS),
+}
+
+
+def moveit_limits(where: str, entry: Any) -> dict[str, float]:
+    """Return the limits of one joint by quantity; those of jerk are not for us.
+
+    A limit holds where its `has_..._limits` says so, or says nothing and a value is there. The lower
+    one of acceleration and deceleration holds for both.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+    values = check_keys(where, entry, KNOWN)
+    limits = {
+        kind: checked(f"{where}.max_{kind}", kind, values.get(f"max_{kind}"))
+        for kind in ("velocity", "acceleration", "effort")
+        if _has(where, values, kind)
+    }
+    if _has(where, values, "deceleration"):
+        slower = checked(f"{where}.max_deceleration", "acceleration", values.get("max_deceleration"))
+        limits["acceleration"] = min(slower, limits.get("acceleration", math.inf))
+    if _has(where, values, "position"):
+        low, high = (
+            checked(f"{where}.{end}_position", "position", values.get(f"{end}_position"))
+            for end in ("min", "max")
+        )
+        check_order(f"{where}.position", low, high)
+        limits["position_low"], limits["position_high"] = low, high
+    return limits
+
+
+def _has(where: str, values: Mapping[str, Any], kind: str) -> bool:
+    flag = f"has_{kind}_limits"
+    has = values.get(flag, bool({f"max_{kind}", f"min_{kind}"} & values.keys()))
+    if not isinstance(has, bool):
+        raise ValueError(f"{where}.{flag}: {shown(has)}, must be true or false")
+    return has

@@ -1,0 +1,112 @@
+"""What the target gets to see of a robot's observations: all that the draft saw, or less of its cameras."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from adahi_ros.speculation.wire_window import WireWindow
+from adahi_ros.vision.images import QUALITIES, ImageError, jpeg_within, to_jpeg
+
+
+class TargetView(ABC):
+    """Makes what is sent of an observation window.
+
+    Args:
+        length: H, observations in a window.
+        number_dim: S, the leading entries of an observation that are no features of images.
+    """
+
+    needs_encoder = False
+    """The verifier must have the robot's encoder."""
+
+    def __init__(self, length: int, number_dim: int) -> None:
+        self.length = length
+        self.number_dim = number_dim
+
+    def forget(self) -> None:  # noqa: B027  most have nothing to forget
+        """Begin an episode."""
+
+    def add(self, images: Sequence[np.ndarray]) -> None:  # noqa: B027  most need no images
+        """Take the images (rows, columns, 3) uint8 of the newest observation, one of each camera."""
+
+    @abstractmethod
+    def window(self, window: np.ndarray, goal: np.ndarray) -> WireWindow:
+        """Return what is sent of a window (H, O) float32 and a goal (G,) float32."""
+
+
+class Features(TargetView):
+    """The features, which are float16: the target sees what the draft sees."""
+
+    def window(self, window: np.ndarray, goal: np.ndarray) -> WireWindow:
+        if self.number_dim == window.shape[1]:
+            return WireWindow.of(window, goal)
+        return WireWindow.of(window[:, : self.number_dim], goal, features=window[:, self.number_dim :])
+
+
+class Numbers(TargetView):
+    """Nothing of the cameras: the target reads zeros in their place."""
+
+    def window(self, window: np.ndarray, goal: np.ndarray) -> WireWindow:
+        return WireWindow.of(window[:, : self.number_dim], goal)
+
+
+class Jpegs(TargetView):
+    """The images as JPEG, which the verifier encodes.
+
+    Args:
+        quality: at most.
+        budget_bytes: an image's JPEG gets a lower quality where it would be larger, down to the lowest;
+            0 for no budget.
+    """
+
+    needs_encoder = True
+
+    def __init__(self, length: int, number_dim: int, quality: int = 80, budget_bytes: int = 0) -> None:
+        super().__init__(length, number_dim)
+        self._quality = quality
+        self._budget_bytes = budget_bytes
+        self._seen: deque[tuple[np.ndarray, ...]] = deque(maxlen=length)
+        self._compressed: dict[int, list[bytes]] = {}
+
+    def forget(self) -> None:
+        self._seen.clear()
+        self._compressed.clear()
+
+    def add(self, images: Sequence[np.ndarray]) -> None:
+        self._seen.append(tuple(images))
+
+    def window(self, window: np.ndarray, goal: np.ndarray) -> WireWindow:
+        shown = [self._seen[0]] * (self.length - len(self._seen)) + list(self._seen)
+        # Only what is asked about is compressed, and only once.
+        kept = {id(images): images for images in shown}
+        self._compressed = {
+            each: self._compressed.get(each) or [self._compress(image) for image in images]
+            for each, images in kept.items()
+        }
+        jpegs = [jpeg for images in shown for jpeg in self._compressed[id(images)]]
+        return WireWindow.of(window[:, : self.number_dim], goal, images=jpegs)
+
+    def _compress(self, image: np.ndarray) -> bytes:
+        jpeg = to_jpeg(image, self._quality)
+        if not self._budget_bytes or len(jpeg) <= self._budget_bytes:
+            return jpeg
+        try:
+            return jpeg_within(image, self._budget_bytes)
+        except ImageError:
+            return to_jpeg(image, QUALITIES[0])
+
+
+VIEWS = ("features", "jpeg", "none")
+
+
+def target_view(
+    name: str, length: int, number_dim: int, jpeg_quality: int, jpeg_budget_bytes: int
+) -> TargetView:
+    """Return the view of this name, one of `VIEWS`."""
+    if name == "jpeg":
+        return Jpegs(length, number_dim, jpeg_quality, jpeg_budget_bytes)
+    return {"features": Features, "none": Numbers}[name](length, number_dim)

@@ -1,0 +1,137 @@
+"""A window of observations as it is sent: bytes, so that both ends name it alike.
+
+An observation is S numbers, then F features of camera images. What is sent of it is what names it: its
+numbers and, beside them, its features, its images as JPEG, or neither. No name is made of anything that was
+computed, so an encoder that rounds otherwise on another machine changes none.
+
+Where images are sent, the target sees features of the JPEG, while the draft saw those of the frame before it
+was compressed. Speculative sampling stays exact: whatever the draft was made of, what is executed is
+distributed as the target's answer to what the target sees. Only fewer codes may be accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+NUMBER_BYTES = 4
+FEATURE_BYTES = 2
+ROW_DIGEST_BYTES = 16  # never sent
+NO_FEATURES = np.empty(0, dtype=np.float32)
+
+_Part = TypeVar("_Part", bytes, tuple[bytes, ...])
+
+
+class WireRows(NamedTuple):
+    """R consecutive observations, oldest first.
+
+    Attributes:
+        numbers: R x S float32.
+        features: R x F float16; empty where it is not they that are sent.
+        images: R x C JPEGs; empty where it is not they that are sent.
+    """
+
+    numbers: bytes
+    features: bytes = b""
+    images: tuple[bytes, ...] = ()
+
+    def digests(self, count: int) -> tuple[bytes, ...]:
+        """Name each of R = count rows by what is sent of it."""
+        numbers = _split(self.numbers, count)
+        if self.images:
+            kind = b"images"
+            rest = [b"".join(map(_digest, images)) for images in _split(self.images, count)]
+        else:
+            kind = b"features"
+            rest = _split(self.features, count)
+        # With the size of the numbers before them, and the kind aside, no row reads like another.
+        size = (len(self.numbers) // count if count else 0).to_bytes(4, "little")
+        return tuple([_digest(size + own + other, kind) for own, other in zip(numbers, rest, strict=True)])
+
+
+class WireWindow(NamedTuple):
+    """A whole window and its goal.
+
+    Attributes:
+        length: H, its observations.
+        rows: all of them.
+        goal: G float32.
+    """
+
+    length: int
+    rows: WireRows
+    goal: bytes
+
+    @classmethod
+    def of(
+        cls,
+        numbers: np.ndarray,
+        goal: np.ndarray,
+        features: np.ndarray = NO_FEATURES,
+        images: Sequence[bytes] = (),
+    ) -> WireWindow:
+        """Make what is sent of a window (H, O), of which features or images may go with the numbers.
+
+        Args:
+            numbers: (H, S) float32, all of the window where there are no cameras.
+            goal: (G,) float32.
+            features: (H, F) float32.
+            images: H x C JPEGs, those of the oldest observation first.
+
+        Raises:
+            ValueError: a feature is no float16, or the images are not as many for each observation.
+        """
+        if len(images) % len(numbers):
+            raise ValueError(f"images: {len(images)}, must be a multiple of {len(numbers)}")
+        rows = WireRows(_floats(numbers), _halves(features) if features.size else b"", tuple(images))
+        return cls(len(numbers), rows, _floats(goal))
+
+    def newest(self, count: int) -> WireRows:
+        """Return the last rows."""
+        numbers, features, images = self.rows
+        skipped, length = self.length - count, self.length
+        return WireRows(
+            numbers[len(numbers) // length * skipped :],
+            features[len(features) // length * skipped :],
+            images[len(images) // length * skipped :],
+        )
+
+    def continues(self, before: WireWindow, count: int) -> bool:
+        """Whether all but the last `count` rows are the last ones of another window of this length."""
+        # As bytes: what is not a number must not differ from itself, nor 0.0 be the same as -0.0.
+        length = self.length
+        for own, other in zip(self.rows, before.rows, strict=True):
+            if own[: len(own) // length * (length - count)] != other[len(other) // length * count :]:
+                return False
+        return True
+
+
+def window_digest(rows: Sequence[bytes], goal: bytes) -> int:
+    """Name a window, by the digests of its H rows, and its goal: 64 bits, never 0."""
+    content = blake2b(b"".join(rows) + goal, digest_size=8).digest()
+    return int.from_bytes(content, "little") or 1
+
+
+def _floats(values: np.ndarray) -> bytes:
+    return values.astype(np.float32, copy=False).tobytes()
+
+
+def _halves(values: np.ndarray) -> bytes:
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        halves = values.astype(np.float16)
+    wrong = ~np.isfinite(halves) | (halves != values)
+    if wrong.any():
+        raise ValueError(f"features: {values[wrong][0]}, must be finite and representable in float16")
+    return halves.tobytes()
+
+
+def _split(part: _Part, count: int) -> list[_Part]:
+    size = len(part) // count if count else 0
+    return [part[row * size : (row + 1) * size] for row in range(count)]
+
+
+def _digest(content: bytes, kind: bytes = b"") -> bytes:
+    return blake2b(content, digest_size=ROW_DIGEST_BYTES, person=kind).digest()

@@ -1,0 +1,1 @@
+"""Cameras: image messages to arrays, JPEG, and the frozen encoder from frames to features."""

@@ -1,0 +1,53 @@
+"""A small convolutional network that says where in a frame things are.
+
+Each channel of the last layer becomes a spatial softmax, and its mean place a keypoint (Levine et al.,
+"End-to-End Training of Deep Visuomotor Policies", 2016; Finn et al., "Deep Spatial Autoencoders", 2016).
+Two numbers per keypoint tell a place far finer than a pixel.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+
+class KeypointNet(nn.Module):
+    """Frames (B, H, W, 3) uint8 to keypoints (B, 2 K), x right and y down, -1 to 1 across the frame.
+
+    Args:
+        image_size: rows and columns.
+        channels: of the hidden layers.
+        layers: convolutions after the first one, which halves the resolution.
+        keypoints: K.
+
+    Raises:
+        ValueError: a size is out of range; names field, value and range.
+    """
+
+    grid: Tensor
+
+    def __init__(
+        self, image_size: tuple[int, int], channels: int = 16, layers: int = 2, keypoints: int = 8
+    ) -> None:
+        super().__init__()
+        for name, value in (("channels", channels), ("layers", layers), ("keypoints", keypoints)):
+            if value < 1:
+                raise ValueError(f"size.{name}: {value}, must be at least 1")
+        self.features = 2 * keypoints
+        widths = [channels] * layers + [keypoints]
+        maps: list[nn.Module] = [nn.Conv2d(3, channels, 5, stride=2, padding=2)]
+        for fan_in, fan_out in pairwise(widths):
+            maps += [nn.ReLU(), nn.Conv2d(fan_in, fan_out, 3, padding=1)]
+        self.maps = nn.Sequential(*maps)
+        self.sharpness = nn.Parameter(torch.ones(()))
+        rows, columns = ((size + 1) // 2 for size in image_size)
+        x = torch.linspace(-1.0, 1.0, columns).repeat(rows)
+        y = torch.linspace(-1.0, 1.0, rows).repeat_interleave(columns)
+        self.register_buffer("grid", torch.stack([x, y], dim=1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        frames = images.permute(0, 3, 1, 2).float() / 127.5 - 1.0
+        attention = (self.sharpness * self.maps(frames).flatten(2)).softmax(-1)
+        return (attention @ self.grid).flatten(1)

@@ -1,0 +1,135 @@
+"""The frozen encoder: from frames to features, on ONNX Runtime alone.
+
+A checkpoint is three files: `NAME.safetensors` with the weights, `NAME.json` with what they are and how
+they were made, and `NAME.onnx`, the network that runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+from adahi_ros.policy.checkpoint import CheckpointError
+from adahi_ros.policy.onnx_backend import DIGEST, _session
+
+FORMAT = 1
+KIND = "encoder"
+LARGEST = float(np.finfo(np.float16).max)
+
+
+@dataclass(frozen=True)
+class EncoderFiles:
+    """An encoder on disk, read but not yet running.
+
+    Attributes:
+        weights: path of its safetensors file.
+        config: architecture, image size and the sizes of its layers.
+        features: F, how many numbers a frame becomes.
+        training: how it was made.
+    """
+
+    weights: Path
+    config: dict[str, Any]
+    features: int
+    training: dict[str, Any]
+
+    def digest(self) -> str:
+        """Return 16 hexadecimal digits of the SHA-256 of the network: its configuration and weights."""
+        config = json.dumps(self.config, sort_keys=True).encode()
+        return hashlib.sha256(config + self.weights.read_bytes()).hexdigest()[:16]
+
+    def save_description(self) -> None:
+        """Write the JSON file."""
+        description = {
+            "format": FORMAT,
+            "kind": KIND,
+            "fingerprint": self.digest(),
+            "features": self.features,
+            "config": self.config,
+            "training": self.training,
+        }
+        self.weights.with_suffix(".json").write_text(json.dumps(description, indent=2) + "\n")
+
+
+def load_files(path: Path) -> EncoderFiles:
+    """Read an encoder's description from `NAME.json`, or from the same path with another or no suffix.
+
+    Raises:
+        CheckpointError: it is missing, damaged, or not of the weights beside it.
+    """
+    path = path if path.suffix in (".json", ".onnx", ".safetensors") else path.with_name(f"{path.name}.json")
+    description, weights = path.with_suffix(".json"), path.with_suffix(".safetensors")
+    for needed in (description, weights):
+        if not needed.is_file():
+            raise CheckpointError(f"{needed}: no such checkpoint")
+    try:
+        meta = json.loads(description.read_text())
+        if (meta["format"], meta["kind"]) != (FORMAT, KIND):
+            raise ValueError(f"format, kind: {meta['format']}, {meta['kind']}, must be {FORMAT}, {KIND}")
+        files = EncoderFiles(weights, dict(meta["config"]), int(meta["features"]), meta.get("training", {}))
+        told = meta["fingerprint"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{description}: not the description of an encoder ({error})") from None
+    if told != files.digest():
+        raise CheckpointError(
+            f"{description}: fingerprint: {told}, the weights beside it are {files.digest()}"
+        )
+    return files
+
+
+class Encoder:
+    """Turns frames into features, one frame at a time: the same bits in every batch.
+
+    What it gives has the precision of float16, so that nothing is lost when it is sent in two bytes each.
+
+    Attributes:
+        features: F.
+        image_size: rows and columns of a frame.
+        fingerprint: 16 hexadecimal digits of its configuration and weights.
+    """
+
+    def __init__(self, session: ort.InferenceSession, files: EncoderFiles) -> None:
+        self.features = files.features
+        rows, columns = files.config["image_size"]
+        self.image_size: tuple[int, int] = (rows, columns)
+        self.fingerprint = files.digest()
+        self._session = session
+
+    @classmethod
+    def load(cls, path: Path) -> Encoder:
+        """Open a checkpoint, by the path of any of its files or their common name.
+
+        Raises:
+            CheckpointError: something is missing or damaged, or the files are not of one encoder.
+        """
+        files = load_files(path)
+        network = files.weights.with_suffix(".onnx")
+        if not network.is_file():
+            raise CheckpointError(f"{network}: no such checkpoint")
+        session = _session(network)
+        made_of = session.get_modelmeta().custom_metadata_map.get(DIGEST)
+        if made_of != files.digest():
+            raise CheckpointError(
+                f"{network}: made of weights {made_of}, those beside it are {files.digest()}"
+            )
+        return cls(session, files)
+
+    def encode(self, images: np.ndarray) -> np.ndarray:
+        """Return the features (B, F) float32 of images (B, H, W, 3) uint8.
+
+        Raises:
+            ValueError: wrong shape or type.
+        """
+        frame = (*self.image_size, 3)
+        if images.ndim != 4 or images.shape[1:] != frame or images.dtype != np.uint8:
+            raise ValueError(f"images: {images.dtype} {images.shape}, must be uint8 (B, {str(frame)[1:]}")
+        features = np.empty((len(images), self.features), dtype=np.float32)
+        for row in range(len(images)):
+            (features[row],) = self._session.run(("features",), {"images": images[row : row + 1]})[0]
+        return np.clip(features, -LARGEST, LARGEST).astype(np.float16).astype(np.float32)

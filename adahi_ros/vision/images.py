@@ -1,0 +1,202 @@
+"""Image messages to arrays and back, and nothing but `ImageError` where they are garbage.
+
+Messages are taken as they come, from rclpy, rosbags or a test: only their fields are looked at. What a
+message claims is checked against what it carries before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+MAX_PIXELS = 16_777_216  # 4096 x 4096: more than cameras of robots have
+MAX_SIDE = 65_500  # what JPEG can say
+
+# Where red, green and blue are in a pixel; slices where they do, for these are fast.
+CHANNELS: dict[str, slice | list[int]] = {
+    "rgb8": slice(0, 3),
+    "bgr8": slice(2, None, -1),
+    "rgba8": slice(0, 3),
+    "bgra8": slice(2, None, -1),
+    "mono8": [0, 0, 0],
+}
+BYTES_PER_PIXEL = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
+FORMATS = {"jpeg": "JPEG", "jpg": "JPEG", "png": "PNG"}
+MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK")  # Pillow's, of up to 8 bits per channel
+QUALITIES = (1, 95)  # Pillow's; above, files grow and nothing is gained
+
+
+class ImageError(ValueError):
+    """An image that cannot be used; the message names field, value and what was allowed."""
+
+
+def from_image(message: Any) -> np.ndarray:
+    """Return the picture in a message, (H, W, 3) uint8 RGB, in memory of its own.
+
+    Args:
+        message: like sensor_msgs/Image (height, width, encoding, is_bigendian, step, data) or
+            sensor_msgs/CompressedImage (format, data).
+
+    Raises:
+        ImageError: the message is not a picture that is known here; names field, value, allowed.
+    """
+    if hasattr(message, "encoding"):
+        return _from_raw(message)
+    if hasattr(message, "format"):
+        return _from_compressed(message)
+    raise ImageError(f"message: {type(message).__name__}, must be an Image or a CompressedImage")
+
+
+def _from_raw(message: Any) -> np.ndarray:
+    encoding = message.encoding
+    if not isinstance(encoding, str) or encoding not in CHANNELS:
+        raise ImageError(f"encoding: {_short(encoding)}, must be one of {', '.join(CHANNELS)}")
+    rows, columns = _count(message, "height"), _count(message, "width")
+    _check_size(rows, columns)
+    data, step = _bytes(message), _count(message, "step")
+    width = columns * BYTES_PER_PIXEL[encoding]
+    # is_bigendian says nothing of single bytes: it may be either, but not anything.
+    order = getattr(message, "is_bigendian", 0)
+    if not isinstance(order, int | np.integer | np.bool_) or order not in (0, 1):
+        raise ImageError(f"is_bigendian: {_short(order)}, must be 0 or 1")
+    if not width <= step <= len(data):
+        raise ImageError(f"step: {step} bytes, must be at least {width} and at most the data, {len(data)}")
+    if len(data) != rows * step:
+        raise ImageError(f"data: {len(data)} bytes, must be {rows * step}, height times step")
+    lines = np.frombuffer(data, dtype=np.uint8).reshape(rows, step)[:, :width]
+    pixels = lines.reshape(rows, columns, BYTES_PER_PIXEL[encoding])
+    return np.array(pixels[:, :, CHANNELS[encoding]], order="C")
+
+
+def _from_compressed(message: Any) -> np.ndarray:
+    described = message.format
+    if not isinstance(described, str):
+        raise ImageError(f"format: {_short(described)}, must be one of {', '.join(FORMATS)}")
+    # As image_transport has it: "jpeg", or "rgb8; jpeg compressed bgr8".
+    words = re.findall(r"[a-z0-9]+", described[:200].lower())
+    named = {FORMATS[word] for word in words if word in FORMATS}
+    if len(named) != 1:
+        raise ImageError(f"format: {_short(described)}, must name one of {', '.join(FORMATS)}")
+    return _decoded(_bytes(message), named.pop())
+
+
+def _count(message: Any, field: str) -> int:
+    value = getattr(message, field, None)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ImageError(f"{field}: {_short(value)}, must be an integer")
+    return int(value)
+
+
+def _bytes(message: Any) -> memoryview:
+    data = getattr(message, "data", None)
+    try:
+        view = memoryview(data)  # type: ignore[arg-type]
+        if view.itemsize != 1 or not view.c_contiguous:
+            raise TypeError("not bytes")
+        return view.cast("B")
+    except (TypeError, ValueError):
+        raise ImageError(f"data: {type(data).__name__}, must be bytes") from None
+
+
+def _check_size(rows: int, columns: int) -> None:
+    for field, value in (("height", rows), ("width", columns)):
+        if not 1 <= value <= MAX_SIDE:
+            raise ImageError(f"{field}: {value} pixels, must be 1 to {MAX_SIDE}")
+    if rows * columns > MAX_PIXELS:
+        raise ImageError(f"height times width: {rows} x {columns}, must be at most {MAX_PIXELS} pixels")
+
+
+def _short(value: object) -> str:
+    """What a stranger wrote, at a length that fits into a log line."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _decoded(data: memoryview | bytes, format_: str) -> np.ndarray:
+    """Read a compressed picture, whose size is known before its pixels are."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of damaged metadata, and of sizes: they are checked here
+            with Image.open(io.BytesIO(data), formats=(format_,)) as picture:
+                _check_size(picture.height, picture.width)
+                if picture.mode not in MODES:  # a depth image, say, of which RGB would keep nothing
+                    raise ImageError(f"data: mode {picture.mode}, must be one of {', '.join(MODES)}")
+                return np.array(picture.convert("RGB"))
+    except ImageError:
+        raise
+    except Image.DecompressionBombError:
+        raise ImageError(f"data: more than {MAX_PIXELS} pixels, must be at most so many") from None
+    except Exception as error:  # noqa: BLE001 (decoders raise this and that at garbage, and it is garbage)
+        raise ImageError(f"data: {len(data)} bytes, must be a whole {format_} ({_short(error)})") from None
+
+
+def from_jpeg(data: bytes | memoryview) -> np.ndarray:
+    """Return the picture in a JPEG, (H, W, 3) uint8.
+
+    Raises:
+        ImageError: it is none, or damaged, or too large.
+    """
+    return _decoded(data, "JPEG")
+
+
+def to_jpeg(image: np.ndarray, quality: int) -> bytes:
+    """Compress a picture, (H, W, 3) uint8.
+
+    Colours keep the full resolution: in a small frame, a thing may be but a few pixels of its colour.
+
+    Raises:
+        ImageError: wrong shape or type, or the quality is out of range.
+    """
+    _check_picture(image)
+    low, high = QUALITIES
+    if isinstance(quality, bool) or not isinstance(quality, int | np.integer) or not low <= quality <= high:
+        raise ImageError(f"quality: {_short(quality)}, must be an integer from {low} to {high}")
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "JPEG", quality=int(quality), subsampling="4:4:4")
+    return file.getvalue()
+
+
+def jpeg_within(image: np.ndarray, budget_bytes: int) -> bytes:
+    """Compress a picture, (H, W, 3) uint8, at the highest quality that takes no more than so many bytes.
+
+    Raises:
+        ImageError: wrong shape or type, or even the lowest quality takes more.
+    """
+    low, high = QUALITIES
+    best = to_jpeg(image, low)
+    if len(best) > budget_bytes:
+        raise ImageError(f"budget_bytes: {budget_bytes}, must be at least {len(best)} for this picture")
+    while low < high:
+        quality = (low + high + 1) // 2
+        tried = to_jpeg(image, quality)
+        if len(tried) <= budget_bytes:
+            low, best = quality, tried
+        else:
+            high = quality - 1
+    return best
+
+
+def resized(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """Return a picture (H, W, 3) uint8 at another size, each pixel the mean of the area that it covers.
+
+    Pillow does this in integers, so that every machine makes the same picture of a picture.
+
+    Raises:
+        ImageError: wrong shape or type, or no such size.
+    """
+    _check_picture(image)
+    _check_size(rows, columns)
+    if image.shape[:2] == (rows, columns):
+        return image.copy()
+    return np.array(Image.fromarray(image).resize((columns, rows), Image.Resampling.BOX))
+
+
+def _check_picture(image: np.ndarray) -> None:
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
+        raise ImageError(f"image: {image.dtype} {image.shape}, must be uint8 (H, W, 3)")
+    _check_size(*image.shape[:2])

@@ -1,0 +1,1 @@
+"""The parts of the trial with garbage; `benchmarks/garbage.py` is its command."""

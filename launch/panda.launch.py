@@ -1,0 +1,42 @@
+"""A simulated Panda in a kitchen, with the topics that a real one has: `robot.launch.py` drives either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import LaunchConfiguration, PythonExpression
+from launch_ros.actions import SetRemap
+
+INPUTS = {  # of what takes each kind of command on a real one
+    "joint_trajectory": "joint_trajectory_controller/joint_trajectory",
+    "forward_command": "forward_velocity_controller/commands",
+    "joint_jog": "servo_node/delta_joint_cmds",
+}
+
+
+def generate_launch_description() -> LaunchDescription:
+    arguments = [
+        DeclareLaunchArgument("task", default_value="kitchen", description="What the Panda is to do"),
+        DeclareLaunchArgument(
+            "command_interface",
+            default_value="joint_trajectory",
+            choices=list(INPUTS),
+            description="Message type of command",
+        ),
+        DeclareLaunchArgument("joint_states", default_value="joint_states", description="Topic: its joints"),
+        DeclareLaunchArgument(
+            "command",
+            default_value=PythonExpression([f"{INPUTS}['", LaunchConfiguration("command_interface"), "']"]),
+            description="Topic: input of the controller that is stood in for; the interface's",
+        ),
+        DeclareLaunchArgument("camera", default_value="camera/image_raw", description="Topic: its camera"),
+    ]
+    topics = {"joint_states": "joint_states", "command": "command", "camera/image_raw": "camera"}
+    remaps = [SetRemap(src=topic, dst=LaunchConfiguration(argument)) for topic, argument in topics.items()]
+    simulation = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(str(Path(__file__).with_name("simulation.launch.py")))
+    )
+    return LaunchDescription([*arguments, GroupAction([*remaps, simulation])])

@@ -1,0 +1,38 @@
+"""The draft policy on a robot, real or simulated: what it hears and says goes by that robot's topic names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import SetRemap
+
+TOPICS = {  # the node's name for each: argument, description
+    "joint_states": ("joint_states", "the robot's joint_state_broadcaster"),
+    "task_state": ("task_state", "what watches the task"),
+    "camera/image_raw": ("camera", "the camera's images"),
+    "command": ("command", "the controller's input, such as /joint_trajectory_controller/joint_trajectory"),
+    "enable": ("enable", "who allows the robot to move (std_msgs/Bool), again and again"),
+}
+
+
+def generate_launch_description() -> LaunchDescription:
+    arguments = [
+        DeclareLaunchArgument(argument, default_value=topic, description=f"Topic: {about}")
+        for topic, (argument, about) in TOPICS.items()
+    ]
+    require_enable = DeclareLaunchArgument(
+        "require_enable",
+        default_value="true",
+        description="Move only while enable, or ~/set_enabled, says so; false for none that is real",
+    )
+    remaps = [
+        SetRemap(src=topic, dst=LaunchConfiguration(argument)) for topic, (argument, _) in TOPICS.items()
+    ]
+    draft = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(str(Path(__file__).with_name("draft.launch.py")))
+    )
+    return LaunchDescription([*arguments, require_enable, GroupAction([*remaps, draft])])

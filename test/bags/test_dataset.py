@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.bags import dataset as dataset_module
+from adahi_ros.bags.dataset import BagDataset, aligned, read_dataset
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.bags.writer import BagWriter
+from adahi_ros.contract.assembler import ObservationAssembler
+from adahi_ros.contract.contract import Alignment, Contract, parse_contract
+from adahi_ros.contract.plain import with_camera
+from adahi_ros.reporting.bag_tables import dataset_table
+from adahi_ros.reporting.dataset_figure import draw_dataset
+from adahi_ros.trajectories import Trajectories
+
+SECOND_NS = 1_000_000_000
+Demonstrations = Callable[[int], Trajectories]
+
+
+def lengths(found: BagDataset) -> list[int]:
+    return np.diff(found.trajectories.ends, prepend=0).tolist()
+
+
+def counts(found: BagDataset) -> dict[str, int]:
+    both = {**found.summary["left_out"], **found.summary["episodes_ended_by"]}
+    return {name: count for name, count in both.items() if count}
+
+
+def test_what_was_recorded_comes_back_bit_by_bit(
+    bag: Path, contract: Contract, demonstrations: Demonstrations
+) -> None:
+    found, data = read_dataset([bag], contract), demonstrations(2)
+    for name in ("observations", "actions", "goals", "ends"):
+        written, came = getattr(data, name), getattr(found.trajectories, name)
+        assert came.dtype == written.dtype
+        assert came.tobytes() == written.tobytes(), name
+    assert found.trajectories.task == "toy"
+    assert counts(found) == {}
+    assert np.all(np.diff(found.stamps_ns) == 50_000_000)
+
+
+def test_bags_follow_each_other_and_no_episode_goes_on_in_the_next(
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
+) -> None:
+    whole = in_bag(lines)
+    halves = [in_bag(lines[:136]), in_bag(lines[136:])]  # amid the second episode, after a step
+    assert lengths(read_dataset([whole, whole], contract)) == [30] * 24
+    found = read_dataset(halves, contract)
+    assert lengths(found) == [30, 15, 15, *[30] * 10]
+    assert [bag["messages"]["/command"] for bag in found.summary["bags"]] == [45, 315]
+    assert found.summary["topics"]["command"]["messages"] == 360
+
+
+def test_figures_of_a_topic(bag: Path, contract: Contract) -> None:
+    topics = read_dataset([bag], contract).summary["topics"]
+    assert topics["joint_states"] == {
+        "messages": 360,
+        "rate_hz": 20.0,
+        "largest_gap_s": 0.05,
+        "age_ms": {"p50": 1.0, "p95": 1.0, "p99": 1.0, "max": 1.0},
+    }
+    assert topics["episode_result"]["messages"] == 12
+
+
+def test_steps_without_an_action_are_left_out_and_counted(
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
+) -> None:
+    commands = [line for line in lines if line.topic == "command"]
+    dropped = {id(commands[index]) for index in (0, 7, 8, 359)}
+    found = read_dataset([in_bag(line for line in lines if id(line) not in dropped)], contract)
+    assert lengths(found) == [27, *[30] * 10, 29]
+    assert counts(found) == {"steps_without_action": 4}
+    nothing = [line for line in lines if line.topic != "command"][:30]
+    with pytest.raises(BagError, match="no step has an observation and an action, expected at least one"):
+        read_dataset([in_bag([*nothing, commands[-1]])], contract)
+
+
+def test_failed_episodes_are_left_out_unless_they_are_wanted(
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path], toy: Any
+) -> None:
+    failed = [
+        line._replace(message=toy.result(0, line.message.episode_id, success=False))
+        if line.topic == "episode_result" and line.message.episode_id in (2, 3)
+        else line
+        for line in lines
+    ]
+    found = read_dataset([in_bag(failed)], contract)
+    assert lengths(found) == [30] * 10
+    assert counts(found) == {"failed_episodes": 2}
+    kept = read_dataset([in_bag(failed)], contract, keep_failures=True)
+    assert lengths(kept) == [30] * 12
+    assert counts(kept) == {}
+
+
+def test_a_robot_that_was_restarted_fails_only_the_episode_that_failed(
+    demonstrations: Demonstrations, contract: Contract, in_bag: Callable[..., Path], toy: Any
+) -> None:
+    """Its second episode 0 failed; the result came before the last step, to a recorder that was behind."""
+    again = toy.recorded(demonstrations(2), toy.START_NS + 40 * SECOND_NS)[:91]
+    result = toy.Line("episode_result", toy.result(0, 0, success=False), again[-5].received_ns)
+    second = [*again[:-4], result, *again[-4:-1]]
+    first = toy.recorded(demonstrations(2))[:91]
+    found = read_dataset([in_bag([*first, *second])], contract)
+    assert lengths(found) == [30]
+    assert np.array_equal(found.trajectories.actions, demonstrations(2).actions[:30])
+    assert found.summary["left_out"]["failed_episodes"] == 1
+
+
+def later(lines: list[Any], by_ns: int, toy: Any) -> list[Any]:
+    """Move messages in time, by stamp and by arrival."""
+    moved = []
+    for line in lines:
+        stamp = line.message.header.stamp
+        header = toy.header(stamp.sec * SECOND_NS + stamp.nanosec + by_ns)
+        moved.append(
+            line._replace(message=replace(line.message, header=header), received_ns=line.received_ns + by_ns)
+        )
+    return moved
+
+
+def test_a_gap_ends_an_episode_and_lost_steps_are_counted(
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path], toy: Any
+) -> None:
+    gap = [*lines[:45], *later(lines[45:], 2 * SECOND_NS, toy)]
+    found = read_dataset([in_bag(gap)], contract)
+    assert lengths(found) == [15, 15, *[30] * 11]
+    assert counts(found) == {"gaps": 1}
+    lost = [line for index, line in enumerate(lines) if not 45 <= index < 54]
+    found = read_dataset([in_bag(lost)], contract)
+    assert lengths(found) == [27, *[30] * 11]
+    assert counts(found) == {"missing_steps": 3}
+
+
+def test_steps_that_go_back_end_an_episode_and_the_same_again_is_passed_over(
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path], toy: Any
+) -> None:
+    back = [*lines[:60], *later(lines[30:60], SECOND_NS, toy)]
+    found = read_dataset([in_bag(back)], contract)
+    assert lengths(found) == [20, 10]
+    assert counts(found) == {"jumps_back": 1}
+    again = [*lines[:60], *later(lines[57:60], 10_000_000, toy), *lines[60:91]]
+    found = read_dataset([in_bag(again)], contract)
+    assert lengths(found) == [30]
+    assert counts(found) == {"repeated_steps": 1}
+
+
+def test_a_goal_that_changes_ends_an_episode(
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
+) -> None:
+    changed = [
+        line._replace(message=replace(line.message, goal=line.message.goal + 1.0))
+        if line.topic == "task_state" and 10 <= line.message.step_id < 90 and line.message.episode_id == 0
+        else line
+        for line in lines[:91]
+    ]
+    found = read_dataset([in_bag(changed)], contract)
+    assert lengths(found) == [10, 20]
+    assert counts(found) == {"goal_changes": 1}
+    assert np.array_equal(found.trajectories.goals[1], found.trajectories.goals[0] + 1.0)
+
+
+def test_input_that_is_refused_is_counted_by_field_and_shown(
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
+) -> None:
+    bad = list(lines[:91])
+    for index in (3, 6):  # joint states of the second and third step
+        bad[index] = bad[index]._replace(
+            message=replace(bad[index].message, position=np.array([0.0, np.nan]))
+        )
+    bad[11] = bad[11]._replace(message=replace(bad[11].message, points=[]))
+    bad[12] = bad[12]._replace(received_ns=bad[12].received_ns + SECOND_NS)
+    found = read_dataset([in_bag(bad)], contract)
+    assert found.summary["faults"] == {
+        "joint_states.position[1]": {
+            "count": 2,
+            "first": "joint_states.position[1]: nan, must be finite as float32",
+        },
+        "command.points": {"count": 1, "first": "command.points: none, must be at least one"},
+        "joint_states.header.stamp": {
+            "count": 1,
+            "first": "joint_states.header.stamp: 1.001 s old, at most max_age_s = 0.2 s allowed",
+        },
+    }
+    assert lengths(found) == [26]
+    assert counts(found) == {"steps_without_action": 1, "missing_steps": 3}
+
+
+def test_a_robot_that_counts_for_itself_begins_episodes_at_gaps(
+    lines: list[Any], contract_values: dict[str, Any], in_bag: Callable[..., Path], toy: Any
+) -> None:
+    values = {name: value for name, value in contract_values.items() if name not in ("episode", "goal")}
+    counting = parse_contract({**values, "paced_by": "joint_states"})
+    failed = toy.Line("episode_result", toy.result(0, 77, success=False), lines[90].received_ns)
+    apart = [*lines[:90], failed, *later(lines[91:181], 3 * SECOND_NS, toy)]
+    found = read_dataset([in_bag(apart)], counting, keep_failures=True)
+    assert lengths(found) == [30, 30]
+    assert counts(found) == {"gaps": 1}
+    assert found.trajectories.goals.shape == (2, 0)
+    assert lengths(read_dataset([in_bag(apart)], counting)) == [30]
+
+
+def test_action_operators_are_applied(
+    bag: Path, contract_values: dict[str, Any], demonstrations: Demonstrations
+) -> None:
+    action = {**contract_values["actions"]["action"], "apply": [{"scale": 2.0}]}
+    doubled = parse_contract({**contract_values, "actions": {"action": action}})
+    found = read_dataset([bag], doubled).trajectories
+    assert np.array_equal(found.actions, 2.0 * demonstrations(2).actions)
+
+
+def test_a_dataset_is_saved_with_its_contract_and_a_picture(
+    bag: Path, contract: Contract, contract_file: Path, tmp_path: Path
+) -> None:
+    found = read_dataset([bag], contract)
+    found.save(tmp_path / "new", str(contract_file), "adahi dataset from-bag toy")
+    draw_dataset(found, tmp_path / "new/dataset.png")
+    summary = json.loads((tmp_path / "new/dataset.json").read_text(), parse_constant=pytest.fail)
+    assert (summary["episodes"], summary["steps"]) == (12, 360)
+    assert summary["command"] == "adahi dataset from-bag toy"
+    assert len(summary["contract"]["sha256"]) == 16
+    assert (tmp_path / "new/contract.yaml").read_bytes() == contract_file.read_bytes()
+    loaded = Trajectories.load(tmp_path / "new/trajectories.safetensors")
+    assert np.array_equal(loaded.observations, found.trajectories.observations)
+    assert (tmp_path / "new/dataset.png").read_bytes().startswith(b"\x89PNG")
+    assert dataset_table(found).row_count == 4
+
+
+times = st.lists(st.integers(0, 50), min_size=0, max_size=12).map(sorted)
+
+
+@given(times, st.lists(st.integers(0, 50), max_size=12), st.integers(0, 9))
+def test_samples_are_aligned_as_a_search_through_all_would(
+    samples: list[int], steps: list[int], tolerance: int
+) -> None:
+    at, stamps = np.array(samples, dtype=np.int64), np.array(steps, dtype=np.int64)
+    for strategy in ("asof", "hold", "drop"):
+        found = aligned(at, stamps, Alignment(strategy, "header", tolerance / SECOND_NS))
+        for index, stamp in zip(found.tolist(), steps, strict=True):
+            near = [t for t in samples if abs(stamp - t) <= tolerance and (strategy == "asof" or t <= stamp)]
+            if near:
+                best = min(abs(stamp - t) for t in near)
+                assert abs(stamp - samples[index]) == best
+            else:
+                assert index == -1
+
+
+def features(images: np.ndarray) -> np.ndarray:
+    """Stand in for an encoder: means of the corners."""
+    return images[:, :4, :4].reshape(len(images), 4, -1).mean(axis=2).astype(np.float32)
+
+
+@pytest.mark.parametrize("camera", [False, True])
+def test_what_the_robots_node_makes_of_the_messages_is_what_the_bag_gives(
+    camera: bool, contract_values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages of rclpy, once as they are and once through a bag: the same bits."""
+    rclpy = pytest.importorskip("rclpy")
+    from rclpy.serialization import serialize_message
+
+    from adahi_ros.nodes.messages import to_command, to_joint_state, to_task_state
+    from adahi_ros.nodes.robot_simulator_node import to_image
+
+    assert rclpy
+    contract = parse_contract(with_camera(contract_values, "stub", 8, 8) if camera else contract_values)
+    encode = features if camera else None
+    monkeypatch.setattr(dataset_module, "encoder_of", lambda contract: encode)
+    draw, live = np.random.default_rng(3), ObservationAssembler(contract, encode)
+    writer = BagWriter(tmp_path / "live")
+    for topic, kind in dataset_module.topics_of(contract).items():
+        writer.add(f"/{topic}", kind)
+    expected = []
+    for step in range(25):
+        stamp = SECOND_NS + step * 50_000_000
+        messages = {
+            "joint_states": to_joint_state(
+                ("right_joint", "grip", "left_joint"), draw.normal(size=3), draw.normal(size=3), stamp
+            ),
+            "task_state": to_task_state(draw.normal(size=4), np.array([0.1, 0.2]), 0, step, stamp),
+            "command": to_command(
+                ("right_joint", "left_joint"), "positions", draw.normal(size=2), 0.05, stamp
+            ),
+        }
+        if camera:
+            pixels = draw.integers(256, size=(20, 30, 3), dtype=np.uint8)
+            messages["camera/image_raw"] = to_image(pixels, stamp)
+        order = draw.permutation(list(messages)).tolist()
+        for number, topic in enumerate(order):
+            received = stamp + 1000 * number
+            if topic != "command":
+                observation = live.add(topic, messages[topic], received)
+                if observation is not None:
+                    expected.append(observation.values)
+            writer.write(f"/{topic}", serialize_message(messages[topic]), received)
+    writer.close()
+    found = read_dataset([tmp_path / "live"], contract).trajectories
+    assert len(expected) == 25
+    assert found.observations.tobytes() == np.stack(expected).tobytes()
+    assert found.observations.shape == (25, 2 + 4)

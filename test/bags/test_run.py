@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.bags.run import bag_run_figures, read_run, step_record
+from adahi_ros.evaluation.run_metrics import run_figures
+from adahi_ros.reporting.bag_report import write_bag_report
+from adahi_ros.speculation.records import Reason, RunRecord, StepRecord
+
+STEPS = 40
+
+
+def records(step_record: Callable[..., StepRecord]) -> list[StepRecord]:
+    """Two episodes: every second step sent, one of four of those without an answer."""
+    made = []
+    for row in range(STEPS):
+        sent, late = row % 2 == 0, row % 8 == 0
+        made.append(
+            step_record(
+                stamp_ns=10**12 + row * 50_000_000,
+                episode=row // 20,
+                step=row % 20,
+                deviation=float(np.float32(0.1 * row)) if row % 20 else float("inf"),
+                transmitted=sent,
+                verified=sent and not late,
+                accepted=(row % 3 == 0, True) if sent and not late else (),
+                reason=Reason.DEADLINE if late else Reason.NONE,
+                total_ms=float(1 + row),
+            )
+        )
+    return made
+
+
+def status(record: StepRecord, toy: Any) -> Any:
+    same = ("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified", "message")
+    numbers = ("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes")
+    return toy.make(
+        toy.KINDS["draft_status"],
+        header=toy.header(record.stamp_ns),
+        episode_id=record.episode,
+        step_id=record.step,
+        accepted=np.array(record.accepted, dtype=bool),
+        reason=int(record.reason),
+        reason_counts=np.array(record.reason_counts, dtype=np.uint32),
+        draft_action=np.float32(record.draft_action),
+        action=np.float32(record.action),
+        **{name: getattr(record, name) for name in (*same, *numbers)},
+    )
+
+
+def link(stamp_ns: int, rtt_ms: float, toy: Any) -> Any:
+    return toy.make(
+        toy.KINDS["link_state"], header=toy.header(stamp_ns), rtt_ms=rtt_ms, loss=0.25, misses=0.5
+    )
+
+
+def safety(stamp_ns: int, counts: list[int], toy: Any) -> Any:
+    kind = toy.KINDS["safety_state"]
+    return toy.make(kind, header=toy.header(stamp_ns), counts=np.array(counts, dtype=np.uint32))
+
+
+@pytest.fixture
+def run_bag(step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], toy: Any) -> Path:
+    lines, at = [], 0
+    for record in records(step_record):
+        at = record.stamp_ns + 2_000_000
+        lines.append(toy.Line("draft_status", status(record, toy), at))
+    lines += [
+        toy.Line("link_state", link(at, float("nan"), toy), at + 1),
+        toy.Line("link_state", link(at + 1_000_000_000, 4.0, toy), at + 2),
+        toy.Line("safety_state", safety(at, [3, 0, 1, 0, 0, 0, 0, 0], toy), at + 3),
+        toy.Line("safety_state", safety(at, [5, 0, 1, 0, 0, 0, 0, 0], toy), at + 4),
+        toy.Line("safety_state", safety(at, [1, 0, 0, 0, 0, 2, 0, 0], toy), at + 5),  # activated again
+        toy.Line("episode_result", toy.result(at, 0, success=True), at + 6),
+        toy.Line("episode_result", toy.result(at, 1, success=False), at + 7),
+    ]
+    return in_bag(lines)
+
+
+def test_the_steps_come_back(run_bag: Path, step_record: Callable[..., StepRecord]) -> None:
+    run = read_run(run_bag)
+    expected = [
+        replace(each, draft_ms=float(np.float32(each.draft_ms)), target_compute_ms=float(np.float32(0.2)))
+        for each in records(step_record)
+    ]
+    assert list(run.steps) == expected
+    assert run.times_s[0] == 0.0
+    assert np.allclose(np.diff(run.times_s), 0.05)
+    assert [each.success for each in run.episodes] == [True, False]
+
+
+def test_a_step_is_read_as_the_node_reads_its_own(
+    step_record: Callable[..., StepRecord],
+) -> None:
+    pytest.importorskip("rclpy")
+    from adahi_ros.nodes.messages import from_status, to_status
+
+    for record in records(step_record):
+        message = to_status(record)
+        assert step_of(message) == from_status(message)
+
+
+step_of = step_record  # the fixture of that name hides the function
+
+
+def test_figures_are_those_of_the_same_run_over_dds(run_bag: Path) -> None:
+    run = read_run(run_bag)
+    found = bag_run_figures(run)
+    same = run_figures(RunRecord(run.steps, run.episodes), window=20)
+    assert found["transmission_rate"] == same["transmission_rate"] == 0.5
+    assert found["acceptance_rate"] == same["acceptance_rate"]
+    assert found["total_ms"] == same["per_action_latency_ms"]
+    assert found["verify_ms"] == same["verify_rtt_ms"]
+    assert found["fallbacks"] == {"DEADLINE": same["fallbacks"]}
+    assert (found["successes"], found["judged_episodes"]) == (1, 2)
+    assert found["answered_rate"] == 0.75
+    assert found["interventions"] == {"position": 6, "acceleration": 1, "stale": 2}
+    assert (found["link_rtt_ms"]["mean"], found["link_loss"]) == (4.0, 0.25)
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_report_is_one_file_that_shows_the_run(run_bag: Path, tmp_path: Path) -> None:
+    run = read_run(run_bag)
+    path = tmp_path / "new" / "run.html"
+    write_bag_report(run, bag_run_figures(run), run_bag, "adahi report run", path)
+    html = path.read_text()
+    assert html.count('src="data:image/png;base64,') == html.count("src=") == 4
+    for shown in ("adahi report run", "DEADLINE", "acceleration", "1 of 2", "0.500"):
+        assert shown in html
+
+
+def test_a_run_without_link_envelope_or_judge_is_reported_too(
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path, toy: Any
+) -> None:
+    made = step_record(transmitted=False, verified=False, accepted=())
+    run = read_run(in_bag([toy.Line("draft_status", status(made, toy), 5)]))
+    found = bag_run_figures(run)
+    assert found["successes"] is found["verify_ms"] is found["link_loss"] is found["acceptance_rate"] is None
+    write_bag_report(run, found, Path("one"), "adahi report one", tmp_path / "one.html")
+    assert "It never came to that." in (tmp_path / "one.html").read_text()
+
+
+def test_a_bag_without_a_draft_policy_is_told(bag: Path) -> None:
+    with pytest.raises(BagError, match="/draft_status: no such topic, expected adahi_msgs/msg/DraftStatus"):
+        read_run(bag)
+
+
+def test_a_reason_that_nobody_knows_is_told(
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], toy: Any
+) -> None:
+    message = replace(status(step_record(), toy), reason=99)
+    with pytest.raises(BagError, match="draft_status: step 0, 99 is not a valid Reason"):
+        read_run(in_bag([toy.Line("draft_status", message, 5)]))

@@ -1,0 +1,176 @@
+"""The verbs that take bags, on bags of a toy robot."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from adahi_ros import cli
+from adahi_ros.evaluation import latency
+from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.speculation.parameter_file import load_calibration
+from adahi_ros.trajectories import Trajectories
+
+RECIPE = """
+demonstrations: {episodes: 1, seed: 0, action_noise: 0.1}
+tokenizer:
+  seed: 1
+  size: {chunk_length: 1, codebooks: 2, codebook_size: 8, latent_dim: 8, hidden: 16}
+  fit: {steps: 20, batch_size: 64, learning_rate: 1.0e-3}
+window_length: 3
+policies:
+  draft:
+    seed: 2
+    size: {width: 4, layers: 1, heads: 2, head_hidden: 8}
+    fit: {steps: 6, batch_size: 64, learning_rate: 1.0e-3}
+"""
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(cli.app, [str(each) for each in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return str(result.output)
+
+
+@pytest.fixture
+def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """From arguments to what the command says on stderr, in one line, as it ends with status 2."""
+
+    def main(*arguments: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr().err
+        assert ended.value.code == 2
+        assert said.startswith("adahi: ")
+        assert said.count("\n") == 1, said
+        return said.removeprefix("adahi: ").rstrip()
+
+    return main
+
+
+@pytest.fixture(scope="module")
+def dataset(bag: Path, contract_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("verbs") / "data"
+    said = run("dataset", "from-bag", bag, "--contract", contract_file, "--out", out)
+    assert "toy: 12 episodes, 360 steps" in said
+    assert "left out or cut: nothing" in said
+    return out
+
+
+@pytest.fixture(scope="module")
+def params(
+    bag: Path, contract_file: Path, checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    out = tmp_path_factory.mktemp("verbs") / "params.yaml"
+    options = ["--contract", contract_file, "--draft", checkpoints / "draft", "--backend", "torch"]
+    options += ["--rate", 0.5, "--smoothing", 0.5, "--normalization", "std", "--workers", 1]
+    said = run("calibrate", "--bag", bag, *options, "--out", out, "--picture", out.with_suffix(".png"))
+    assert "threshold, deviation gate" in said
+    return out
+
+
+def test_checkpoints_of_a_bag_are_those_of_the_same_demonstrations(
+    dataset: Path, demonstrations: Callable[[int], Trajectories], tmp_path: Path
+) -> None:
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    demonstrations(2).save(tmp_path / "demos.safetensors")
+    options = ["--recipe", tmp_path / "recipe.yaml", "--workers", 1]
+    said = run("train", "toy", "--data", dataset, *options, "--out", tmp_path / "of_bag")
+    assert "draft: " in said
+    (tmp_path / "same").mkdir()
+    (tmp_path / "demos.safetensors").rename(tmp_path / "same/trajectories.safetensors")
+    run("train", "toy", "--data", tmp_path / "same", *options, "--out", tmp_path / "of_demos")
+    for name in ("tokenizer.safetensors", "draft.safetensors", "decoder.safetensors"):
+        made, same = tmp_path / "of_bag" / name, tmp_path / "of_demos" / name
+        if made.exists() or same.exists():
+            assert made.read_bytes() == same.read_bytes(), name
+    assert (tmp_path / "of_bag/draft.safetensors").exists()
+
+
+def test_data_of_another_robot_is_refused(dataset: Path, tmp_path: Path, fails: Callable[..., str]) -> None:
+    never = ("--out", tmp_path / "never", "--workers", 1)
+    assert fails("train", "ball", "--data", dataset, *never) == (
+        f"task: 'ball', must be 'toy', which {dataset} is of"
+    )
+    assert fails("train", "ball", "--data", dataset, "--demos", dataset, *never).startswith("demos: ")
+    assert fails("train", "toy", "--data", tmp_path, *never).startswith("no recorded episodes at ")
+    assert not (tmp_path / "never").exists()
+
+
+def test_a_calibration_on_a_bag_is_a_parameter_file_with_the_contract(
+    params: Path, contract_file: Path, checkpoints: Path
+) -> None:
+    text, found = params.read_text(), load_calibration(params)
+    assert f"contract: {contract_file}" in text
+    assert f"checkpoint: {checkpoints / 'draft'}" in text
+    assert found.task == "toy"
+    assert found.thresholds.keys() == {"deviation", "uncertainty", "oracle", "random"}
+    assert "joint_names" not in text
+
+
+def test_a_replay_needs_no_more_than_a_bag_and_a_parameter_file(
+    bag: Path, params: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(latency, "REPETITIONS", 3)
+    figures, picture = tmp_path / "replay.json", tmp_path / "replay.png"
+    said = run(
+        *("replay", bag, "--params", params, "--backend", "torch", "--profile", "wired"),
+        *("--json", figures, "--figure", picture),
+    )
+    written = json.loads(figures.read_text(), parse_constant=pytest.fail)
+    assert (written["episodes"], written["steps"], written["link"]) == (12, 360, "wired")
+    assert written["methods"]["adahi"]["transmission_rate"] == pytest.approx(0.5, abs=0.05)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    for name in written["methods"]:
+        assert METHODS[name].label in said
+
+
+def test_what_lacks_is_named(
+    bag: Path, params: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    assert fails("replay", bag) == "contract: none, must be given, or be in the file of --params"
+    assert fails("replay", tmp_path / "no", "--params", params, "--backend", "torch").endswith("no such bag")
+    assert fails("replay", bag, "--params", params, "--profile", "tin_cans").startswith("link: 'tin_cans'")
+    assert fails("calibrate", "--workers", 1) == "task: none, must be given where no bag is"
+    assert fails("calibrate", "ball", "--bag", bag, "--workers", 1) == (
+        "task: ball, must be left out where a bag is given"
+    )
+    assert fails("calibrate", "--bag", bag, "--workers", 1) == "contract: none, must be given with a bag"
+    named = ("--contract", contract_file)
+    assert fails("calibrate", "--bag", bag, *named, "--workers", 1) == "draft: none, must be given with a bag"
+    assert fails("dataset", "from-bag", bag, "--contract", "chess", "--out", tmp_path / "x").startswith(
+        "contract: 'chess', must be a YAML file or one of "
+    )
+    assert not (tmp_path / "x").exists()
+
+
+def test_policies_of_other_sizes_than_the_contracts_are_told(
+    bag: Path, contract_file: Path, fails: Callable[..., str]
+) -> None:
+    said = fails(
+        *("calibrate", "--bag", bag, "--contract", contract_file, "--draft", "kitchen/draft"),
+        *("--workers", 1, "--out", "never.yaml"),
+    )
+    assert said == "observation: the contract's has 6 entries, the policies' 59; must agree"
+
+
+def test_a_report_of_a_bag_lies_beside_it(bag: Path, fails: Callable[..., str]) -> None:
+    assert fails("report", bag).startswith(f"{bag}: /draft_status: no such topic")
+
+
+def test_recording_over_a_bag_is_refused(
+    bag: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    named = ("record", "--contract", contract_file)
+    assert fails(*named, "--out", bag) == f"{bag}: is there already, expected the name of a new bag"
+    assert fails(*named, "--out", tmp_path / "new", "--storage", "tape") == (
+        "storage: 'tape', must be one of mcap, sqlite3"
+    )
+    assert fails("record", "--contract", "chess", "--out", tmp_path / "new").startswith("contract: 'chess'")

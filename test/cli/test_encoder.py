@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import yaml
+from typer.testing import Result
+
+from adahi_ros.vision.encoder import Encoder
+
+
+def test_an_encoder_is_trained_by_a_recipe_and_runs(
+    tmp_path: Path, run: Callable[..., Result], fails: Callable[..., str]
+) -> None:
+    recipe = {
+        "architecture": "keypoints",
+        "size": {"channels": 4, "layers": 1, "keypoints": 3},
+        "frames": {"episodes": 2, "seed": 0, "action_noise": 0.1},
+        "seed": 0,
+        "fit": {"steps": 3, "batch_size": 8},
+    }
+    path, out, figures = tmp_path / "eye.yaml", tmp_path / "eye", tmp_path / "eye-figures.json"
+    path.write_text(yaml.safe_dump(recipe))
+    asked = ("encoder", "train", "ball", "--recipe", path, "--out", out, "--workers", 1)
+    result = run(*asked, "--json", figures)
+    assert result.exit_code == 0
+    assert "ball_x_m: error" in result.stdout
+    encoder = Encoder.load(out)
+    assert encoder.encode(np.zeros((2, 64, 64, 3), np.uint8)).shape == (2, 6)
+    written = json.loads(figures.read_text())
+    assert written["fingerprint"] == encoder.fingerprint
+    assert written["steps"] == 3
+    assert not list(tmp_path.glob("*.training.*"))
+    path.write_text(yaml.safe_dump({**recipe, "architecture": "vit"}))
+    assert fails(*asked) == "adahi: architecture: 'vit', must be one of keypoints, resnet18\n"
+    assert "task: 'swarm', must be one that a camera looks at" in fails("encoder", "train", "swarm")

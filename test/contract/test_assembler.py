@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adahi_ros.contract.assembler import Observation, ObservationAssembler
+from adahi_ros.contract.contract import parse_contract
+from adahi_ros.contract.fields import InputError
+from adahi_ros.contract.plain import plain_contract
+from adahi_ros.nodes.messages import to_joint_state, to_task_state
+
+MS = 1_000_000
+JOINTS, STATE = "joint_states", "task_state"
+
+
+def joints(stamp_ms: int, value: float = 0.0) -> tuple:
+    return to_joint_state(["extra", "b", "a"], np.array([9.0, value + 1, value]), np.zeros(3), stamp_ms * MS)
+
+
+def state(stamp_ms: int, step: int = 0):
+    return to_task_state(np.array([5.0, 6.0]), np.array([7.0]), 1, step, stamp_ms * MS)
+
+
+def make(max_skew_s: float = 0.0, max_age_s: float = 1.0) -> ObservationAssembler:
+    return ObservationAssembler(
+        plain_contract("robot", 20.0, ["a", "b"], 2, 1, ["a"], "positions", max_skew_s, max_age_s)
+    )
+
+
+def values(observation: Observation | None) -> list[float]:
+    assert observation is not None
+    return observation.values.tolist()
+
+
+def test_joints_are_picked_by_name_and_come_before_the_state() -> None:
+    inputs = make()
+    assert inputs.add(JOINTS, joints(10), 10 * MS) is None
+    observation = inputs.add(STATE, state(10, step=3), 10 * MS)
+    assert values(observation) == [0.0, 1.0, 5.0, 6.0]
+    assert observation is not None
+    assert observation.values.dtype == np.float32
+    assert observation.goal.tolist() == [7.0]
+    assert (observation.key, observation.stamp_ns) == ((1, 3), 10 * MS)
+
+
+def test_either_may_come_first_and_each_state_counts_once() -> None:
+    inputs = make()
+    assert inputs.add(STATE, state(10), 10 * MS) is None
+    assert values(inputs.add(JOINTS, joints(10), 10 * MS)) == [0.0, 1.0, 5.0, 6.0]
+    assert inputs.add(JOINTS, joints(10), 10 * MS) is None
+
+
+def test_the_joints_nearest_in_time_are_taken_within_the_skew() -> None:
+    inputs = make(max_skew_s=0.004)
+    for stamp, value in ((2, 0.2), (8, 0.8), (15, 1.5)):
+        inputs.add(JOINTS, joints(stamp, value), 15 * MS)
+    assert values(inputs.add(STATE, state(9), 15 * MS))[0] == pytest.approx(0.8)
+    assert values(inputs.add(STATE, state(12), 15 * MS))[0] == pytest.approx(1.5)
+    assert inputs.add(STATE, state(20), 20 * MS) is None
+    assert values(inputs.add(JOINTS, joints(24, 2.4), 24 * MS))[0] == pytest.approx(2.4)
+
+
+def test_joint_states_of_other_joints_are_passed_over() -> None:
+    inputs = make()
+    gripper = to_joint_state(["gripper"], np.array([np.nan]), np.zeros(1), 0)
+    assert inputs.add(JOINTS, gripper, 10_000 * MS) is None
+    inputs.add(JOINTS, joints(10), 10 * MS)
+    assert inputs.add(JOINTS, gripper, 10_000 * MS) is None
+    assert values(inputs.add(STATE, state(10), 10 * MS)) == [0.0, 1.0, 5.0, 6.0]
+
+
+def test_only_the_joints_of_the_policy_must_be_finite() -> None:
+    inputs, message = make(), joints(10)
+    message.position[0] = np.nan
+    inputs.add(JOINTS, message, 10 * MS)
+    assert values(inputs.add(STATE, state(10), 10 * MS)) == [0.0, 1.0, 5.0, 6.0]
+    message.position[2] = 1e39
+    with pytest.raises(InputError, match=r"joint_states.position\[2\]: 1e\+39, must be finite"):
+        inputs.add(JOINTS, message, 10 * MS)
+
+
+def test_some_of_the_joints_are_not_enough() -> None:
+    half = to_joint_state(["b"], np.zeros(1), np.zeros(1), 10 * MS)
+    with pytest.raises(InputError, match=r"joint_states.name: \['b'\], lacks a"):
+        make().add(JOINTS, half, 10 * MS)
+
+
+def test_nothing_old_is_left_after_clear() -> None:
+    inputs = make()
+    inputs.add(JOINTS, joints(10), 10 * MS)
+    inputs.clear()
+    assert inputs.add(STATE, state(10), 10 * MS) is None
+
+
+def test_a_message_with_one_bad_part_leaves_nothing_behind() -> None:
+    inputs, message = make(max_skew_s=0.01), state(10)
+    message.goal[0] = np.nan
+    inputs.add(JOINTS, joints(10), 10 * MS)
+    with pytest.raises(InputError, match=r"task_state.goal\[0\]: nan, must be finite"):
+        inputs.add(STATE, message, 10 * MS)
+    assert inputs.add(JOINTS, joints(11), 11 * MS) is None
+
+
+@pytest.mark.parametrize("now_ms", [1011, 5000, -1011])
+def test_stale_and_future_messages_are_refused(now_ms: int) -> None:
+    inputs = make(max_age_s=1.0)
+    stamp = 10 if now_ms > 0 else 10 - now_ms
+    now = now_ms if now_ms > 0 else 5
+    for topic, message in ((JOINTS, joints(stamp)), (STATE, state(stamp))):
+        with pytest.raises(InputError, match="max_age_s = 1 s allowed"):
+            inputs.add(topic, message, now * MS)
+
+
+JOINT_PART = {
+    "channel": {"topic": JOINTS, "type": "sensor_msgs/msg/JointState"},
+    "select": ["position.a", "position.b"],
+}
+ACTION = {
+    "channel": {"topic": "command", "type": "trajectory_msgs/msg/JointTrajectory"},
+    "select": ["positions.a"],
+}
+
+
+def counting(**top: object) -> ObservationAssembler:
+    """Return an assembler for a robot whose joint states pace the steps, and that nobody counts for."""
+    return ObservationAssembler(
+        parse_contract(
+            {
+                "robot_type": "arm",
+                "fps": 20,
+                "observations": {"observation.state": JOINT_PART},
+                "actions": {"action": ACTION},
+                **top,
+            }
+        )
+    )
+
+
+def keys(inputs: ObservationAssembler, stamps_ms: list[float]) -> list[tuple[float, int, int]]:
+    made = [inputs.add(JOINTS, joints_at(stamp), round(stamp * MS)) for stamp in stamps_ms]
+    return [(each.stamp_ns / MS, *each.key) for each in made if each is not None]
+
+
+def joints_at(stamp_ms: float) -> tuple:
+    return to_joint_state(["a", "b"], np.zeros(2), np.zeros(2), round(stamp_ms * MS))
+
+
+def test_a_faster_topic_makes_steps_at_the_contracts_rate() -> None:
+    made = keys(counting(), [10.0 * index for index in range(16)])
+    assert made == [(0.0, 0, 0), (40.0, 0, 1), (90.0, 0, 2), (140.0, 0, 3)]
+
+
+def test_jitter_does_not_change_the_rate() -> None:
+    rng = np.random.default_rng(0)
+    stamps = [10.0 * index + float(rng.uniform(-3, 3)) for index in range(1, 2001)]
+    made = keys(counting(), stamps)
+    assert len(made) == pytest.approx(2000 / 5, abs=1)
+    assert [step for _, _, step in made] == list(range(len(made)))
+
+
+def test_a_long_gap_and_a_clock_that_jumps_back_begin_an_episode() -> None:
+    made = keys(counting(), [0.0, 50.0, 100.0, 2000.0, 2050.0, 1000.0, 1050.0])
+    assert [(episode, step) for _, episode, step in made] == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (1, 0),
+        (1, 1),
+        (2, 0),
+        (2, 1),
+    ]
+
+
+def test_a_robot_that_is_cleared_begins_an_episode() -> None:
+    inputs = counting()
+    keys(inputs, [0.0, 50.0])
+    inputs.clear()
+    assert keys(inputs, [100.0, 150.0]) == [(100.0, 1, 0), (150.0, 1, 1)]
+
+
+def test_hold_takes_the_newest_that_is_not_after_and_refuses_one_too_old() -> None:
+    force = {
+        "channel": {"topic": "force", "type": "geometry_msgs/msg/WrenchStamped"},
+        "select": ["wrench.force.z"],
+        "align": {"strategy": "hold", "tolerance_ms": 30},
+    }
+    inputs = counting(observations={"observation.state": JOINT_PART, "observation.force": force})
+
+    class Wrench:
+        def __init__(self, stamp_ms: float, value: float) -> None:
+            self.header = joints_at(stamp_ms).header
+            self.wrench = type("", (), {"force": type("", (), {"z": value})()})()
+
+    def show(stamp_ms: float, value: float) -> None:
+        assert inputs.add("force", Wrench(stamp_ms, value), round(stamp_ms * MS)) is None
+
+    show(0.0, 1.0)
+    show(20.0, 2.0)
+    show(48.0, 3.0)
+    observation = inputs.add(JOINTS, joints_at(40.0), 48 * MS)
+    assert values(observation) == [0.0, 0.0, 2.0]
+    with pytest.raises(InputError, match=r"force: its newest sample is 0.0[0-9]+ s old, at most 0.03 s"):
+        inputs.add(JOINTS, joints_at(90.0), 90 * MS)
+    show(130.0, 4.0)
+    assert values(inputs.add(JOINTS, joints_at(140.0), 140 * MS)) == [0.0, 0.0, 4.0]
+
+
+def test_operators_change_units_and_back() -> None:
+    part = {**JOINT_PART, "apply": ["rad2deg"]}
+    action = {**ACTION, "apply": ["rad2deg", {"scale": 2.0}]}
+    inputs = counting(observations={"observation.state": part}, actions={"action": action})
+    message = to_joint_state(["a", "b"], np.array([np.pi, 0.0]), np.zeros(2), 0)
+    assert values(inputs.add(JOINTS, message, 0)) == [180.0, 0.0]
+    assert inputs.contract.action.to_wire(np.array([360.0])).tolist() == [pytest.approx(np.pi)]
+    assert inputs.contract.action.from_wire(np.array([np.pi])).tolist() == [360.0]

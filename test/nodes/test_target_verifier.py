@@ -1,0 +1,118 @@
+"""A question that is repeated costs the target nothing, and gets the same answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from adahi_msgs.srv import VerifyDraft
+from rclpy.parameter import Parameter
+
+from adahi_ros.nodes import target_verifier_node
+from adahi_ros.nodes.domain import exclusive_domain
+from adahi_ros.nodes.messages import fingerprint_number
+from adahi_ros.nodes.observer import Observer
+from adahi_ros.nodes.target_verifier_node import ANSWERS_KEPT, TargetVerifierNode
+from adahi_ros.policy.interface import Policy, Prediction
+from adahi_ros.speculation.request import RequestFault
+
+Ask = Callable[..., VerifyDraft.Response]
+
+
+class Counting:
+    """A policy that counts how often it predicts."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.spec, self.decoder, self.digest = policy.spec, policy.decoder, policy.digest
+        self.predictions = 0
+        self._policy = policy
+
+    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
+        self.predictions += 1
+        return self._policy.predict(windows, goals)
+
+
+@pytest.fixture(scope="module")
+def served(exported: Path) -> Iterator[tuple[Ask, Counting]]:
+    """What asks a node in this process, and its target: H 3, O 6, G 2, N 2, K 8."""
+    policies: list[Counting] = []
+    load = target_verifier_node.policy_from
+
+    def counting(values: dict[str, Any]) -> Counting:
+        policies.append(Counting(load(values)))
+        return policies[0]
+
+    with exclusive_domain() as domain, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target_verifier_node, "policy_from", counting)
+        observer = Observer(domain, "watcher")
+        node = TargetVerifierNode(
+            context=observer.context,
+            use_global_arguments=False,
+            parameter_overrides=[Parameter("checkpoint", value=str(exported / "target"))],
+        )
+        (service,) = node.urgent.services
+        good = {
+            "robot_id": "robot",
+            "tokenizer_fingerprint": fingerprint_number(policies[0].decoder.fingerprint),
+            "observation_window": [0.5] * 18,
+            "goal": [0.1, -0.1],
+            "codes": [2, 5],
+            "draft_probabilities": [65535, *[0] * 7] * 2,
+        }
+
+        def ask(**changes: Any) -> VerifyDraft.Response:
+            response = service.callback(VerifyDraft.Request(**{**good, **changes}), VerifyDraft.Response())
+            response.compute_time_ms = 0.0
+            return response
+
+        yield ask, policies[0]
+        node.destroy_node()
+        observer.close()
+
+
+def test_a_repeated_question_is_answered_alike_without_the_target(served: tuple[Ask, Counting]) -> None:
+    ask, policy = served
+    first, before = ask(step_id=1), policy.predictions
+    assert first.status == VerifyDraft.Response.STATUS_OK
+    assert ask(step_id=1) == first
+    assert policy.predictions == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"robot_id": "other"},
+        {"episode_id": 1},
+        {"step_id": 2},
+        {"observation_window": [*[0.5] * 17, 0.25]},
+        {"observation_window": [0.5] * 15},
+        {"goal": [0.1, 0.1]},
+        {"codes": [2, 4]},
+        {"draft_probabilities": [0, 65535, *[0] * 6] * 2},
+    ],
+)
+def test_another_question_is_another(served: tuple[Ask, Counting], change: dict[str, Any]) -> None:
+    ask, policy = served
+    ask(step_id=1)
+    before = policy.predictions
+    assert ask(**{"step_id": 1, **change}).status == VerifyDraft.Response.STATUS_OK
+    assert policy.predictions == before + 1
+
+
+def test_what_is_refused_is_refused_again(served: tuple[Ask, Counting]) -> None:
+    ask, _ = served
+    assert [ask(step_id=1, codes=[8, 0]).status for _ in range(2)] == [RequestFault.CODE_OUT_OF_RANGE] * 2
+
+
+def test_old_answers_are_forgotten(served: tuple[Ask, Counting]) -> None:
+    ask, policy = served
+    for step in range(ANSWERS_KEPT + 1):
+        ask(episode_id=7, step_id=step)
+    before = policy.predictions
+    ask(episode_id=7, step_id=1)
+    assert policy.predictions == before
+    ask(episode_id=7, step_id=0)
+    assert policy.predictions == before + 1

@@ -1,0 +1,228 @@
+"""What is heard of robots, and how they are found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from adahi_msgs.msg import DraftStatus, LinkState, SafetyState
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.messages import to_status
+from adahi_ros.nodes.observer import Observer
+from adahi_ros.nodes.top import Robot, Watcher
+from adahi_ros.speculation.records import Reason, StepRecord
+
+Make = Callable[..., StepRecord]
+
+DEADLINE_S = 30.0
+KEPT = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def counts(steps: int, **fallbacks: int) -> tuple[int, ...]:
+    """Steps so far by reason, of so many."""
+    by_reason = [fallbacks.get(reason.name.lower(), 0) for reason in Reason]
+    by_reason[Reason.NONE] = steps - sum(by_reason)
+    return tuple(by_reason)
+
+
+def test_figures_are_of_the_recent_steps_and_of_all(step_record: Make) -> None:
+    robot = Robot("/r1/draft_status", window_s=5.0)
+    for step in range(100):  # one a tenth of a second, every other sent, every fourth kept, two too late
+        sent = step % 2 == 0
+        late = step in (10, 80)
+        record = step_record(
+            robot_id="one",
+            step=step,
+            transmitted=sent,
+            verified=sent and not late,
+            accepted=(True, step % 4 == 0) if sent and not late else (),
+            reason=Reason.DEADLINE if late else Reason.NONE,
+            reason_counts=counts(step + 1, deadline=(step >= 10) + (step >= 80)),
+            verify_ms=float(step),
+            score=step / 10,
+        )
+        robot.add_step(record, step / 10)
+    figures = robot.figures(10.0)
+    assert (figures["robot_id"], figures["namespace"]) == ("one", "/r1")
+    assert figures["age_s"] == pytest.approx(0.1)
+    assert figures["score"] == pytest.approx(9.9)
+    recent = figures["recent"]
+    assert recent["steps"] == len(recent["scores"]) == 50
+    assert recent["rate_hz"] == pytest.approx(10.0)
+    assert recent["transmission_rate"] == 0.5
+    assert recent["acceptance"] == pytest.approx(11 / 24)
+    assert recent["fallbacks"] == {"deadline": 1}
+    assert 50.0 < recent["verify_ms"]["p50"] < recent["verify_ms"]["p95"] <= 98.0
+    assert figures["since_activation"]["steps"] == 100
+    assert figures["since_activation"]["fallbacks"] == {"deadline": 2}
+    gone = robot.figures(20.0)
+    assert gone["age_s"] == pytest.approx(10.1)
+    assert gone["recent"]["steps"] == 0
+    assert gone["recent"]["rate_hz"] is gone["recent"]["total_ms"] is None
+    assert gone["since_activation"]["steps"] == 100
+
+
+def test_the_rate_counts_steps_whose_status_got_lost(step_record: Make) -> None:
+    robot = Robot("/draft_status", window_s=5.0)
+    for step in (0, 7, 20):
+        robot.add_step(step_record(reason_counts=counts(step + 1)), step / 20)
+    assert robot.figures(1.0)["recent"]["rate_hz"] == pytest.approx(20.0)
+
+
+def test_a_new_activation_begins_anew(step_record: Make) -> None:
+    robot = Robot("/draft_status", window_s=5.0)
+    robot.add_step(step_record(reason_counts=counts(500)), 0.0)
+    robot.add_step(step_record(reason_counts=counts(1)), 1.0)
+    figures = robot.figures(1.0)
+    assert (figures["recent"]["steps"], figures["since_activation"]["steps"]) == (1, 1)
+
+
+def test_what_is_not_finite_or_not_heard_is_null(step_record: Make) -> None:
+    robot = Robot("/draft_status", window_s=5.0)
+    before = robot.figures(0.0)
+    assert before["age_s"] is before["link"] is before["safety"] is before["diagnostics"] is None
+    robot.add_step(step_record(score=float("inf"), deviation=float("nan")), 0.0)
+    robot.add("link", LinkState(verifier=3, rtt_ms=float("nan"), loss=0.25), 0.0)
+    figures = robot.figures(0.0)
+    json.dumps([before, figures], allow_nan=False)
+    assert figures["recent"]["scores"] == [None]
+    assert figures["link"]["rtt_ms"] is None
+    assert figures["link"]["loss"] == 0.25
+    assert figures["link"]["verifier"] == "doubted"
+
+
+def test_safety_is_told_by_kind() -> None:
+    robot = Robot("/draft_status", window_s=5.0)
+    robot.add(
+        "safety",
+        SafetyState(robot_id="arm", holding=True, interventions=[1, 5], counts=[0, 3, 0, 0, 0, 9, 0, 0]),
+        0.0,
+    )
+    safety = robot.figures(0.5)["safety"]
+    assert safety["interventions"] == ["velocity", "stale"]
+    assert {kind: count for kind, count in safety["counts"].items() if count} == {"velocity": 3, "stale": 9}
+    assert (safety["enabled"], safety["holding"], safety["age_s"]) == (False, True, 0.5)
+    assert robot.figures(0.5)["robot_id"] == "arm"
+
+
+class Draft:
+    """A node that publishes what a draft policy does."""
+
+    def __init__(self, domain: int, namespace: str, robot_id: str, make: Make) -> None:
+        self.observer = Observer(domain, f"draft_policy_of_{robot_id}")
+        node = self.observer.node
+        self._namespace, self._robot_id, self._make, self._steps = namespace, robot_id, make, 0
+        self._status = node.create_publisher(DraftStatus, f"{namespace}/draft_status", KEPT)
+        self._link = node.create_publisher(LinkState, f"{namespace}/link_state", 1)
+        self._safety = node.create_publisher(SafetyState, f"{namespace}/safety_state", 1)
+        self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+
+    def publish(self) -> None:
+        self._steps += 1
+        record = self._make(robot_id=self._robot_id, reason_counts=counts(self._steps))
+        self._status.publish(to_status(record))
+        self._link.publish(LinkState(robot_id=self._robot_id, verifier=LinkState.VERIFIER_READY))
+        self._safety.publish(SafetyState(robot_id=self._robot_id, enabled=True))
+        values = [KeyValue(key="transmission_rate", value="0.6"), KeyValue(key="acceptance", value="nan")]
+        ours = DiagnosticStatus(
+            name=f"{self._namespace}/draft_policy", hardware_id=self._robot_id, values=values
+        )
+        others = [
+            DiagnosticStatus(name=name, hardware_id=hardware_id, level=DiagnosticStatus.ERROR)
+            for name, hardware_id in (
+                ("/elsewhere/draft_policy", self._robot_id),
+                (f"{self._namespace}/camera", "camera"),
+            )
+        ]
+        self._diagnostics.publish(DiagnosticArray(status=[others[0], ours, others[1]]))
+
+
+@pytest.fixture
+def domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    with exclusive_domain() as domain:
+        for name, value in loopback_environment(domain).items():
+            monkeypatch.setenv(name, value)
+        yield domain
+
+
+@pytest.fixture
+def drafts(domain: int, step_record: Make) -> Iterator[list[Draft]]:
+    """Two robots in namespaces of their own."""
+    made = [Draft(domain, f"/{name}", name, step_record) for name in ("r1", "r2")]
+    yield made
+    for draft in made:
+        draft.observer.close()
+
+
+def heard(watcher: Watcher, drafts: list[Draft], robots: int) -> list[dict]:
+    """Let robots publish until all there is to hear has been heard of so many."""
+
+    def complete() -> bool:
+        figures = watcher.figures()
+        told = ("age_s", "link", "safety", "diagnostics")
+        return len(figures) == robots and all(each[key] is not None for each in figures for key in told)
+
+    def go_on() -> bool:
+        for draft in drafts:
+            draft.publish()
+        watcher.listen(0.05)
+        return complete()
+
+    drafts[0].observer.wait_until(go_on, DEADLINE_S, "figures of every robot")
+    return watcher.figures()
+
+
+def test_every_robot_is_found_with_all_it_says(drafts: list[Draft]) -> None:
+    with Watcher() as watcher:
+        assert watcher.find(DEADLINE_S)
+        figures = heard(watcher, drafts, 2)
+    assert [each["topic"] for each in figures] == ["/r1/draft_status", "/r2/draft_status"]
+    assert [each["robot_id"] for each in figures] == ["r1", "r2"]
+    for each in figures:
+        assert each["link"]["verifier"] == "ready"
+        assert each["safety"]["enabled"]
+        assert each["diagnostics"]["level"] == "OK"
+        assert each["since_activation"]["transmission_rate"] == 0.6
+        assert each["since_activation"]["acceptance"] is None
+
+
+def test_a_namespace_has_its_own_robots_alone(drafts: list[Draft]) -> None:
+    with Watcher(namespace="r2") as watcher:
+        figures = heard(watcher, drafts, 1)
+        assert [each["topic"] for each in figures] == ["/r2/draft_status"]
+        assert watcher.elsewhere == {"/r1/draft_status"}
+
+
+def test_whoever_only_listens_is_no_robot(domain: int) -> None:
+    other = Observer(domain, "listener")
+    other.node.create_subscription(DraftStatus, "draft_status", print, 1)
+    try:
+        with Watcher() as watcher:
+            other.wait_until(
+                lambda: "/draft_status" in dict(watcher._node.get_topic_names_and_types()),
+                DEADLINE_S,
+                "topic",
+            )
+            watcher.listen(0.1)
+            assert watcher.figures() == []
+    finally:
+        other.close()
+
+
+def test_a_robot_owes_the_watcher_nothing(drafts: list[Draft]) -> None:
+    node = drafts[0].observer.node
+    with Watcher() as watcher:
+        heard(watcher, drafts, 2)
+        for kind in ("draft_status", "link_state", "safety_state"):
+            (found,) = node.get_subscriptions_info_by_topic(f"/r1/{kind}")
+            assert found.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT
+            assert found.qos_profile.durability is DurabilityPolicy.VOLATILE
+        theirs = (
+            node.get_publisher_names_and_types_by_node(found.node_name, "/"),
+            node.get_client_names_and_types_by_node(found.node_name, "/"),
+        )
+        assert {topic for each in theirs for topic, _ in each} <= {"/parameter_events"}

@@ -1,0 +1,482 @@
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adahi_ros.safety.checks import LARGEST
+from adahi_ros.safety.envelope import FIELDS, SHORTEST_S, Envelope
+from adahi_ros.safety.governors import PAUSE_PERIODS
+from adahi_ros.safety.intervention import Admitted, Intervention
+from adahi_ros.safety.limits import Limits
+
+PERIOD_S = 0.05
+ULPS = 8  # what a check may be off by, of the numbers that it is computed from
+
+
+def limits_of(entries: int = 1, **given: Any) -> Limits:
+    if "position" in given:
+        given["position_low"], given["position_high"] = given.pop("position")
+    names = [f"joint_{index}" for index in range(entries)]
+    return Limits.of(names, dict.fromkeys(names, given))
+
+
+def sent(admitted: Admitted) -> np.ndarray:
+    assert admitted.action is not None
+    return admitted.action
+
+
+# What a robot may be, and what garbage may come
+
+bounds = st.tuples(st.floats(-3.0, 3.0), st.floats(0.0, 3.0)).map(lambda b: (b[0], b[0] + b[1]))
+positions = st.one_of(
+    bounds, st.just((-math.inf, math.inf)), st.floats(0.01, 3.0).map(lambda high: (0.0, high))
+)
+rates = st.one_of(st.floats(0.05, 20.0), st.just(math.inf), st.sampled_from([1e-9, 1e9]))
+robots = st.fixed_dictionaries(
+    {
+        "position": positions,
+        "velocity": rates,
+        "acceleration": rates,
+        "max_step": st.one_of(st.floats(0.01, 2.0), st.just(math.inf)),
+        "effort": st.one_of(st.floats(0.0, 100.0), st.just(math.inf)),
+    }
+)
+SPECIAL = (math.nan, math.inf, -math.inf, 1e300, -1e300, 5e-324, -0.0, 1e9, -1e9, 2e9)
+garbage = st.one_of(
+    st.sampled_from(SPECIAL), st.sampled_from([-5.0, 5.0]), st.floats(-4.0, 4.0), st.floats(-0.1, 0.1)
+)
+intervals = st.one_of(
+    st.just(PERIOD_S),
+    st.floats(0.5 * PERIOD_S, 1.5 * PERIOD_S),
+    st.sampled_from(
+        [0.0, -1.0, 1e-9, 1e-6, 5e-324, 1e300, math.inf, math.nan, PAUSE_PERIODS * PERIOD_S, 10.0]
+    ),
+    st.floats(0.0, 0.3),
+)
+moments = st.lists(
+    st.tuples(
+        st.lists(garbage, min_size=2, max_size=2),
+        st.one_of(st.none(), st.lists(garbage, min_size=2, max_size=2)),
+        intervals,
+        st.booleans(),  # hold
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def two_joints(one: dict[str, Any], other: dict[str, Any]) -> Limits:
+    joints = {}
+    for name, robot in (("one", one), ("other", other)):
+        low, high = robot["position"]
+        rest = {field: value for field, value in robot.items() if field != "position"}
+        joints[name] = {"position_low": low, "position_high": high, **rest}
+    return Limits.of(list(joints), joints)
+
+
+def _times(limit: np.ndarray, factor: float) -> np.ndarray:
+    return np.array([math.inf if math.isinf(each) else each * factor for each in limit])
+
+
+class Judge:
+    """Checks by itself what goes out of an envelope of positions, from nothing but that and the time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.position: np.ndarray | None = None
+        self.moved = np.zeros(2)
+        self.moved_s = PERIOD_S
+        self.first = True
+
+    def interval(self, elapsed_s: float) -> float:
+        if self.first:
+            return PERIOD_S
+        return min(elapsed_s, PAUSE_PERIODS * PERIOD_S) if elapsed_s >= SHORTEST_S else 0.0
+
+    def check(self, action: np.ndarray, start: np.ndarray, elapsed_s: float) -> None:
+        limits, interval_s = self.limits, self.interval(elapsed_s)
+        before = start if self.position is None else self.position
+        off = ULPS * np.spacing(np.maximum(np.abs(before), np.abs(action)))
+        assert np.isfinite(action).all()
+        assert (action >= np.minimum(limits.position_low, before)).all()
+        assert (action <= np.maximum(limits.position_high, before)).all()
+        moved = action - before
+        assert (np.abs(moved) <= _times(limits.velocity, interval_s) + off).all()
+        if interval_s >= PAUSE_PERIODS * PERIOD_S:
+            self.moved = np.zeros(2)
+        ratio = interval_s / self.moved_s
+        changed = np.abs(moved - self.moved * ratio)
+        assert (changed <= _times(limits.acceleration, interval_s**2) + off * (1.0 + ratio)).all()
+        self.position, self.first = action, False
+        if interval_s > 0.0:
+            self.moved, self.moved_s = moved, interval_s
+
+
+def known(measured: list[float] | None) -> np.ndarray:
+    values = np.full(2, math.nan) if measured is None else np.array(measured)
+    return np.where(np.abs(values) <= LARGEST, values, math.nan)
+
+
+@settings(max_examples=700)
+@given(robots, robots, moments)
+def test_whatever_comes_in_positions_stay_within_every_limit_at_once(
+    one: dict[str, Any], other: dict[str, Any], moments: list[Any]
+) -> None:
+    limits = two_joints(one, other)
+    envelope, judge = Envelope(limits, "positions", PERIOD_S), Judge(limits)
+    for wanted, measured, elapsed_s, hold in moments:
+        admitted = envelope.hold(measured, elapsed_s) if hold else envelope.admit(wanted, measured, elapsed_s)
+        sound = not hold and bool((np.abs(wanted) <= LARGEST).all())
+        assert (Intervention.NOT_FINITE in admitted.interventions) == (not hold and not sound)
+        if admitted.action is None:
+            assert not sound
+            assert judge.position is None
+            assert np.isnan(known(measured)).any()
+            continue
+        start = np.clip(wanted, limits.position_low, limits.position_high)
+        start = np.where(np.isnan(known(measured)), start, known(measured))
+        judge.check(admitted.action, start, elapsed_s)
+        if sound and not admitted.interventions:
+            assert admitted.action.tobytes() == np.array(wanted, dtype=np.float64).tobytes()
+        if sound and admitted.interventions:
+            assert (admitted.action != np.array(wanted)).any()
+        assert len(set(admitted.interventions)) == len(admitted.interventions)
+
+
+@settings(max_examples=300)
+@given(robots, robots, moments)
+def test_whatever_comes_in_velocities_stay_within_every_limit_at_once(
+    one: dict[str, Any], other: dict[str, Any], moments: list[Any]
+) -> None:
+    limits = two_joints(one, other)
+    envelope, before, first = Envelope(limits, "velocities", PERIOD_S), np.zeros(2), True
+    for wanted, measured, elapsed_s, hold in moments:
+        action = sent(
+            envelope.hold(measured, elapsed_s) if hold else envelope.admit(wanted, measured, elapsed_s)
+        )
+        interval_s = min(elapsed_s, PAUSE_PERIODS * PERIOD_S) if elapsed_s >= SHORTEST_S else 0.0
+        interval_s, first = PERIOD_S if first else interval_s, False
+        assert np.isfinite(action).all()
+        assert (np.abs(action) <= limits.velocity).all()
+        off = ULPS * np.spacing(np.maximum(np.abs(before), np.abs(action)))
+        assert (np.abs(action - before) <= _times(limits.acceleration, interval_s) + off).all()
+        if hold:
+            assert (np.abs(action) <= np.abs(before)).all()
+            assert not action[np.isinf(limits.acceleration)].any()
+        before = action
+
+
+@settings(max_examples=200)
+@given(robots, robots, moments, st.sampled_from(["accelerations", "effort"]))
+def test_whatever_comes_in_accelerations_and_efforts_stay_within_their_limit(
+    one: dict[str, Any], other: dict[str, Any], moments: list[Any], field: str
+) -> None:
+    limits = two_joints(one, other)
+    largest = limits.acceleration if field == "accelerations" else limits.effort
+    envelope = Envelope(limits, field, PERIOD_S)
+    for wanted, measured, elapsed_s, hold in moments:
+        action = sent(
+            envelope.hold(measured, elapsed_s) if hold else envelope.admit(wanted, measured, elapsed_s)
+        )
+        if hold or not (np.abs(wanted) <= LARGEST).all():
+            assert not action.any()
+        else:
+            assert action.tolist() == np.clip(wanted, -largest, largest).tolist()
+
+
+# What is within goes through
+
+
+@settings(max_examples=300)
+@given(st.integers(0, 2**32), st.floats(0.2, 20.0), st.floats(0.2, 50.0), st.booleans())
+def test_positions_within_every_limit_go_through_bit_by_bit(
+    seed: int, velocity: float, acceleration: float, measures: bool
+) -> None:
+    draw = np.random.default_rng(seed)
+    limits = limits_of(2, position=(-2.0, 2.0), velocity=velocity, acceleration=acceleration)
+    envelope = Envelope(limits, "positions", PERIOD_S)
+    position, speed = draw.uniform(-1.5, 1.5, 2), np.zeros(2)
+    envelope.admit(position, None, PERIOD_S)
+    for _ in range(60):
+        change = draw.choice([-1.0, 1.0, draw.uniform(-1.0, 1.0)], 2) * acceleration * PERIOD_S
+        faster = np.clip(speed + change, -velocity, velocity)
+        after = position + faster * PERIOD_S
+        stops = after + np.sign(faster) * faster**2 / (2.0 * acceleration) * (1.0 + 1e-9)
+        braked = np.sign(speed) * np.maximum(np.abs(speed) - acceleration * PERIOD_S, 0.0)
+        speed = np.where(np.abs(stops) <= 2.0, faster, braked)
+        position = position + speed * PERIOD_S
+        admitted = envelope.admit(position, position if measures else None, PERIOD_S)
+        assert sent(admitted).tobytes() == position.tobytes()
+        assert admitted.interventions == ()
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32), st.floats(0.2, 20.0), st.floats(0.2, 50.0))
+def test_velocities_within_every_limit_go_through_bit_by_bit(
+    seed: int, velocity: float, acceleration: float
+) -> None:
+    draw = np.random.default_rng(seed)
+    envelope = Envelope(limits_of(2, velocity=velocity, acceleration=acceleration), "velocities", PERIOD_S)
+    speed = np.zeros(2)
+    for _ in range(60):
+        change = draw.choice([-1.0, 1.0, draw.uniform(-1.0, 1.0)], 2) * acceleration * PERIOD_S
+        speed = np.clip(speed + change, -velocity, velocity)
+        admitted = envelope.admit(speed, None, PERIOD_S)
+        assert sent(admitted).tobytes() == speed.tobytes()
+        assert admitted.interventions == ()
+
+
+def test_without_limits_everything_finite_goes_through_at_any_pace() -> None:
+    for field in FIELDS:
+        envelope = Envelope(limits_of(3), field, PERIOD_S)
+        for elapsed_s in (0.0, PERIOD_S, -1.0, math.nan, math.inf, 1e-9):
+            wanted = np.array([-0.0, 123456.789, -5e-324])
+            admitted = envelope.admit(wanted, np.array([9.0, math.nan, 1.0]), elapsed_s)
+            assert sent(admitted).tobytes() == wanted.tobytes()
+            assert admitted.interventions == ()
+            envelope.admit(-wanted, None, 0.0)
+
+
+# Braking
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32), st.floats(0.2, 5.0), st.floats(0.5, 50.0), st.sampled_from(FIELDS[:2]))
+def test_hold_comes_to_rest_in_no_more_steps_than_the_limits_take(
+    seed: int, velocity: float, acceleration: float, field: str
+) -> None:
+    draw = np.random.default_rng(seed)
+    limits = limits_of(2, position=(-2.0, 2.0), velocity=velocity, acceleration=acceleration)
+    envelope = Envelope(limits, field, PERIOD_S)
+    for _ in range(20):
+        envelope.admit(draw.uniform(-4.0, 4.0, 2), None, PERIOD_S)
+    for _ in range(math.ceil(velocity / (acceleration * PERIOD_S)) + 1):
+        last = sent(envelope.hold(None, PERIOD_S))
+    assert envelope.at_rest
+    again = sent(envelope.hold(None, PERIOD_S))
+    assert again.tobytes() == (last if field == "positions" else np.zeros(2)).tobytes()
+
+
+def test_where_acceleration_is_unlimited_hold_stops_at_once() -> None:
+    envelope = Envelope(limits_of(velocity=1.0), "positions", PERIOD_S)
+    envelope.admit(np.zeros(1), None, PERIOD_S)
+    moved = sent(envelope.admit(np.ones(1), None, PERIOD_S))
+    assert moved == pytest.approx([0.05])
+    assert sent(envelope.hold(np.zeros(1), PERIOD_S)).tolist() == moved.tolist()
+    assert envelope.at_rest
+    envelope = Envelope(limits_of(velocity=1.0), "velocities", PERIOD_S)
+    assert sent(envelope.admit(np.ones(1), None, PERIOD_S)).tolist() == [1.0]
+    assert not envelope.at_rest
+    assert sent(envelope.hold(None, 0.0)).tolist() == [0.0]
+    assert envelope.at_rest
+
+
+def test_a_position_that_is_held_goes_on_ever_slower_until_it_rests() -> None:
+    envelope = Envelope(limits_of(velocity=1.0, acceleration=4.0), "positions", PERIOD_S)
+    envelope.admit(np.zeros(1), None, PERIOD_S)
+    path = [float(sent(envelope.admit(np.full(1, 9.0), None, PERIOD_S))[0]) for _ in range(10)]
+    path += [float(sent(envelope.hold(None, PERIOD_S))[0]) for _ in range(7)]
+    assert np.diff(path)[7:] / PERIOD_S == pytest.approx(
+        [1.0, 1.0, 0.8, 0.6, 0.4, 0.2, 0.0, 0.0, 0.0], abs=1e-9
+    )
+
+
+def test_an_action_that_is_none_is_held_as_a_whole() -> None:
+    for bad in (math.nan, math.inf, -math.inf, 1e300):
+        envelope = Envelope(limits_of(2, velocity=1.0, acceleration=4.0), "velocities", PERIOD_S)
+        envelope.admit(np.ones(2), None, PERIOD_S)
+        admitted = envelope.admit(np.array([1.0, bad]), None, 0.5 * PERIOD_S)
+        assert sent(admitted) == pytest.approx([0.1, 0.1])
+        assert admitted.interventions == (Intervention.NOT_FINITE,)
+
+
+def test_there_is_no_position_to_hold_before_one_is_known() -> None:
+    envelope = Envelope(limits_of(2, velocity=1.0), "positions", PERIOD_S)
+    assert envelope.hold(None, PERIOD_S) == Admitted(None, (Intervention.STALE,))
+    half = np.array([0.3, math.nan])
+    assert envelope.hold(half, PERIOD_S, Intervention.DISABLED) == Admitted(None, (Intervention.DISABLED,))
+    assert envelope.admit(np.full(2, math.nan), half, PERIOD_S).action is None
+    assert sent(envelope.hold(np.array([0.3, 0.4]), PERIOD_S)).tolist() == [0.3, 0.4]
+    assert sent(envelope.hold(None, PERIOD_S)).tolist() == [0.3, 0.4]
+
+
+# The start, pauses and the clock
+
+
+def test_positions_start_from_the_measured_ones_and_without_from_the_first_wanted() -> None:
+    limits = limits_of(2, position=(-1.0, 1.0), velocity=2.0)
+    admitted = Envelope(limits, "positions", PERIOD_S).admit(np.full(2, 5.0), np.array([0.5, math.nan]), 0.0)
+    assert sent(admitted) == pytest.approx([0.6, 1.0])
+    assert admitted.interventions == (Intervention.POSITION, Intervention.VELOCITY)
+
+
+def test_a_start_outside_is_left_inwards_only_and_no_faster_than_allowed() -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=2.0, acceleration=40.0)
+    envelope, position = Envelope(limits, "positions", PERIOD_S), 1.55
+    assert sent(envelope.hold(np.array([position]), PERIOD_S)).tolist() == [position]
+    for _ in range(20):
+        after = float(sent(envelope.admit(np.array([9.0]), None, PERIOD_S))[0])
+        assert position - 2.0 * PERIOD_S - 1e-12 <= after <= position
+        position = after
+    assert position == 1.0
+
+
+def test_a_robot_that_is_wanted_where_it_is_was_not_intervened_with() -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=2.0)
+    envelope = Envelope(limits, "positions", PERIOD_S)
+    envelope.hold(np.full(1, 5.0), PERIOD_S)
+    assert envelope.admit(np.full(1, 5.0), None, 0.0).interventions == ()
+    admitted = envelope.admit(np.full(1, 5.0), None, PERIOD_S)
+    assert sent(admitted) == pytest.approx([4.9])
+    assert admitted.interventions == (Intervention.POSITION, Intervention.VELOCITY)
+
+
+def test_a_pause_gives_no_leap_and_ends_at_rest() -> None:
+    envelope = Envelope(limits_of(velocity=1.0, acceleration=1.0), "positions", PERIOD_S)
+    position = [sent(envelope.admit(np.full(1, 9.0 * (step > 0)), None, PERIOD_S))[0] for step in range(40)][
+        -1
+    ]
+    after = sent(envelope.admit(np.zeros(1), None, 1e6))[0]
+    assert position - (PAUSE_PERIODS * PERIOD_S) ** 2 == pytest.approx(after)
+
+
+def test_in_no_time_nothing_moves() -> None:
+    envelope = Envelope(limits_of(velocity=1.0, acceleration=1.0), "positions", PERIOD_S)
+    envelope.admit(np.zeros(1), None, PERIOD_S)
+    before = sent(envelope.admit(np.ones(1), None, PERIOD_S))
+    for elapsed_s in (0.0, -1.0, math.nan, 1e-12):
+        assert sent(envelope.admit(np.ones(1), None, elapsed_s)).tolist() == before.tolist()
+    assert not envelope.at_rest
+    assert sent(envelope.admit(np.ones(1), None, PERIOD_S)) > before
+
+
+def test_reset_forgets_what_went_out() -> None:
+    envelope = Envelope(limits_of(velocity=1.0, acceleration=4.0), "positions", PERIOD_S)
+    for _ in range(5):
+        envelope.admit(np.ones(1), np.zeros(1), PERIOD_S)
+    envelope.reset()
+    assert envelope.at_rest
+    assert sent(envelope.hold(np.array([-3.0]), PERIOD_S)).tolist() == [-3.0]
+
+
+def test_what_is_done_to_an_action_afterwards_is_not_remembered() -> None:
+    envelope = Envelope(limits_of(velocity=1.0), "positions", PERIOD_S)
+    wanted = np.zeros(1)
+    sent(envelope.admit(wanted, None, PERIOD_S))[0] = 7.0
+    wanted[0] = 8.0
+    assert sent(envelope.hold(None, PERIOD_S)).tolist() == [0.0]
+
+
+# Steps from the measured position, and position limits of commanded velocities
+
+
+def test_a_robot_that_stands_still_is_never_commanded_further_than_a_step() -> None:
+    for acceleration in (math.inf, 5.0):
+        limits = limits_of(velocity=2.0, acceleration=acceleration, max_step=0.2)
+        envelope, path = Envelope(limits, "positions", PERIOD_S), []
+        for _ in range(60):
+            admitted = envelope.admit(np.full(1, 9.0), np.zeros(1), PERIOD_S)
+            assert Intervention.STEP in admitted.interventions
+            path.append(sent(admitted)[0])
+        assert max(path) <= 0.2
+        assert path[-1] == pytest.approx(0.2, abs=1e-3)
+
+
+def test_a_measured_position_that_leaps_does_not_make_the_command_leap() -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=2.0, acceleration=5.0, max_step=0.2)
+    envelope = Envelope(limits, "positions", PERIOD_S)
+    assert sent(envelope.admit(np.zeros(1), np.zeros(1), PERIOD_S)).tolist() == [0.0]
+    after = sent(envelope.admit(np.zeros(1), np.full(1, 50.0), PERIOD_S))
+    assert after == pytest.approx([5.0 * PERIOD_S**2])
+
+
+def test_a_step_from_beyond_a_position_limit_does_not_lead_there() -> None:
+    envelope = Envelope(limits_of(position=(-1.0, 1.0), max_step=0.2), "positions", PERIOD_S)
+    for measured, edge in ((50.0, 1.0), (-50.0, -1.0)):
+        envelope.reset()
+        assert sent(envelope.admit(np.zeros(1), np.zeros(1), PERIOD_S)).tolist() == [0.0]
+        admitted = envelope.admit(np.zeros(1), np.full(1, measured), PERIOD_S)
+        assert sent(admitted).tolist() == [edge]
+        assert admitted.interventions == (Intervention.STEP,)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(st.floats(-9.0, 9.0), st.floats(0.0, PERIOD_S)), min_size=1, max_size=80),
+    st.floats(0.3, 20.0),
+    st.one_of(st.floats(0.3, 50.0), st.just(math.inf)),
+)
+def test_velocities_keep_a_robot_that_obeys_within_its_positions(
+    moments: list[tuple[float, float]], velocity: float, acceleration: float
+) -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=velocity, acceleration=acceleration)
+    envelope, position, elapsed_s = Envelope(limits, "velocities", PERIOD_S), np.zeros(1), PERIOD_S
+    for wanted, next_s in moments:
+        speed = sent(envelope.admit(np.array([wanted]), position, elapsed_s))
+        position, elapsed_s = position + speed * next_s, next_s
+        assert np.abs(position) <= 1.0 + 1e-12
+
+
+def test_a_velocity_is_braked_in_time_and_may_always_lead_back() -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=2.0)
+    envelope = Envelope(limits, "velocities", PERIOD_S)
+    admitted = envelope.admit(np.full(1, 2.0), np.full(1, 0.95), PERIOD_S)
+    assert sent(admitted) == pytest.approx([0.05 / PERIOD_S])
+    assert admitted.interventions == (Intervention.POSITION,)
+    assert sent(envelope.admit(np.full(1, 2.0), np.full(1, 1.2), PERIOD_S)).tolist() == [0.0]
+    back = envelope.admit(np.full(1, -2.0), np.full(1, 1.2), PERIOD_S)
+    assert sent(back).tolist() == [-2.0]
+    assert back.interventions == ()
+
+
+# What is said
+
+
+@pytest.mark.parametrize(
+    ("field", "limits", "wanted", "reasons"),
+    [
+        ("positions", {"position": (-1.0, 1.0)}, 2.0, {Intervention.POSITION}),
+        ("positions", {"velocity": 1.0}, 0.06, {Intervention.VELOCITY}),
+        ("positions", {"acceleration": 1.0}, 0.06, {Intervention.ACCELERATION}),
+        ("positions", {"max_step": 0.05}, 0.06, {Intervention.STEP}),
+        ("velocities", {"velocity": 1.0}, 2.0, {Intervention.VELOCITY}),
+        ("velocities", {"acceleration": 1.0}, 2.0, {Intervention.ACCELERATION}),
+        ("velocities", {"position": (-0.05, 0.05)}, 2.0, {Intervention.POSITION}),
+        ("accelerations", {"acceleration": 1.0}, 2.0, {Intervention.ACCELERATION}),
+        ("effort", {"effort": 1.0}, 2.0, {Intervention.EFFORT}),
+        ("effort", {"effort": 1.0}, math.nan, {Intervention.NOT_FINITE}),
+    ],
+)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_intervention_names_its_limit_and_counts_match(
+    field: str, limits: dict[str, Any], wanted: float, reasons: set[Intervention], sign: float
+) -> None:
+    counts: Counter[Intervention] = Counter()
+    for _ in range(3):
+        envelope = Envelope(limits_of(2, **limits), field, PERIOD_S)
+        counts.update(envelope.admit(np.array([0.0, sign * wanted]), np.zeros(2), PERIOD_S).interventions)
+        counts.update(envelope.admit(np.zeros(2), None, 100.0).interventions)
+    assert counts == dict.fromkeys(reasons, 3)
+
+
+def test_wrong_shapes_fields_and_periods_are_refused() -> None:
+    limits = limits_of(2)
+    envelope = Envelope(limits, "positions", PERIOD_S)
+    with pytest.raises(ValueError, match=re.escape("wanted: shape (3,), expected (2,)")):
+        envelope.admit(np.zeros(3), None, PERIOD_S)
+    with pytest.raises(ValueError, match=re.escape("measured: shape (1, 2), expected (2,)")):
+        envelope.admit(np.zeros(2), np.zeros((1, 2)), PERIOD_S)
+    with pytest.raises(ValueError, match=re.escape("measured: shape (), expected (2,)")):
+        envelope.hold(np.zeros(()), PERIOD_S)
+    with pytest.raises(ValueError, match="field: 'torque', must be one of positions, velocities"):
+        Envelope(limits, "torque", PERIOD_S)
+    for period_s in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"period_s: {period_s}, must be finite and above 0"):
+            Envelope(limits, "positions", period_s)

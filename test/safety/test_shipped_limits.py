@@ -1,0 +1,72 @@
+"""The shipped limits: those of the simulated tasks change nothing that a task allows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.assets import asset
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.limits import Limits, load_limits
+from adahi_ros.tasks import TaskSpec, make
+
+TASKS = ("ball", "inverted_pendulum", "kitchen", "swarm")
+JOINTS = [f"panda_joint{number}" for number in range(1, 8)]
+FINGERS = ["panda_finger_joint1", "panda_finger_joint2"]
+
+
+def shipped(name: str, names: tuple[str, ...] | list[str]) -> Limits:
+    return load_limits(asset(f"config/limits/{name}.yaml"), names)
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def spec(request: pytest.FixtureRequest) -> TaskSpec:
+    if request.param == "kitchen":
+        pytest.importorskip("gymnasium_robotics")
+    return make(request.param).spec
+
+
+@given(st.integers(0, 2**32), st.lists(st.floats(0.0, 1.0), min_size=2, max_size=8), st.booleans())
+def test_every_action_of_a_task_goes_through_as_it_is_at_any_pace(
+    spec: TaskSpec, seed: int, elapsed: list[float], extreme: bool
+) -> None:
+    draw = np.random.default_rng(seed)
+    envelope = Envelope(shipped(spec.name, spec.commanded), spec.command_field, 1.0 / spec.control_rate_hz)
+    for elapsed_s in elapsed:
+        wanted = draw.uniform(spec.action_low, spec.action_high)
+        if extreme:
+            wanted = np.where(draw.random(spec.action_dim) < 0.5, spec.action_low, spec.action_high)
+        measured = draw.uniform(spec.action_low, spec.action_high) if draw.random() < 0.7 else None
+        admitted = envelope.admit(wanted, measured, elapsed_s)
+        assert admitted.action is not None
+        assert admitted.action.tobytes() == wanted.tobytes()
+        assert admitted.interventions == ()
+
+
+def test_beyond_its_actions_a_task_is_limited(spec: TaskSpec) -> None:
+    envelope = Envelope(shipped(spec.name, spec.commanded), spec.command_field, 1.0 / spec.control_rate_hz)
+    for wanted, bound in ((spec.action_high * 2, spec.action_high), (spec.action_low * 2, spec.action_low)):
+        admitted = envelope.admit(wanted, np.zeros(spec.action_dim), envelope.period_s)
+        assert admitted.action is not None
+        assert admitted.action.tolist() == bound.tolist()
+        assert admitted.interventions != ()
+
+
+def test_every_shipped_file_is_read_and_no_task_is_without() -> None:
+    files = {path.stem for path in asset("config/limits").glob("*.yaml")}
+    assert files >= {*TASKS, "panda"}
+
+
+def test_the_pandas_limits_are_all_there() -> None:
+    arm, fingers = shipped("panda", JOINTS), shipped("panda", FINGERS)
+    for column in (arm.position_low, arm.position_high, arm.velocity, arm.acceleration, arm.effort):
+        assert np.isfinite(column).all()
+    assert arm.position_high[3] < 0 < arm.position_high[5]  # elbow and wrist do not turn both ways
+    assert fingers.position_high.tolist() == [0.04, 0.04]
+    assert math.isinf(fingers.acceleration[0])
+    with pytest.raises(ValueError, match="no limits of panda0_joint1"):
+        shipped("panda", ["panda0_joint1"])

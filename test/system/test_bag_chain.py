@@ -1,0 +1,248 @@
+"""From a recording to a policy that runs, and a report of its run: every command, as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from adahi_msgs.msg import TaskState
+from rclpy.duration import Duration
+from rclpy.qos import QoSProfile, qos_profile_sensor_data
+
+from adahi_ros.bags.reader import read_bag
+from adahi_ros.contract.plain import plain_values
+from adahi_ros.nodes.domain import loopback_environment
+from adahi_ros.tasks import make, make_expert
+from adahi_ros.tasks.demonstrations import collect
+from adahi_ros.trajectories import Trajectories
+
+EPISODES, SEED = 2, 3
+RECIPE = """
+demonstrations: {episodes: 2, seed: 0, action_noise: 0.1}
+tokenizer:
+  seed: 1
+  size: {chunk_length: 1, codebooks: 2, codebook_size: 8, latent_dim: 8, hidden: 16}
+  fit: {steps: 60, batch_size: 64, learning_rate: 1.0e-3}
+window_length: 3
+policies:
+  draft:
+    seed: 2
+    size: {width: 4, layers: 1, heads: 2, head_hidden: 8}
+    fit: {steps: 20, batch_size: 64, learning_rate: 1.0e-3}
+  target:
+    seed: 2
+    size: {width: 8, layers: 1, heads: 2, head_hidden: 16}
+    fit: {steps: 40, batch_size: 64, learning_rate: 1.0e-3}
+"""
+COMMAND = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
+BURST = 2000
+ENDS_S = 30.0  # only a broken recorder takes longer
+RELIABLE = {
+    f"/{topic}": {"publisher": {"reliability": "reliable", "depth": 1000}}
+    for topic in ("joint_states", "task_state")
+}
+
+
+def adahi(folder: Path, *arguments: object) -> str:
+    ended = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def wait_for_the_end_of(simulator: Any, stage: Any) -> None:
+    stage.processes.may_end = simulator
+    stage.wait(lambda: simulator.exit_code is not None, "end of the simulator")
+    stage.processes.all.remove(simulator)
+
+
+class Recorder:
+    """`adahi record` as a process."""
+
+    def __init__(self, stage: Any, folder: Path, *arguments: object) -> None:
+        self._stage = stage
+        self._output = (folder / "recorder.log").open("w+")
+        self.process = subprocess.Popen(
+            [*COMMAND, "record", *map(str, arguments)],
+            cwd=folder,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **loopback_environment(stage.domain), "PYTHONUNBUFFERED": "1"},
+        )
+
+    def wait_until_it_records(self, topic: str) -> None:
+        """Wait for a subscription of a topic that this process publishes, or a node of its does."""
+        self._stage.wait(lambda: self._stage.node.count_subscribers(topic) > 0, f"recorder of {topic}")
+
+    def end(self, how: int = signal.SIGINT) -> str:
+        """Ask it to end; return what it has said."""
+        self.process.send_signal(how)
+        assert self.process.wait(ENDS_S) == 0
+        return self.said()
+
+    def said(self) -> str:
+        self._output.seek(0)
+        return self._output.read()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("chain")
+    spec = make("ball").spec
+    values = plain_values("ball", 20.0, spec.joint_names, 4, 2, spec.commanded, spec.command_field)
+    (folder / "ball.yaml").write_text(yaml.safe_dump({**values, "max_age_s": 2.0}))
+    (folder / "recipe.yaml").write_text(RECIPE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def recorders(stage: Any) -> Iterator[Callable[..., Recorder]]:
+    """From a folder and the arguments of `adahi record` to one that runs."""
+    made: list[Recorder] = []
+
+    def start(*arguments: Any) -> Recorder:
+        made.append(Recorder(stage, *arguments))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.process.kill()
+        each.process.wait()
+
+
+@pytest.fixture(scope="module")
+def demonstrated(stage: Any, folder: Path, recorders: Callable[..., Recorder]) -> Path:
+    """A bag of the expert, twenty times as fast as it acts."""
+    recorder = recorders(folder, "--contract", "ball.yaml", "--out", "demonstrations", "--use-sim-time")
+    simulator = stage.start(
+        "robot_simulator_node",
+        task="ball",
+        seed=SEED,
+        episodes=EPISODES,
+        demonstrate=True,
+        speed=20.0,
+        wait_for_subscribers=1,
+        qos_overrides=RELIABLE,
+    )
+    wait_for_the_end_of(simulator, stage)
+    said = recorder.end()
+    assert "demonstrations: " in said
+    assert "Traceback" not in said
+    return folder / "demonstrations"
+
+
+@pytest.fixture(scope="module")
+def trained(demonstrated: Path, folder: Path) -> str:
+    """What calibration said of policies that were trained on the bag."""
+    made = adahi(folder, "dataset", "from-bag", demonstrated, "--contract", "ball.yaml", "--out", "data")
+    assert f"ball: {EPISODES} episodes" in made
+    adahi(folder, "train", "ball", "--data", "data", "--recipe", "recipe.yaml", "--out", "policies")
+    return adahi(
+        folder,
+        *("calibrate", "--bag", demonstrated, "--contract", "ball.yaml", "--draft", "policies/draft"),
+        *("--rate", 0.5, "--out", "params.yaml", "--picture", "calibration.png"),
+    )
+
+
+def test_a_recorded_demonstration_is_what_collecting_it_gives(trained: str, folder: Path) -> None:
+    data = Trajectories.load(folder / "data/trajectories.safetensors")
+    same = collect(make("ball"), make_expert("ball"), EPISODES, SEED, 0.1).trajectories
+    for name in ("observations", "actions", "goals", "ends"):
+        assert getattr(data, name).tobytes() == getattr(same, name).tobytes(), name
+    summary = json.loads((folder / "data/dataset.json").read_text())
+    assert summary["faults"] == {}
+    assert not any(summary["left_out"].values())
+
+
+def test_the_recording_is_replayed_without_a_robot(trained: str, demonstrated: Path, folder: Path) -> None:
+    said = adahi(
+        folder,
+        *("replay", demonstrated, "--params", "params.yaml", "--figure", "replay.png"),
+        *("--json", "replay.json"),
+    )
+    assert "modelled" in said
+    methods = json.loads((folder / "replay.json").read_text())["methods"]
+    assert methods["adahi"]["transmission_rate"] == pytest.approx(0.5, abs=0.1)
+    assert methods["adahi"]["modelled_latency_ms"]["mean"] < methods["hybrid"]["modelled_latency_ms"]["mean"]
+
+
+def test_the_policies_run_on_the_robot_and_their_run_is_reported(
+    trained: str, stage: Any, folder: Path, recorders: Callable[..., Recorder]
+) -> None:
+    recorder = recorders(folder, "--contract", "ball.yaml", "--out", "run")
+    values = yaml.safe_load((folder / "params.yaml").read_text())["/**"]["ros__parameters"]
+    settings = {name: value for name, value in values.items() if name != "calibration"}
+    stage.start("target_verifier_node", checkpoint=str(folder / "policies/target"))
+    stage.start("draft_policy_node", **settings, deadline_s=5.0)
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    recorder.wait_until_it_records("draft_status")
+    simulator = stage.start("robot_simulator_node", episodes=1, lockstep=True, wait_for_subscribers=2)
+    wait_for_the_end_of(simulator, stage)
+    recorder.end(signal.SIGTERM)
+    said = adahi(folder, "report", "run", "--json", "run.json")
+    found = json.loads((folder / "run.json").read_text())
+    assert found["steps"] >= 10
+    assert found["judged_episodes"] == 1
+    assert 0.0 < found["transmission_rate"] < 1.0
+    assert f"{found['steps']} steps" in said
+    assert (folder / "run.html").read_text().count("data:image/png;base64,") == 4
+
+
+def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(
+    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+) -> None:
+    """Nobody publishes `command` here; the bag is whole all the same, and what lacks is told."""
+    out = stage.node.create_publisher(TaskState, "/left/task_state", qos_profile_sensor_data)
+    recorder = recorders(
+        folder,
+        *("--contract", "ball.yaml", "--out", "left", "--namespace", "left"),
+        *("--storage", "sqlite3", "--duration", 3.0),
+    )
+    sent = 0
+
+    def over() -> bool:
+        nonlocal sent
+        if out.get_subscription_count():
+            out.publish(TaskState(step_id=sent, state=[float(sent)]))
+            sent += 1
+        return recorder.process.poll() is not None
+
+    stage.wait(over, "end of the recorder")
+    assert recorder.process.returncode == 0
+    assert "nothing came on joint_states, command" in recorder.said()
+    kind = {"task_state": "adahi_msgs/msg/TaskState"}
+    steps = [each.message.step_id for each in read_bag(folder / "left", kind, namespace="left")]
+    assert steps == list(np.arange(steps[0], steps[-1] + 1))
+    assert 0 < len(steps) <= sent
+
+
+def test_all_that_has_come_is_written_however_often_the_recorder_is_told_to_end(
+    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+) -> None:
+    recorder = recorders(folder, "--contract", "ball.yaml", "--out", "burst")
+    out = stage.node.create_publisher(TaskState, "task_state", QoSProfile(depth=BURST))
+    stage.wait(lambda: out.get_subscription_count() > 0, "recorder")
+    for step in range(BURST):
+        out.publish(TaskState(step_id=step, state=[0.5] * 50))
+    assert out.wait_for_all_acked(Duration(seconds=ENDS_S))
+    recorder.process.send_signal(signal.SIGINT)
+    assert "Traceback" not in recorder.end(signal.SIGTERM)
+    kind = {"task_state": "adahi_msgs/msg/TaskState"}
+    assert [each.message.step_id for each in read_bag(folder / "burst", kind)] == list(range(BURST))

@@ -1,0 +1,215 @@
+"""What stands between the policy and the wire, on a node that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from adahi_msgs.msg import SafetyState
+from std_msgs.msg import Bool
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
+
+from adahi_ros.nodes.messages import from_stamp
+from adahi_ros.speculation.records import StepRecord
+
+PERIOD_S = 0.05
+LOW, HIGH, FASTEST, HARDEST = -0.03, 0.03, 0.1, 1.0
+JOINTS = ("plate_roll_joint", "plate_pitch_joint")
+
+
+@pytest.fixture(scope="module")
+def limits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Limits so narrow that every draft of the test's policy leaves them."""
+    limit = {"position": [LOW, HIGH], "velocity": FASTEST, "acceleration": HARDEST}
+    path: Path = tmp_path_factory.mktemp("limits") / "limits.yaml"
+    path.write_text(yaml.safe_dump({"limits": dict.fromkeys(JOINTS, limit)}))
+    return path
+
+
+class Watched:
+    """A robot that shows its joints at rest at 0, whatever it is told, and what the node says of safety."""
+
+    def __init__(self, stage: Any, robot: Any, process: Any) -> None:
+        self.stage, self.robot, self.process = stage, robot, process
+        self.safety: list[SafetyState] = []
+        stage.node.create_subscription(SafetyState, "safety_state", self.safety.append, 1000)
+        self.enable = stage.node.create_publisher(Bool, "enable", 10)
+        self._client = stage.node.create_client(SetBool, "draft_policy/set_enabled")
+        self._step = 0
+
+    def set_enabled(self, enabled: bool) -> SetBool.Response:
+        return self.stage.call(self._client, SetBool.Request(data=enabled))
+
+    def step(self) -> StepRecord:
+        """Show the next observation; return the record of its step."""
+        self._step += 1
+        self.robot.show(1, self._step)
+        record: StepRecord = self.robot.answer_to(1, self._step)
+        return record
+
+    def positions(self) -> np.ndarray:
+        return np.array([command.points[0].positions for command in self.robot.commands])
+
+    def wait_for(self, kind: int) -> SafetyState:
+        """Wait for a safety state that reports an intervention; return it."""
+
+        def found() -> list[SafetyState]:
+            return [state for state in self.safety if kind in state.interventions]
+
+        self.stage.wait(lambda: bool(found()), f"intervention {kind}")
+        return found()[-1]
+
+    def holds(self) -> list[JointTrajectory]:
+        return [command for command in self.robot.commands if from_stamp(command.header.stamp) == 0]
+
+
+@pytest.fixture(scope="module")
+def watched(
+    stage: Any, make_robot: Callable[[Any], Any], exported: Path, limits: Path
+) -> Iterator[Watched]:
+    process = stage.start(
+        "draft_policy_node",
+        checkpoint=str(exported / "draft"),
+        gate__name="never",
+        verifier_wait_s=0.0,
+        max_age_s=1.0,
+        safety__limits=str(limits),
+        safety__hold_after_s=0.3,
+        qos_overrides={
+            f"/{topic}": {"subscription": {"reliability": "reliable", "depth": 100}}
+            for topic in ("joint_states", "task_state")
+        },
+    )
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    watched = Watched(stage, make_robot(stage), process)
+    watched.robot.show_until_answered(1)
+    yield watched
+    stage.processes.end()
+    assert process.exit_code == 0
+    assert "Traceback" not in process.output
+
+
+def test_no_command_leaves_the_limits_and_each_intervention_is_published(watched: Watched) -> None:
+    for _ in range(20):
+        record = watched.step()
+        assert all(LOW - 1e-6 <= value <= HIGH + 1e-6 for value in record.action)
+        assert max(np.abs(record.draft_action)) > HIGH
+    positions = watched.positions()
+    assert ((positions >= LOW) & (positions <= HIGH)).all()
+    steps = np.diff(positions, axis=0)
+    assert (np.abs(steps) <= FASTEST * PERIOD_S + 1e-12).all()
+    assert (np.abs(np.diff(steps, axis=0)) <= HARDEST * PERIOD_S**2 + 1e-12).all()
+    state = watched.wait_for(SafetyState.INTERVENTION_POSITION)
+    assert state.enabled
+    assert not state.holding
+    assert state.counts[SafetyState.INTERVENTION_POSITION] >= 1
+
+
+def test_without_observations_the_robot_is_held(watched: Watched) -> None:
+    watched.step()
+    before = watched.robot.commands[-1]
+    state = watched.wait_for(SafetyState.INTERVENTION_STALE)
+    assert state.holding
+    assert state.counts[SafetyState.INTERVENTION_STALE] == 1
+    watched.stage.wait(lambda: len(watched.holds()) >= 3, "hold commands")
+    rest = np.array(watched.holds()[-1].points[0].positions)
+    assert np.abs(rest - before.points[0].positions).max() <= FASTEST * PERIOD_S
+    record = watched.step()
+    assert record.stamp_ns == from_stamp(watched.robot.commands[-1].header.stamp)
+
+
+def test_a_false_on_enable_holds_until_a_true(watched: Watched) -> None:
+    watched.step()
+    watched.enable.publish(Bool(data=False))
+    state = watched.wait_for(SafetyState.INTERVENTION_DISABLED)
+    assert (state.enabled, state.holding) == (False, True)
+    held = watched.step().action
+    assert watched.step().action == pytest.approx(held, abs=1e-6)
+    assert not watched.safety[-1].enabled
+    watched.enable.publish(Bool(data=True))
+    watched.stage.wait(lambda: watched.safety[-1].enabled, "enabled")
+
+
+def test_the_service_enables_too(watched: Watched) -> None:
+    watched.step()
+    watched.safety.clear()
+    response = watched.set_enabled(False)
+    assert (response.success, response.message) == (True, "disabled, held")
+    assert watched.wait_for(SafetyState.INTERVENTION_DISABLED).holding
+    assert watched.set_enabled(True).success
+
+
+def test_deactivation_holds_and_later_enabling_says_why_it_cannot(watched: Watched) -> None:
+    watched.step()
+    watched.safety.clear()
+    assert watched.stage.change_state("deactivate")
+    assert watched.wait_for(SafetyState.INTERVENTION_DEACTIVATED).holding
+    response = watched.set_enabled(True)
+    assert (response.success, response.message) == (False, "the node is not active")
+    assert watched.stage.change_state("activate")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"safety__limits": "nowhere"}, ["safety.limits: 'nowhere'", "config/limits/nowhere.yaml"]),
+        ({"safety__limits": "ball.urdf"}, ["safety.limits: 'ball.urdf'"]),
+        ({"contract": "nowhere"}, ["contract: 'nowhere'", "one of ball"]),
+        ({"contract": "kitchen"}, ["contract: 'kitchen'", "must be"]),
+        ({"contract": "ball_camera"}, ["contract: 'ball_camera'", "features"]),
+        ({"command_interface": "twist"}, ["command_interface: twist carries velocities"]),
+        ({"command_interface": "joint_jog"}, ["command_interface: joint_jog"]),
+    ],
+)
+def test_what_does_not_fit_is_named_when_it_is_configured(
+    stage: Any, exported: Path, values: dict[str, Any], words: list[str]
+) -> None:
+    stage.processes.end()
+    stage.processes.all.clear()
+    process = stage.start("draft_policy_node", checkpoint=str(exported / "draft"), **values)
+    assert not stage.change_state("configure")
+    stage.wait(lambda: "cannot be configured" in process.output, "reason")
+    for word in words:
+        assert word in process.output
+    assert "Traceback" not in process.output
+
+
+def test_it_moves_only_while_it_is_enabled_where_that_is_required(
+    stage: Any, make_robot: Callable[[Any], Any], exported: Path, limits: Path
+) -> None:
+    stage.processes.end()
+    stage.processes.all.clear()
+    process = stage.start(
+        "draft_policy_node",
+        checkpoint=str(exported / "draft"),
+        gate__name="never",
+        verifier_wait_s=0.0,
+        max_age_s=1.0,
+        safety__require_enable=True,
+        safety__enable_timeout_s=0.2,
+    )
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    watched = Watched(stage, make_robot(stage), process)
+    step = 0
+
+    def held() -> bool:
+        nonlocal step
+        step += 1
+        watched.robot.show(1, step)
+        return len(watched.holds()) >= 3
+
+    watched.stage.wait(held, "hold commands")
+    resting = watched.positions()
+    assert len(watched.holds()) == len(resting)
+    assert (resting == resting[0]).all()
+    watched.enable.publish(Bool(data=True))
+    watched.stage.wait(lambda: any(state.enabled for state in watched.safety), "enabled")
+    watched.stage.wait(lambda: not watched.safety[-1].enabled, "time-out")
+    assert process.exit_code is None

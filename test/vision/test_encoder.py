@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from adahi_ros.assets import asset
+from adahi_ros.policy.checkpoint import CheckpointError
+from adahi_ros.policy.recipe import DemonstrationRecipe, RecipeError
+from adahi_ros.policy.training import FitConfig, Run
+from adahi_ros.vision.encoder import Encoder
+from adahi_ros.vision.export import ARCHITECTURES, make_network, save_encoder
+from adahi_ros.vision.recipe import EncoderRecipe, load_encoder_recipe
+from adahi_ros.vision.resnet import load_weights
+from adahi_ros.vision.training import train_encoder
+
+SIZE = [24, 32]
+NAMES = ("ball.json", "ball.onnx", "ball.safetensors")
+
+
+def config(architecture: str) -> dict[str, object]:
+    return {"architecture": architecture, "image_size": SIZE}
+
+
+def frames(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (count, *SIZE, 3), dtype=np.uint8)
+
+
+def spots(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Frames with one bright spot, and where it is, in pixels."""
+    random = np.random.default_rng(0)
+    places = random.uniform([3, 3], [SIZE[0] - 4, SIZE[1] - 4], (count, 2))
+    rows, columns = np.mgrid[: SIZE[0], : SIZE[1]]
+    away = np.hypot(rows - places[:, 0, None, None], columns - places[:, 1, None, None])
+    bright = (255 * np.clip(3.0 - away, 0.0, 1.0)).astype(np.uint8)
+    return np.repeat(bright[..., None], 3, axis=-1), places.astype(np.float32)
+
+
+@pytest.fixture(scope="module", params=sorted(ARCHITECTURES))
+def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("encoder") / "eye"
+    torch.manual_seed(0)
+    save_encoder(path, make_network(config(request.param)).eval(), config(request.param), {"seed": 0})
+    return path
+
+
+def copied(path: Path) -> Path:
+    for name in NAMES:
+        shutil.copy(asset(f"checkpoints/encoders/{name}"), path / name)
+    return path / "ball"
+
+
+def test_what_runs_is_what_torch_made(saved: Path) -> None:
+    encoder = Encoder.load(saved)
+    network = make_network(json.loads(saved.with_suffix(".json").read_text())["config"])
+    load_weights(network, str(saved.with_suffix(".safetensors")))
+    images = frames(3)
+    with torch.no_grad():
+        expected = network.eval()(torch.from_numpy(images)).numpy()
+    found = encoder.encode(images)
+    assert found.shape == (3, encoder.features)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
+
+
+def test_features_lose_nothing_in_two_bytes(saved: Path) -> None:
+    features = Encoder.load(saved).encode(frames(4))
+    np.testing.assert_array_equal(features, features.astype(np.float16).astype(np.float32))
+
+
+def test_a_frame_has_the_same_features_in_every_batch(saved: Path) -> None:
+    encoder, images = Encoder.load(saved), frames(5)
+    together = encoder.encode(images)
+    for row in range(len(images)):
+        np.testing.assert_array_equal(encoder.encode(images[row : row + 1])[0], together[row])
+    assert encoder.encode(images[:0]).shape == (0, encoder.features)
+
+
+@pytest.mark.parametrize("suffix", ["", ".json", ".onnx", ".safetensors"])
+def test_an_encoder_is_loaded_by_any_of_its_files(tmp_path: Path, suffix: str) -> None:
+    path = copied(tmp_path)
+    encoder = Encoder.load(path.with_name(f"ball{suffix}"))
+    assert encoder.image_size == (64, 64)
+    assert len(encoder.fingerprint) == 16
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        np.zeros((1, 32, 24, 3), np.uint8),
+        np.zeros((24, 32, 3), np.uint8),
+        np.zeros((1, 24, 32, 3), np.float32),
+    ],
+)
+def test_frames_of_another_shape_or_type_are_refused(saved: Path, images: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"images: .*must be uint8 \(B, 24, 32, 3\)"):
+        Encoder.load(saved).encode(images)
+
+
+@pytest.mark.parametrize("missing", NAMES)
+def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
+    path = copied(tmp_path)
+    (tmp_path / missing).unlink()
+    with pytest.raises(CheckpointError, match=rf"{missing}: no such checkpoint"):
+        Encoder.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("ball.json", b"{", "not the description of an encoder"),
+        ("ball.json", b"[]", "not the description of an encoder"),
+        ("ball.json", b'{"format": 2, "kind": "encoder"}', "format, kind: 2, encoder, must be 1, encoder"),
+        ("ball.safetensors", b"other weights", "fingerprint"),
+        ("ball.onnx", b"no network", "not an ONNX file"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    path = copied(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CheckpointError, match=said):
+        Encoder.load(path)
+
+
+def test_a_network_of_other_weights_is_refused(tmp_path: Path, saved: Path) -> None:
+    path = copied(tmp_path)
+    shutil.copy(saved.with_suffix(".onnx"), path.with_suffix(".onnx"))
+    with pytest.raises(CheckpointError, match="made of weights"):
+        Encoder.load(path)
+
+
+def recipe(**changes: object) -> EncoderRecipe:
+    usual = {
+        "architecture": "keypoints",
+        "size": {"channels": 8, "layers": 1, "keypoints": 2},
+        "frames": DemonstrationRecipe(1, 0, 0.0),
+        "seed": 0,
+        "fit": FitConfig(steps=400, batch_size=32, learning_rate=1e-2),
+    }
+    return EncoderRecipe(**{**usual, **changes})  # type: ignore[arg-type]
+
+
+def test_the_small_network_learns_where_things_are_finer_than_a_pixel_and_twice_the_same() -> None:
+    images, places = spots(600)
+    trained = train_encoder(images, places, recipe(), Run(0))
+    assert np.all(trained.errors < 0.5)
+    assert trained.network.features == 4
+    few = recipe(fit=FitConfig(steps=3, batch_size=8))
+    first, second = (train_encoder(images[:50], places[:50], few, Run(0)) for _ in range(2))
+    assert first.losses == second.losses
+
+
+def test_weights_are_taken_as_they_are_where_the_recipe_does_not_train(tmp_path: Path) -> None:
+    network = make_network(config("resnet18"))
+    weights = {name: value.contiguous() for name, value in network.state_dict().items()}
+    path = tmp_path / "imagenet.safetensors"
+    save_file({**weights, "fc.weight": torch.zeros(1000, 512), "fc.bias": torch.zeros(1000)}, path)
+    images, places = spots(20)
+    frozen = recipe(architecture="resnet18", size={}, fit=None, weights=str(path))
+    trained = train_encoder(images, places, frozen, Run(1))
+    assert trained.losses == []
+    for name, value in trained.network.state_dict().items():
+        torch.testing.assert_close(value, weights[name])
+
+
+def test_resnet_has_the_names_and_the_size_that_torchvision_gives_it() -> None:
+    weights = make_network(config("resnet18")).state_dict()
+    assert len(weights) == 120  # torchvision's 122 without fc.weight and fc.bias
+    assert sum(value.numel() for name, value in weights.items() if "running" not in name) == 11_176_512 + 20
+    for name in ("conv1.weight", "layer2.0.downsample.1.running_var", "layer4.1.bn2.num_batches_tracked"):
+        assert name in weights
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "said"),
+    [
+        ("nowhere.safetensors", FileNotFoundError, "weights: nowhere.safetensors: no such file"),
+        ("hf://only-an-owner", ValueError, "must be hf://OWNER/REPOSITORY/FILE"),
+    ],
+)
+def test_weights_that_are_not_there_are_told(source: str, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        load_weights(make_network(config("resnet18")), source)
+
+
+def test_the_hub_without_its_client_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(RuntimeError, match="pip install huggingface_hub"):
+        load_weights(make_network(config("resnet18")), "hf://timm/resnet18.a1_in1k/model.safetensors")
+
+
+def test_weights_of_another_network_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "other.safetensors"
+    save_file({"conv1.weight": torch.zeros(3)}, path)
+    with pytest.raises(ValueError, match=r"other\.safetensors, must be a safetensors file of this network"):
+        load_weights(make_network(config("resnet18")), str(path))
+
+
+RECIPE = """
+architecture: keypoints
+size: {channels: 16}
+frames: {episodes: 3, seed: 0, action_noise: 0.1}
+seed: 1
+fit: {steps: 3}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("seed: 1\n", "", r"recipe\.seed: missing"),
+        ("seed: 1\n", "seed: one\n", r"recipe\.seed: 'one', must be an integer"),
+        ("seed: 1\n", "seed: -1\n", "seed: -1, must be at least 0"),
+        ("size: {channels: 16}", "size: 3", r"recipe\.size: 3, must be a mapping"),
+        ("fit: {steps: 3}", "fits: 3", r"recipe\.fits: unknown"),
+        ("fit: {steps: 3}", "", "fit, weights: none, must give at least one"),
+        ("fit: {steps: 3}", "fit: {steps: many}", r"recipe\.fit\.steps: 'many', must be an integer"),
+        ("episodes: 3", "episodes: 0", "episodes: 0, must be at least 1"),
+        (RECIPE, "- a\n- b", "must be a mapping"),
+        (RECIPE, "{", "not YAML"),
+    ],
+)
+def test_a_fault_in_a_recipe_is_told_by_file_and_field(tmp_path: Path, old: str, new: str, said: str) -> None:
+    path = tmp_path / "eye.yaml"
+    path.write_text(RECIPE)
+    assert load_encoder_recipe(path).fit == FitConfig(steps=3)
+    path.write_text(RECIPE.replace(old, new))
+    with pytest.raises(RecipeError, match=rf"eye\.yaml: .*{said}"):
+        load_encoder_recipe(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"architecture": "vit"}, "architecture: 'vit', must be one of keypoints, resnet18"),
+        ({"architecture": "keypoints", "depth": 3}, "size: .*must be what 'keypoints' takes"),
+        ({"architecture": "keypoints", "keypoints": 0}, r"size\.keypoints: 0, must be at least 1"),
+    ],
+)
+def test_a_network_that_cannot_be_is_told(values: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make_network({**values, "image_size": SIZE})
+
+
+def test_the_shipped_encoders_are_what_their_recipes_make() -> None:
+    for path in sorted(asset("config/encoders").glob("*.yaml")):
+        made = json.loads(asset(f"checkpoints/encoders/{path.stem}.json").read_text())
+        wanted = load_encoder_recipe(path)
+        assert made["training"]["command"] == f"adahi encoder train {path.stem}"
+        assert made["training"]["seed"] == wanted.seed
+        assert made["training"]["steps"] == (wanted.fit.steps if wanted.fit else 0)
+        assert {"architecture": wanted.architecture, **wanted.size}.items() <= made["config"].items()
+
+
+def test_the_robot_encodes_without_torch() -> None:
+    program = (
+        "import sys, adahi_ros.vision.encoder, adahi_ros.vision.images;"
+        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert {"torch", "onnx", "scipy", "matplotlib"}.isdisjoint(loaded.split())
