@@ -42,6 +42,7 @@ setup(
             "draft_policy_node = adahi_ros.nodes.draft_policy_node:main",
             "target_verifier_node = adahi_ros.nodes.target_verifier_node:main",
             "robot_simulator_node = adahi_ros.nodes.robot_simulator_node:main",
+            "bag_recorder_node = adahi_ros.nodes.bag_recorder_node:main",
             "path_markers_node = adahi_ros.nodes.path_markers_node:main",
         ],
     },

@@ -7,11 +7,12 @@ from typing import Any
 import yaml
 
 MOST_ENTRIES = 100_000  # with aliases written out: a few lines of them make billions
-LARGEST_INTEGER = 2**63
 
 
 def parse_yaml(content: str | bytes) -> Any:
     """Return what a YAML file says.
+
+    Its integers may be too large for a float.
 
     Raises:
         ValueError: it is not YAML, or too large or too deep to work with.
@@ -27,7 +28,7 @@ def parse_yaml(content: str | bytes) -> Any:
         AttributeError,
         LookupError,
         TypeError,
-    ) as error:  # so PyYAML says that a tag does not fit a value
+    ) as error:  # PyYAML's, of tags that do not fit their values
         raise ValueError(f"not YAML: {type(error).__name__}, a tag does not fit its value") from None
     if entries > MOST_ENTRIES:
         raise ValueError(f"{entries} entries with aliases written out, must be {MOST_ENTRIES} at most")
@@ -36,8 +37,6 @@ def parse_yaml(content: str | bytes) -> Any:
 
 def _entries(tree: Any, counted: dict[int, int | None]) -> int:
     """Count entries; each container once, however often it is named."""
-    if isinstance(tree, int) and abs(tree) > LARGEST_INTEGER:
-        raise ValueError(f"an integer of {tree.bit_length()} bits, must have 64 at most")
     if not isinstance(tree, (dict, list, tuple, set)):
         return 1
     if id(tree) not in counted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,17 @@ def test_links_lead_somewhere() -> None:
             assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
 
 
+def test_the_rooms_are_those_that_the_imports_are_checked_by() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    checked = runpy.run_path(str(ROOT / "test/test_imports.py"))
+    found = {}
+    for room, allowed in re.findall(r"^\| `adahi_ros/(\w+)/` \|.*\|([^|]*)\|$", page, re.MULTILINE):
+        names = set(filter(None, (name.strip() for name in allowed.split(","))))
+        found[room] = names - {"algorithm"} | (checked["ALGORITHM"] if "algorithm" in names else set())
+    assert found == {**checked["MAY_IMPORT"], "cli": {"everything"}}
+    assert all(f"`{module}.py`" in page for module in checked["ANYONE"])
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_contracts_on_a_page_can_be_read(page: Path) -> None:
     for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
@@ -71,5 +83,5 @@ def test_messages_that_a_cure_is_told_for_are_said_somewhere() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     for message in re.findall(r'`"([^`]+)"`', (ROOT / "docs/troubleshooting.md").read_text()):
-        for part in filter(None, (part.strip() for part in message.split("…"))):
+        for part in filter(None, (" ".join(part.split()) for part in message.split("…"))):
             assert any(part in each for each in said), f"{message}: nobody says {part!r}"

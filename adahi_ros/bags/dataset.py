@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -249,7 +249,7 @@ class _Pass:
             if topic in self._contract.channels:
                 observation = self._assembler.add(topic, message, received.received_ns)
                 if observation is not None:
-                    self._observations.append(observation)
+                    self._observations.append(replace(observation, images=()))  # their features will do
             if topic == self._contract.action.channel.topic and self._action.concerns(message):
                 self._actions.append(self._acted(message, received.received_ns))
         except InputError as error:

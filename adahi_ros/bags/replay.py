@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import Bench, Policies
@@ -22,6 +21,7 @@ from adahi_ros.link.profile import LinkProfile
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.trajectories import Trajectories
+from adahi_ros.yaml_files import parse_yaml
 
 REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")
 DRAFTLESS = ("target",)
@@ -53,9 +53,8 @@ def node_settings(path: Path) -> dict[str, Any]:
         ValueError: it is no such file.
     """
     try:
-        document = yaml.safe_load(path.read_text())
-        values = document["/**"]["ros__parameters"]
-    except (yaml.YAMLError, KeyError, TypeError, UnicodeDecodeError):
+        values = parse_yaml(path.read_bytes())["/**"]["ros__parameters"]
+    except (ValueError, LookupError, TypeError):
         raise ValueError(f"{path}: expected a parameter file of 'adahi calibrate'") from None
     if not isinstance(values, Mapping):
         raise ValueError(f"{path}: /**.ros__parameters: {values!r}, must be a mapping")

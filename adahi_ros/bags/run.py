@@ -137,17 +137,22 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
         "answered_rate": len(verified) / max(1, sum(step.transmitted for step in steps)),
         "acceptance_rate": float(np.mean([all(step.accepted) for step in verified])) if verified else None,
         "fallbacks": dict(reasons),
-        "total_ms": spread([step.total_ms for step in steps]),
-        "draft_ms": spread([step.draft_ms for step in steps]),
-        "verify_ms": spread([step.verify_ms for step in verified]),
-        "target_compute_ms": spread([step.target_compute_ms for step in verified]),
-        "request_bytes": spread([step.request_bytes for step in steps if step.request_bytes]),
-        "response_bytes": spread([step.response_bytes for step in steps if step.response_bytes]),
-        "deviation": spread([step.deviation for step in steps if np.isfinite(step.deviation)]),
-        "link_rtt_ms": spread([sample.rtt_ms for sample in known]),
-        "link_loss": float(np.nanmean([sample.loss for sample in known])) if known else None,
+        "total_ms": _spread([step.total_ms for step in steps]),
+        "draft_ms": _spread([step.draft_ms for step in steps]),
+        "verify_ms": _spread([step.verify_ms for step in verified]),
+        "target_compute_ms": _spread([step.target_compute_ms for step in verified]),
+        "request_bytes": _spread([step.request_bytes for step in steps if step.request_bytes]),
+        "response_bytes": _spread([step.response_bytes for step in steps if step.response_bytes]),
+        "deviation": _spread([step.deviation for step in steps]),
+        "link_rtt_ms": _spread([sample.rtt_ms for sample in known]),
+        "link_loss": (_spread([sample.loss for sample in known]) or {}).get("mean"),
         "interventions": run.interventions,
     }
+
+
+def _spread(values: Sequence[float]) -> dict[str, float] | None:
+    """Return the spread of what is finite: a first deviation is not, nor all that strangers write."""
+    return spread([value for value in values if np.isfinite(value)])
 
 
 def _stamp_ns(message: Any) -> int:

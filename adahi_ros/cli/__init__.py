@@ -15,6 +15,7 @@ from adahi_ros.cli.comparison import evaluate
 from adahi_ros.cli.contracts import contract
 from adahi_ros.cli.demonstrations import demos
 from adahi_ros.cli.encoder import app as encoder
+from adahi_ros.cli.lerobot import app as lerobot
 from adahi_ros.cli.link import app as link
 from adahi_ros.cli.over_dds import demo
 from adahi_ros.cli.paper import figures, report, table
@@ -50,6 +51,7 @@ for verb in (
     app.command()(verb)
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(encoder, name="encoder")
+app.add_typer(lerobot, name="lerobot")
 app.add_typer(link, name="link")
 app.add_typer(bench, name="bench")
 

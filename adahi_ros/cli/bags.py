@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,8 @@ def record(
     from adahi_ros.bags.writer import STORAGES
     from adahi_ros.contract.contract import load_contract
 
+    if find_spec("rclpy") is None:
+        raise ModuleNotFoundError("No module named 'rclpy'", name="rclpy")
     load_contract(contract)
     if storage not in STORAGES:
         raise ValueError(f"storage: {storage!r}, must be one of {', '.join(STORAGES)}")

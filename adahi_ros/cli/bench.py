@@ -107,6 +107,36 @@ def dds(
     write_json(json_file, figures)
 
 
+@app.command("cameras")
+def cameras(
+    workers: Workers,
+    task: Annotated[str, typer.Option(help="One that a camera looks at.")] = "ball_camera",
+    episodes: Annotated[int, typer.Option(min=1, help="Per method and view, the same for each.")] = 100,
+    methods: Annotated[str, typer.Option("--methods", help="Separated by commas.")] = "hybrid,adahi",
+    picture: Annotated[Path, typer.Option("--figure", help="Picture to write.")] = Path(
+        "results/bench-cameras.png"
+    ),
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """What the target should see of camera images: success and bytes with features, JPEGs, raw frames, none.
+
+    In process: the very messages, without DDS and without a link.
+    """
+    from adahi_ros.evaluation.methods import parse_methods
+    from adahi_ros.reporting.cameras_table import cameras_table, draw_cameras
+    from adahi_ros.wireless.cameras import SHOWN, measure_cameras
+
+    names = parse_methods(methods, on_air=True)
+    with progress() as bar:
+        advance = episode_bars(bar, list(SHOWN), episodes * len(names))
+        figures = measure_cameras(task, episodes, names, seed, workers, advance)
+    console.print(cameras_table(figures))
+    draw_cameras(figures, picture)
+    say(f"picture: {picture}")
+    write_json(json_file, {"command": command_line(), **figures})
+
+
 @app.command("soak")
 def soak(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long.")] = 30.0,

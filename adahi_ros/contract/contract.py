@@ -7,7 +7,6 @@ See docs/contract.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.assets import asset
-from adahi_ros.contract.fields import FieldReader, expanded
+from adahi_ros.contract.fields import LARGEST, FieldReader, expanded
 from adahi_ros.contract.operators import Operator
 from adahi_ros.contract.operators import operator as make_operator
 from adahi_ros.yaml_files import parse_yaml
@@ -30,6 +29,7 @@ TIMELINES = ("header", "receive")
 RELIABILITIES = ("best_effort", "reliable")
 CAMERA = "observation.images."
 MAX_AGE_S = 0.2
+LONGEST_S = 1e6  # of any time, and the fastest rate
 # Sections of Rosetta's that say nothing about observation and action.
 PASSED_OVER = (
     "robot_interface",
@@ -330,8 +330,10 @@ class _Parts:
         _one_of(f"{where}.align.timeline", timeline, TIMELINES if header else ("receive",))
         usual_s = {"hold": self._max_age_s, "asof": self._period_s / 2, "drop": self._period_s}[strategy]
         tolerance_ms = values.get("tolerance_ms", 1e3 * usual_s)
-        if not _is_number(tolerance_ms) or tolerance_ms < 0:
-            raise ValueError(f"{where}.align.tolerance_ms: {tolerance_ms!r}, must be a number of at least 0")
+        if not _is_number(tolerance_ms) or not 0 <= tolerance_ms <= 1e3 * LONGEST_S:
+            raise ValueError(
+                f"{where}.align.tolerance_ms: {tolerance_ms!r}, must be from 0 to {1e3 * LONGEST_S:g}"
+            )
         return Alignment(strategy, timeline, 1e-3 * tolerance_ms)
 
     def source(self, where: str, values: Any) -> Source:
@@ -459,10 +461,10 @@ def _one_of(where: str, value: Any, allowed: tuple[str, ...]) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def _positive(where: str, value: Any) -> float:
-    if not _is_number(value) or value <= 0:
-        raise ValueError(f"{where}: {value!r}, must be a number above 0")
+    if not _is_number(value) or not 1.0 / LONGEST_S <= value <= LONGEST_S:
+        raise ValueError(f"{where}: {value!r}, must be a number from {1.0 / LONGEST_S:g} to {LONGEST_S:g}")
     return float(value)

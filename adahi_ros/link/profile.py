@@ -13,6 +13,7 @@ from adahi_ros.yaml_files import parse_yaml
 
 SHIPPED = "config/links"
 LIKE = "like"
+LARGEST = 1e15  # of anything: what is computed from it is finite, too
 
 
 class Burst(TypedDict):
@@ -145,8 +146,8 @@ class LinkProfile:
 
 
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(f"{name}: {value!r}, must be a finite number")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
+        raise ValueError(f"{name}: {value!r}, must be a finite number, of {LARGEST:g} at most")
     return value
 
 

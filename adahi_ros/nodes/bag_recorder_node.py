@@ -54,7 +54,8 @@ class BagRecorderNode(Node):
         values = parameters.read()
         parameters.frozen = True
         self.finished: Future = Future()
-        """Done when the duration is over."""
+        """Done when the duration is over, or a signal was heard."""
+        self._asked_to_end = False
         self._recorded: dict[str, tuple[QoSProfile, Any]] = {}
         try:
             contract = load_contract(values["contract"])
@@ -76,6 +77,8 @@ class BagRecorderNode(Node):
 
     def _look(self) -> None:
         """Subscribe what somebody publishes; anew where that does not fit all publishers any more."""
+        if self._asked_to_end:
+            self._end()
         for topic, kind in self._kinds.items():
             name = self.resolve_topic_name(topic)
             offered = [each.qos_profile for each in self.get_publishers_info_by_topic(name)]
@@ -113,6 +116,10 @@ class BagRecorderNode(Node):
         counts = ", ".join(f"{name} {count}" for name, count in self._bag.counts.items())
         passed_s = time.monotonic() - self._started
         self.get_logger().info(f"{passed_s:.0f} s: {counts or 'nobody publishes any of the topics'}")
+
+    def hear(self, number: int, frame: object) -> None:
+        """Note a signal."""
+        self._asked_to_end = True
 
     def _end(self) -> None:
         if not self.finished.done():
@@ -166,11 +173,17 @@ def to_recorded(qos: QoSProfile) -> Qos:
     )
 
 
+def recorder() -> BagRecorderNode:
+    """Make the node, and have it hear signals between two messages: the bag is whole however many come."""
+    node = BagRecorderNode()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, node.hear)
+    return node
+
+
 def main() -> None:
     """Run the node as a process."""
-    # rclpy hears of it all the same; but nothing is interrupted amid a write, by a second one neither.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.exit(run(BagRecorderNode, __doc__ or "", TABLE, lambda node: node.finished))
+    sys.exit(run(recorder, __doc__ or "", TABLE, lambda node: node.finished))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,10 @@ LASTING = HELD - {Intervention.NOT_FINITE}  # counted once, however many command
 AT_ONCE = 0  # as a stamp: the command answers no observation
 STATE_PERIOD_S = 1.0  # of safety_state, where nothing happens
 HOLDS_AT_REST = 3  # so many, for one may be lost on its way
+EARLY = 0.25  # of a control period: so much before its time a command may be due, and have a whole period
+LONGEST_STOP_S = 2.0  # of a robot whose node is closed
+STOP_LOOK_S = 0.05
+SETTLED_S = 0.5  # after its last command the robot is where it is measured; sooner that is behind
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,10 @@ class Commander:
         opened.callback(node.destroy_timer, state)
         if not values["safety.limits"]:
             node.get_logger().warning("safety.limits: '', nothing limits where, and how fast, commands move")
+        elif self._what.field == "positions" and self._measured_at is None:
+            node.get_logger().warning(
+                "contract: does not observe the positions that it commands; the first command may be far off"
+            )
 
     @property
     def watch(self) -> Any:
@@ -189,6 +197,8 @@ class Commander:
         self.enabled = not required
         self.counts: Counter[Intervention] = Counter()
         self._envelope.reset()
+        self._put_at = time.monotonic()
+        self._earned_s = self._contract.period_s
 
     def stop(self) -> None:
         """Hold the robot from now on; actions are not commanded any more."""
@@ -197,9 +207,11 @@ class Commander:
             self._look()
 
     def close(self) -> None:
-        """Bring the robot to rest at once, for nobody will be there to go on with it."""
+        """Bring the robot to rest, for nobody will be there to go on with it."""
         self.stop()
-        while self._moving:
+        end = time.monotonic() + LONGEST_STOP_S
+        while self._moving and time.monotonic() < end:
+            time.sleep(min(self._contract.period_s, STOP_LOOK_S))
             self._look()
 
     def heard(self) -> None:
@@ -211,15 +223,14 @@ class Commander:
         if self._measured_at is not None:
             self._measured = observation.values[self._measured_at].astype(np.float64)
         source = self._contract.action
-        if self.enabled:
-            wanted = np.asarray(source.to_wire(action), dtype=np.float64)
-            admitted = self._envelope.admit(wanted, self._measured, self._contract.period_s)
-            self._why = None
-            self._moving = True
-            self._put(admitted, observation.stamp_ns)
-        else:
-            admitted = self._envelope.hold(self._measured, self._contract.period_s, Intervention.DISABLED)
-            self._put(admitted, AT_ONCE)
+        if not self.enabled:  # the watch has brought it to rest, or is about to
+            self._intervene((Intervention.DISABLED,))
+            return action if self._last is None else source.from_wire(self._last)
+        wanted = np.asarray(source.to_wire(action), dtype=np.float64)
+        admitted = self._envelope.admit(wanted, self._measured, self._interval_s())
+        self._why = None
+        self._moving = True
+        self._put(admitted, observation.stamp_ns)
         if admitted.action is None or not admitted.interventions:
             return action
         return source.from_wire(admitted.action)
@@ -235,6 +246,8 @@ class Commander:
         enabled, self.enabled = self.enabled, now < self._enabled_until
         if self.enabled != enabled:
             self._publish_state(())
+            if self.enabled and not self._moving and now - self._put_at > SETTLED_S:
+                self._envelope.reset()  # somebody may have moved the robot since
         if not self._moving:
             return
         if not self._active:
@@ -245,23 +258,40 @@ class Commander:
             self._hold(Intervention.STALE)
 
     def _hold(self, why: Intervention) -> None:
-        self._put(self._envelope.hold(self._measured, self._contract.period_s, why), AT_ONCE)
+        self._put(self._envelope.hold(self._measured, self._interval_s(), why), AT_ONCE)
         self._rested = self._rested + 1 if self._envelope.at_rest else 0
         self._moving = self._rested < HOLDS_AT_REST
+
+    def _interval_s(self) -> float:
+        """Return the time that the next command has: a control period, or less where they come too fast.
+
+        A command is to be reached in a period, so more would do no good after a pause. But what is commanded
+        between two periods must share them, or a flood of observations would move the robot too fast.
+        """
+        now, period_s = time.monotonic(), self._contract.period_s
+        self._earned_s = min(self._earned_s + now - self._put_at, (1.0 + EARLY) * period_s)
+        self._put_at = now
+        interval_s = min(self._earned_s, period_s)
+        self._earned_s -= interval_s
+        return interval_s
 
     def _put(self, admitted: Admitted, stamp_ns: int) -> None:
         if admitted.action is not None:
             self._publish(admitted.action, stamp_ns)
         self._last = admitted.action
-        for why in admitted.interventions:
+        self._intervene(admitted.interventions)
+
+    def _intervene(self, interventions: tuple[Intervention, ...]) -> None:
+        """Count the interventions of one command, and tell of them."""
+        for why in interventions:
             if why in LASTING and why is self._why:
                 continue
             self.counts[why] += 1
             if why in LASTING:
                 self._why = why
                 self._node.get_logger().warning(f"held: {why.name.lower()}")
-        if admitted.interventions:
-            self._publish_state(admitted.interventions)
+        if interventions:
+            self._publish_state(interventions)
 
     def _publish(self, action: np.ndarray, stamp_ns: int) -> None:
         what = self._what

@@ -120,6 +120,10 @@ class DraftPolicyNode(LifecycleNode):
         self._close()
         return TransitionCallbackReturn.SUCCESS
 
+    def hold_still(self) -> None:
+        """Bring the robot to rest: nobody will command it any more."""
+        self._close()
+
     def _open(self, values: dict[str, Any], policy: Policy) -> None:
         self._values = values
         self._refusal = ""
@@ -338,7 +342,15 @@ def executor_of(node: DraftPolicyNode) -> UrgentExecutor:
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(DraftPolicyNode, __doc__ or "", TABLE, make_executor=executor_of))
+    sys.exit(
+        run(
+            DraftPolicyNode,
+            __doc__ or "",
+            TABLE,
+            make_executor=executor_of,
+            last_words=DraftPolicyNode.hold_still,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -36,9 +36,9 @@ def encoder_from(name: str) -> Encoder:
     path = Path(name).expanduser()
     try:
         encoder = Encoder.load(path if path.is_absolute() else asset("checkpoints/encoders") / path)
+        encoder.encode(np.zeros((1, *encoder.image_size, 3), dtype=np.uint8))
     except (ValueError, OSError) as error:
         raise ParameterError(f"encoder: {name!r}, cannot be loaded: {error}") from error
-    encoder.encode(np.zeros((1, *encoder.image_size, 3), dtype=np.uint8))
     return encoder
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,12 +13,14 @@ from typing import TypeVar
 import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import ok, remove_ros_args, try_shutdown
 
 from adahi_ros.nodes.parameters import Parameter, ParameterError
 
 N = TypeVar("N", bound=Node)
+LOOK_S = 0.1  # for a signal, at least so often
 
 
 def _read_arguments(about: str, table: Sequence[Parameter]) -> None:
@@ -38,12 +41,27 @@ def single_threaded(node: Node) -> Executor:
     return executor
 
 
+class _Signals:
+    """Notes that SIGINT or SIGTERM asked the process to end; rclpy's own handlers would end DDS at once."""
+
+    def __init__(self) -> None:
+        self.came = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: object) -> None:
+        if self.came:  # asked twice: somebody cannot wait
+            raise KeyboardInterrupt
+        self.came = True
+
+
 def run(
     make: Callable[[], N],
     about: str,
     table: Sequence[Parameter],
     finished: Callable[[N], Future | None] = lambda node: None,
     make_executor: Callable[[N], Executor] = single_threaded,
+    last_words: Callable[[N], None] = lambda node: None,
 ) -> int:
     """Spin a node until it has finished, or SIGINT or SIGTERM asks it to end.
 
@@ -53,6 +71,7 @@ def run(
         table: its parameters, for `--help`.
         finished: returns the future that ends the process, or None to run for ever.
         make_executor: returns the executor that spins the node.
+        last_words: called before a node ends that was asked to; it may still publish.
 
     Returns:
         The exit code: 0, or 1 where a parameter is wrong.
@@ -62,26 +81,28 @@ def run(
     warnings.filterwarnings("error", message="Unhandled exception in done callback")
     try:
         _read_arguments(about, table)
-        rclpy.init()
+        signals = _Signals()
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         node = make()
         executor = make_executor(node)
         gc.collect()
         gc.freeze()  # what is here now stays: the collector need not look at it amid a control step
         end = finished(node)
         # Not spin_until_future_complete, which hangs one more callback on the future at every event.
-        while ok() and (end is None or not end.done()):
-            executor.spin_once()
+        while ok() and not signals.came and (end is None or not end.done()):
+            executor.spin_once(timeout_sec=LOOK_S)
+        if signals.came:
+            last_words(node)
     except ParameterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
-    except (RuntimeError, UserWarning) as error:  # rclpy's RCLError is one; UserWarning: see above
-        if node is None:  # what --ros-args names cannot be read
-            print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-            return 1
-        if ok():  # else the signal came while a callback was publishing
+    except RuntimeError as error:  # rclpy's RCLError is one
+        if node is not None:
             raise
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # what --ros-args names
+        return 1
     finally:
         if node is not None:
             node.destroy_node()

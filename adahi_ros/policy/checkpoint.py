@@ -64,7 +64,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_text())
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such checkpoint") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
         raise CheckpointError(f"{path}: not JSON ({error})") from None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise CheckpointError(f"{path}: format: must be {FORMAT}")

@@ -12,7 +12,7 @@ from adahi_ros.reporting.style import figure, save, titled
 from adahi_ros.trajectories import Trajectories
 
 ENTRIES_SHOWN = 12  # of an observation: more lines than these nobody can tell apart
-SHORTEST_S = 1e-6
+SHORTEST_S = 1e-4  # shown; simulated time stands still between ticks
 
 
 def _draw_rows(axes: Axes, rows: np.ndarray, trajectories: Trajectories) -> None:

@@ -38,8 +38,8 @@ def _draw_errors(axes: Axes, replay: Replay) -> None:
             label=METHODS[name].label,
         )
     axes.set_xlim(-0.05, 1.08)
-    axes.set_ylim(bottom=0.0)
-    axes.legend(fontsize=7.5)
+    axes.set_ylim(0.0, 1.15 * max(figures["mse"] for figures in replay.figures.values()))
+    axes.legend(fontsize=7.5, loc="lower left")
 
 
 def _draw_latency(axes: Axes, replay: Replay) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from adahi_ros.safety.checks import LARGEST
 from adahi_ros.safety.governors import (
+    ACCELERATION,
+    EFFORT,
     PAUSE_PERIODS,
     Governor,
     MagnitudeGovernor,
     PositionGovernor,
     VelocityGovernor,
+    interventions_of,
 )
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits
@@ -47,19 +51,21 @@ class Envelope:
         if not (math.isfinite(period_s) and period_s > 0.0):
             raise ValueError(f"period_s: {period_s}, must be finite and above 0")
         self.limits = limits
-        self.period_s = period_s
-        self._governor = _governor(limits, field, period_s)
+        self.period_s = float(period_s)
+        self._governors = _governors(limits, field, self.period_s)
+        self._unknown = [math.nan] * len(limits.names)
         self.reset()
 
     def reset(self) -> None:
         """Forget what went out: the robot stands still, and the next command is the first."""
-        self._governor.reset()
+        for governor in self._governors:
+            governor.reset()
         self._first = True
 
     @property
     def at_rest(self) -> bool:
         """Whether what went out last moves nothing any more, once it is reached; efforts do not tell."""
-        return self._governor.at_rest
+        return all(governor.at_rest for governor in self._governors)
 
     def admit(self, wanted: np.ndarray, measured: np.ndarray | None, elapsed_s: float) -> Admitted:
         """Return what may go out in place of a wanted action.
@@ -75,13 +81,17 @@ class Envelope:
         Raises:
             ValueError: wrong shape.
         """
-        wanted = self._checked("wanted", wanted)
-        if not (np.abs(wanted) <= LARGEST).all():  # false of NaN, too
+        entries = self._checked("wanted", wanted)
+        if not all(abs(entry) <= LARGEST for entry in entries):  # false of NaN, too
             return self.hold(measured, elapsed_s, Intervention.NOT_FINITE)
-        positions = self._measured(measured)
-        action, interventions = self._governor.admit(wanted, positions, self._interval(elapsed_s))
+        positions, interval_s = self._measured(measured), self._interval(elapsed_s)
+        stages: set[int] = set()
+        action = [
+            governor.admit(entry, position, interval_s, stages)
+            for governor, entry, position in zip(self._governors, entries, positions, strict=True)
+        ]
         # A robot outside of its limits may stand where it is wanted: it is led inwards, but not at once.
-        return self._sent(action, () if (action == wanted).all() else interventions)
+        return self._sent(action, () if action == entries else interventions_of(stages))
 
     def hold(
         self, measured: np.ndarray | None, elapsed_s: float, why: Intervention = Intervention.STALE
@@ -100,27 +110,32 @@ class Envelope:
             ValueError: wrong shape.
         """
         positions = self._measured(measured)
-        return self._sent(self._governor.hold(positions, self._interval(elapsed_s)), (why,))
+        pairs = list(zip(self._governors, positions, strict=True))
+        if not all(governor.can_hold(position) for governor, position in pairs):
+            return Admitted(None, (why,))
+        interval_s = self._interval(elapsed_s)
+        return self._sent([governor.hold(position, interval_s) for governor, position in pairs], (why,))
 
-    def _sent(self, action: np.ndarray | None, interventions: tuple[Intervention, ...]) -> Admitted:
-        if action is None:
-            return Admitted(None, interventions)
+    def _sent(self, action: list[float], interventions: tuple[Intervention, ...]) -> Admitted:
         self._first = False
-        return Admitted(action.copy(), interventions)  # the governor remembers its own
+        return Admitted(np.array(action, dtype=np.float64), interventions)
 
-    def _checked(self, name: str, values: np.ndarray) -> np.ndarray:
-        array = np.array(values, dtype=np.float64)
+    def _checked(self, name: str, values: np.ndarray) -> list[float]:
+        array = np.asarray(values, dtype=np.float64)
         expected = (len(self.limits.names),)
         if array.shape != expected:
             raise ValueError(f"{name}: shape {array.shape}, expected {expected}")
-        return array
+        entries: list[float] = array.tolist()
+        return entries
 
-    def _measured(self, measured: np.ndarray | None) -> np.ndarray:
+    def _measured(self, measured: np.ndarray | None) -> list[float]:
         """Return positions, NaN where they are unknown or cannot be."""
         if measured is None:
-            return np.full(len(self.limits.names), np.nan)
-        positions = self._checked("measured", measured)
-        return np.where(np.abs(positions) <= LARGEST, positions, np.nan)
+            return self._unknown
+        return [
+            position if abs(position) <= LARGEST else math.nan
+            for position in self._checked("measured", measured)
+        ]
 
     def _interval(self, elapsed_s: float) -> float:
         if self._first:
@@ -130,13 +145,16 @@ class Envelope:
         return min(float(elapsed_s), PAUSE_PERIODS * self.period_s)
 
 
-def _governor(limits: Limits, field: str, period_s: float) -> Governor:
+def _governors(limits: Limits, field: str, period_s: float) -> Sequence[Governor]:
+    """Return one for each entry."""
+    motion = (limits.position_low, limits.position_high, limits.velocity, limits.acceleration)
     if field == "positions":
-        return PositionGovernor(limits, period_s)
+        entries = np.stack((*motion, limits.max_step), axis=1).tolist()
+        return [PositionGovernor(period_s, *entry) for entry in entries]
     if field == "velocities":
-        return VelocityGovernor(limits, period_s)
+        return [VelocityGovernor(period_s, *entry) for entry in np.stack(motion, axis=1).tolist()]
     if field == "accelerations":
-        return MagnitudeGovernor(limits.acceleration, Intervention.ACCELERATION)
+        return [MagnitudeGovernor(largest, ACCELERATION) for largest in limits.acceleration.tolist()]
     if field == "effort":
-        return MagnitudeGovernor(limits.effort, Intervention.EFFORT)
+        return [MagnitudeGovernor(largest, EFFORT) for largest in limits.effort.tolist()]
     raise ValueError(f"field: {field!r}, must be one of {', '.join(FIELDS)}")

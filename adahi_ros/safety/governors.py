@@ -1,4 +1,4 @@
-"""What an action may be, given what went out before: one governor for each kind of command.
+"""What an entry of an action may be, given what went out before: one governor for each kind of command.
 
 A governor remembers the commanded state, and limits are relative to it: what is measured lags behind,
 and is noisy. The one question that takes thought is how fast a joint may approach a position limit.
@@ -6,37 +6,65 @@ Nobody knows when the next command will be due, so a speed v is allowed where v^
 limit. From there v - a dt is a speed that is allowed again, whatever dt turns out to be: what is
 commanded moves with the speed at the interval's end, so it never needs more than a smooth stop does.
 Hence no limit ever has to give way to another.
+
+Every entry has its own governor, and that reckons with plain floats: for the few entries that a robot
+has, arrays would take several times as long.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
-import numpy as np
-
 from adahi_ros.safety.intervention import Intervention
-from adahi_ros.safety.limits import Limits
 
 PAUSE_PERIODS = 3.0  # longer intervals count as this: what comes after a pause must not be a leap
 ROUNDING = 4.0  # units in the last place by which arithmetic may miss a limit that is met
 FAR = 1e18  # room where there is no limit; finite, so that 0 times it is 0
 TINY = 1e-300
 
-Governed = tuple[np.ndarray, tuple[Intervention, ...]]
-Stage = tuple[Intervention, np.ndarray, np.ndarray]
+# What may change a wanted entry, in the order in which it does, and what it is told as. Entries are limited
+# one after the other; it takes the stages to tell what happened to all of them in one order.
+STAGES = (
+    Intervention.POSITION,  # it is beyond
+    Intervention.STEP,
+    Intervention.VELOCITY,
+    Intervention.POSITION,  # the velocity is too fast to brake in time
+    Intervention.ACCELERATION,
+    Intervention.POSITION,  # the displacement is
+    Intervention.EFFORT,
+)
+BOUNDS, STEP, VELOCITY, APPROACH, ACCELERATION, ROOM, EFFORT = range(len(STAGES))
+
+Bound = tuple[int, float, float]  # stage, low, high
+
+
+def interventions_of(stages: set[int]) -> tuple[Intervention, ...]:
+    """Return what the stages are told as, in their order, each once."""
+    return tuple(dict.fromkeys(STAGES[stage] for stage in sorted(stages)))
 
 
 class Governor(Protocol):
-    """Limits the commands of one field. Intervals are in s, from 0 to `PAUSE_PERIODS` periods."""
+    """Limits the commands of one entry. Intervals are in s, from 0 to `PAUSE_PERIODS` periods."""
 
     def reset(self) -> None:
         """Forget what went out."""
 
-    def admit(self, wanted: np.ndarray, measured: np.ndarray, interval_s: float) -> Governed:
-        """Return what may go out of (A,) finite numbers; measured positions (A,) are NaN where unknown."""
+    def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
+        """Return what may go out of a finite number, and add the stages that changed it.
 
-    def hold(self, measured: np.ndarray, interval_s: float) -> np.ndarray | None:
-        """Return what brakes, (A,); None where nothing can be said."""
+        Args:
+            wanted: finite.
+            measured: position, NaN where unknown.
+            interval_s: since the last command.
+            stages: indices into `STAGES`, of all entries.
+        """
+
+    def can_hold(self, measured: float) -> bool:
+        """Return whether it is known what brakes."""
+
+    def hold(self, measured: float, interval_s: float) -> float:
+        """Return what brakes; only where `can_hold`."""
 
     @property
     def at_rest(self) -> bool:
@@ -44,208 +72,235 @@ class Governor(Protocol):
 
 
 class PositionGovernor:
-    """Commanded positions: within limits, and so are velocity and acceleration from one to the next.
+    """A commanded position: within limits, and so are velocity and acceleration from one to the next.
 
     Starts from the measured position at rest; where there is none, from the first that is wanted. A start
     outside of the position limits is left inwards only.
+
+    Args:
+        period_s: of the control.
+        low: smallest position.
+        high: largest position.
+        velocity: largest speed, per s.
+        acceleration: largest change of velocity, per s^2.
+        max_step: largest distance from the measured position.
     """
 
-    def __init__(self, limits: Limits, period_s: float) -> None:
-        self._limits = limits
+    def __init__(
+        self, period_s: float, low: float, high: float, velocity: float, acceleration: float, max_step: float
+    ) -> None:
+        self._low, self._high = low, high
+        self._fastest, self._acceleration = velocity, acceleration
+        self._max_step = max_step
         self._pause_s = PAUSE_PERIODS * period_s
         self.reset()
 
     def reset(self) -> None:
-        self._position: np.ndarray | None = None
-        self._velocity = np.zeros(len(self._limits.names))  # stays 0 where one may stop at once
+        self._position: float | None = None
+        self._velocity = 0.0  # stays 0 where one may stop at once
 
     @property
     def at_rest(self) -> bool:
-        return not self._velocity.any()
+        return self._velocity == 0.0
 
-    def admit(self, wanted: np.ndarray, measured: np.ndarray, interval_s: float) -> Governed:
-        limits = self._limits
-        start = _clipped(wanted, limits.position_low, limits.position_high)
+    def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
+        start = _clipped(wanted, self._low, self._high)
+        if start != wanted:
+            stages.add(BOUNDS)
         if self._position is None:
-            self._position = np.where(np.isnan(measured), start, measured)
-        position = self._position
+            self._position = start if math.isnan(measured) else measured
         nearest, furthest = self._within_step(measured)
         target = _clipped(start, nearest, furthest)
-        fast = _over(limits.velocity, interval_s)
-        stages = [
-            (
-                Intervention.STEP,
-                -self._brakable(position - nearest, interval_s),
-                self._brakable(furthest - position, interval_s),
-            ),
-            (Intervention.VELOCITY, -fast, fast),
-            *self._always(interval_s),
-        ]
-        reasons = [Intervention.POSITION] if (start != wanted).any() else []
-        reasons += [Intervention.STEP] if (target != start).any() else []
-        action, more = self._moved(target, stages, interval_s)
-        return action, tuple(dict.fromkeys([*reasons, *more]))
+        if target != start:
+            stages.add(STEP)
+        change = _over(self._acceleration, interval_s * interval_s)
+        back = brakable(self._position - nearest, change)
+        forth = brakable(furthest - self._position, change)
+        fast = _over(self._fastest, interval_s)
+        bounds = ((STEP, -back, forth), (VELOCITY, -fast, fast))
+        return self._moved(target, bounds, change, interval_s, stages)
 
-    def hold(self, measured: np.ndarray, interval_s: float) -> np.ndarray | None:
+    def can_hold(self, measured: float) -> bool:
+        return self._position is not None or not math.isnan(measured)
+
+    def hold(self, measured: float, interval_s: float) -> float:
         if self._position is None:
-            if np.isnan(measured).any():
-                return None
             self._position = measured
-        return self._moved(self._position, self._always(interval_s), interval_s)[0]
+        change = _over(self._acceleration, interval_s * interval_s)
+        return self._moved(self._position, (), change, interval_s, set())
 
-    def _within_step(self, measured: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the positions near enough to the measured one, (A,) each; never all beyond a limit."""
-        limits, known = self._limits, ~np.isnan(measured)
-        nearest = np.where(known, measured - limits.max_step, -np.inf)
-        furthest = np.where(known, measured + limits.max_step, np.inf)
-        return np.minimum(nearest, limits.position_high), np.maximum(furthest, limits.position_low)
-
-    def _always(self, interval_s: float) -> list[Stage]:
-        """Return the limits of displacement that hold when braking, too."""
-        assert self._position is not None
-        limits = self._limits
-        if interval_s >= self._pause_s:  # the last position has been reached, and held
-            self._velocity = np.zeros_like(self._velocity)
-        coasted = self._velocity * interval_s
-        change = _over(limits.acceleration, interval_s, interval_s)
-        return [
-            (Intervention.ACCELERATION, coasted - change, coasted + change),
-            (
-                Intervention.POSITION,
-                -self._brakable(self._position - limits.position_low, interval_s),
-                self._brakable(limits.position_high - self._position, interval_s),
-            ),
-        ]
-
-    def _brakable(self, room: np.ndarray, interval_s: float) -> np.ndarray:
-        return brakable(room, self._limits.acceleration, interval_s)
-
-    def _moved(self, target: np.ndarray, stages: list[Stage], interval_s: float) -> Governed:
-        """Go towards a target as far as the stages allow, the last of them above all."""
-        assert self._position is not None
-        limits, before = self._limits, self._position
-        rounding = _rounding(before, target)
-        moved, reasons = _through(target - before, stages, rounding)
-        action = _clipped(
-            np.where(np.abs(target - before - moved) <= rounding, target, before + moved),
-            np.minimum(limits.position_low, before),
-            np.maximum(limits.position_high, before),
+    def _within_step(self, measured: float) -> tuple[float, float]:
+        """Return the positions near enough to the measured one; never all beyond a limit."""
+        if math.isnan(measured):
+            return -math.inf, math.inf
+        nearest, furthest = measured - self._max_step, measured + self._max_step
+        return (
+            nearest if nearest < self._high else self._high,
+            furthest if furthest > self._low else self._low,
         )
-        self._position = action
-        if interval_s > 0.0:
-            velocity = _clipped(moved / interval_s, -limits.velocity, limits.velocity)
-            self._velocity = np.where(np.isinf(limits.acceleration), 0.0, velocity)
-        return action, reasons
+
+    def _moved(
+        self, target: float, bounds: tuple[Bound, ...], change: float, interval_s: float, stages: set[int]
+    ) -> float:
+        """Go towards a target as far as its bounds allow, and above all those that hold when braking, too.
+
+        Args:
+            target: position.
+            bounds: of the displacement.
+            change: how far it may be from what would be coasted, a dt^2.
+            interval_s: since the last command.
+            stages: to add to.
+        """
+        before, low, high = self._position, self._low, self._high
+        assert before is not None
+        if interval_s >= self._pause_s:  # the last position has been reached, and held
+            self._velocity = 0.0
+        coasted = self._velocity * interval_s
+        braking = (
+            (ACCELERATION, coasted - change, coasted + change),
+            (ROOM, -brakable(before - low, change), brakable(high - before, change)),
+        )
+        rounding = _rounding(before, target)
+        moved = _through(target - before, bounds + braking, rounding, stages)
+        if interval_s > 0.0 and self._acceleration != math.inf:
+            self._velocity = _clipped(moved / interval_s, -self._fastest, self._fastest)
+        self._position = _clipped(
+            target if abs(target - before - moved) <= rounding else before + moved,
+            low if low < before else before,
+            high if high > before else before,
+        )
+        return self._position
 
 
 class VelocityGovernor:
-    """Commanded velocities: within their limits, and so is their change from one to the next.
+    """A commanded velocity: within its limit, and so is its change from one to the next.
 
-    Where positions are measured, a velocity is such that a period later there is still room to brake
+    Where the position is measured, the velocity is such that a period later there is still room to brake
     before the position limit. That gives way to the limit of acceleration where both cannot be.
+
+    Args:
+        period_s: of the control.
+        low: smallest position.
+        high: largest position.
+        velocity: largest speed, per s.
+        acceleration: largest change of velocity, per s^2.
     """
 
-    def __init__(self, limits: Limits, period_s: float) -> None:
-        self._limits = limits
+    def __init__(
+        self, period_s: float, low: float, high: float, velocity: float, acceleration: float
+    ) -> None:
+        self._low, self._high = low, high
+        self._fastest, self._acceleration = velocity, acceleration
         self._period_s = period_s
+        self._period_change = _over(acceleration, period_s * period_s)
         self.reset()
 
     def reset(self) -> None:
-        self._velocity = np.zeros(len(self._limits.names))
+        self._velocity = 0.0
 
     @property
     def at_rest(self) -> bool:
-        return not self._velocity.any()
+        return self._velocity == 0.0
 
-    def admit(self, wanted: np.ndarray, measured: np.ndarray, interval_s: float) -> Governed:
-        limits, period_s = self._limits, self._period_s
-        target = _clipped(wanted, -limits.velocity, limits.velocity)
-        reasons = [Intervention.VELOCITY] if (target != wanted).any() else []
-        room_low = np.where(np.isnan(measured), np.inf, measured - limits.position_low)
-        room_high = np.where(np.isnan(measured), np.inf, limits.position_high - measured)
-        towards = (
-            Intervention.POSITION,
-            -brakable(room_low, limits.acceleration, period_s) / period_s,
-            brakable(room_high, limits.acceleration, period_s) / period_s,
-        )
-        action, more = self._changed(target, [towards, self._always(interval_s)])
-        return action, tuple(dict.fromkeys([*reasons, *more]))
+    def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
+        target = _clipped(wanted, -self._fastest, self._fastest)
+        if target != wanted:
+            stages.add(VELOCITY)
+        known = not math.isnan(measured)
+        back = self._approach(measured - self._low if known else math.inf)
+        forth = self._approach(self._high - measured if known else math.inf)
+        return self._changed(target, ((APPROACH, -back, forth),), interval_s, stages)
 
-    def hold(self, measured: np.ndarray, interval_s: float) -> np.ndarray:
-        return self._changed(np.zeros_like(self._velocity), [self._always(interval_s)])[0]
+    def can_hold(self, measured: float) -> bool:
+        return True
 
-    def _always(self, interval_s: float) -> Stage:
-        change = _over(self._limits.acceleration, interval_s)
-        return Intervention.ACCELERATION, self._velocity - change, self._velocity + change
+    def hold(self, measured: float, interval_s: float) -> float:
+        return self._changed(0.0, (), interval_s, set())
 
-    def _changed(self, target: np.ndarray, stages: list[Stage]) -> Governed:
-        rounding = _rounding(self._velocity, target)
-        velocity, reasons = _through(target, stages, rounding)
-        self._velocity = np.where(np.abs(target - velocity) <= rounding, target, velocity)
-        return self._velocity, reasons
+    def _approach(self, room: float) -> float:
+        """Return the largest speed towards a position limit."""
+        return brakable(room, self._period_change) / self._period_s
+
+    def _changed(
+        self, target: float, bounds: tuple[Bound, ...], interval_s: float, stages: set[int]
+    ) -> float:
+        """Come as near to a target as its bounds allow, and above all that of acceleration."""
+        before = self._velocity
+        change = _over(self._acceleration, interval_s)
+        braking = (ACCELERATION, before - change, before + change)
+        rounding = _rounding(before, target)
+        velocity = _through(target, (*bounds, braking), rounding, stages)
+        self._velocity = target if abs(target - velocity) <= rounding else velocity
+        return self._velocity
 
 
 class MagnitudeGovernor:
-    """Commands that have a largest magnitude, and no past: accelerations and efforts. They hold with 0."""
+    """A command that has a largest magnitude, and no past: acceleration and effort. It holds with 0.
+
+    Args:
+        largest: magnitude.
+        stage: that this limit is.
+    """
 
     at_rest = True
 
-    def __init__(self, largest: np.ndarray, reason: Intervention) -> None:
+    def __init__(self, largest: float, stage: int) -> None:
         self._largest = largest
-        self._reason = reason
+        self._stage = stage
 
     def reset(self) -> None:
         pass
 
-    def admit(self, wanted: np.ndarray, measured: np.ndarray, interval_s: float) -> Governed:
+    def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
         action = _clipped(wanted, -self._largest, self._largest)
-        return action, (self._reason,) if (action != wanted).any() else ()
+        if action != wanted:
+            stages.add(self._stage)
+        return action
 
-    def hold(self, measured: np.ndarray, interval_s: float) -> np.ndarray:
-        return np.zeros_like(self._largest)
+    def can_hold(self, measured: float) -> bool:
+        return True
+
+    def hold(self, measured: float, interval_s: float) -> float:
+        return 0.0
 
 
-def brakable(room: np.ndarray, acceleration: np.ndarray, interval_s: float) -> np.ndarray:
-    """Return the largest displacement in an interval that leaves room to brake from its speed, (A,).
+def brakable(room: float, change: float) -> float:
+    """Return the largest displacement in an interval that leaves room to brake from its speed.
 
     The d that solves d + (d / dt)^2 / 2a = room; all of the room where a is unlimited.
 
     Args:
-        room: (A,) to the limit; none where it is below 0.
-        acceleration: (A,) with which one may brake.
-        interval_s: that the displacement takes.
+        room: to the limit; none where it is below 0.
+        change: by which braking changes the displacement from one interval to the next, a dt^2.
     """
-    room = np.clip(room, 0.0, FAR)
-    with np.errstate(over="ignore"):
-        steepness = 2.0 * room / np.maximum(_over(acceleration, interval_s, interval_s), TINY)
-    brakable: np.ndarray = 2.0 * room / (1.0 + np.sqrt(1.0 + steepness))
-    return brakable
+    room = _clipped(room, 0.0, FAR)
+    steepness = 2.0 * room / (change if change > TINY else TINY)
+    return 2.0 * room / (1.0 + math.sqrt(1.0 + steepness))
 
 
-def _over(limit: np.ndarray, *intervals_s: float) -> np.ndarray:
-    """Return a limit times intervals, (A,); what is unlimited stays so in no time."""
-    product: np.ndarray = np.where(np.isinf(limit), 1.0, limit) * np.prod(intervals_s)
-    return np.where(np.isinf(limit), np.inf, product)
+def _over(limit: float, interval: float) -> float:
+    """Return a limit times an interval, or its square; what is unlimited stays so in no time."""
+    return math.inf if limit == math.inf else limit * interval
 
 
-def _clipped(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _clipped(value: float, low: float, high: float) -> float:
     """Clip; what is within keeps every bit, the sign of a zero too, and where low > high, high it is."""
-    values = np.where(values < low, low, values)
-    return np.where(values > high, high, values)
+    if value < low:
+        value = low
+    return high if value > high else value
 
 
-def _rounding(*terms: np.ndarray) -> np.ndarray:
-    """Return by how much sums of these terms, (A,) each, may be off."""
-    rounding: np.ndarray = ROUNDING * np.spacing(np.max(np.abs(terms), axis=0))
-    return rounding
+def _rounding(one: float, other: float) -> float:
+    """Return by how much sums of two terms may be off."""
+    return ROUNDING * math.ulp(max(abs(one), abs(other)))
 
 
-def _through(values: np.ndarray, stages: list[Stage], rounding: np.ndarray) -> Governed:
-    """Clip by one stage after the other; return the reasons of those that changed more than rounding."""
-    reasons = []
-    for reason, low, high in stages:
-        clipped = _clipped(values, low, high)
-        if (np.abs(clipped - values) > rounding).any():
-            reasons.append(reason)
-        values = clipped
-    return values, tuple(reasons)
+def _through(value: float, bounds: tuple[Bound, ...], rounding: float, stages: set[int]) -> float:
+    """Clip by one bound after the other; add the stages of those that changed more than rounding."""
+    for stage, low, high in bounds:
+        if not low <= value <= high:
+            clipped = _clipped(value, low, high)
+            if abs(clipped - value) > rounding:
+                stages.add(stage)
+            value = clipped
+    return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
@@ -63,7 +63,7 @@ class Description:
     def __post_init__(self) -> None:
         for name in ("control_rate_hz", "max_steps"):
             value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
+            if not 0 < value <= sys.float_info.max:
                 raise ValueError(f"{name}: {value}, must be finite and above 0")
         for name in ("observation", "action"):
             names = getattr(self, name)

@@ -14,6 +14,7 @@ import onnx
 import torch
 from safetensors.torch import save_file
 
+from adahi_ros.policy.lerobot_encoder import RgbEncoder
 from adahi_ros.policy.onnx_backend import DIGEST
 from adahi_ros.policy.onnx_export import _strip
 from adahi_ros.vision.convnet import KeypointNet
@@ -21,6 +22,9 @@ from adahi_ros.vision.encoder import EncoderFiles
 from adahi_ros.vision.resnet import ResNet18
 
 Network = KeypointNet | ResNet18
+
+AnyNetwork = Network | RgbEncoder
+"""What can be written: those that are trained here, and LeRobot's."""
 
 ARCHITECTURES: dict[str, type[Network]] = {"keypoints": KeypointNet, "resnet18": ResNet18}
 
@@ -45,7 +49,7 @@ def make_network(config: dict[str, Any]) -> Network:
 
 
 def save_encoder(
-    path: Path, network: Network, config: dict[str, Any], training: dict[str, Any]
+    path: Path, network: AnyNetwork, config: dict[str, Any], training: dict[str, Any]
 ) -> EncoderFiles:
     """Write the weights, their description and the network as ONNX.
 
@@ -64,7 +68,7 @@ def save_encoder(
     return files
 
 
-def _export(network: Network, files: EncoderFiles) -> None:
+def _export(network: AnyNetwork, files: EncoderFiles) -> None:
     """Write the network as one ONNX file, which names the weights that it was made from."""
     # A frame at a time is all that is ever asked of it.
     example = torch.zeros(1, *files.config["image_size"], 3, dtype=torch.uint8)

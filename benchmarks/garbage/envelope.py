@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 POSITION, VELOCITY, ACCELERATION = 0.15, 0.5, 10.0  # rad, rad/s, rad/s^2, of every joint
-JITTER_S = 0.05  # between a node's look at its clock and its message; a busy machine makes it long
+JITTER_S = 0.05  # between a node's look at its clock and its message
+APART_S = 0.15  # more than a period, and no such jitter on a busy machine makes two commands nearer than that
 ROUNDING = 1e-9
 KEPT = 5
 
@@ -73,12 +74,13 @@ class CommandWatch:
         steps = [now - then for now, then in zip(positions, before, strict=True)]
         if max(map(abs, steps)) > VELOCITY * self.period_s + ROUNDING:
             self._note(f"steps {steps}, faster than {VELOCITY}")
-        apart = sent_s - before_s > self.period_s + JITTER_S
+        apart = sent_s - before_s > self.period_s + APART_S
         if apart and self._steps is not None:
             self.compared += 1
             changes = [abs(now - then) for now, then in zip(steps, self._steps, strict=True)]
             if max(changes) > ACCELERATION * self.period_s**2 + ROUNDING:
-                self._note(f"steps {steps} after {self._steps}, more than {ACCELERATION}")
+                apart_s = f"{sent_s - before_s:.3f} s apart"
+                self._note(f"steps {steps} after {self._steps}, {apart_s}, more than {ACCELERATION}")
         self._steps = steps if apart else None
 
     def _over_time(self, sent_s: float, positions: list[float]) -> None:

@@ -10,12 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from adahi_ros.assets import asset
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import load_contract
 from adahi_ros.link.profile import load_profile
+from adahi_ros.nodes.messages import to_joint_state, to_task_state
+from adahi_ros.nodes.policies import encoder_from
+from adahi_ros.nodes.robot_simulator_node import to_image
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.recipe import load_recipe
 from adahi_ros.safety.envelope import Envelope
@@ -61,11 +65,6 @@ def contract(garbage: Garbage, folder: Path) -> None:
 
 def _shown() -> dict[str, Any]:
     """Return one message of each topic of a robot."""
-    import numpy as np
-
-    from adahi_ros.nodes.messages import to_joint_state, to_task_state
-    from adahi_ros.nodes.robot_simulator_node import to_image
-
     return {
         "camera/image_raw": to_image(np.zeros((64, 64, 3), dtype=np.uint8), NOW_NS),
         "joint_states": to_joint_state(NAMES, np.zeros(2), np.zeros(2), NOW_NS),
@@ -124,7 +123,10 @@ def recipe(garbage: Garbage, folder: Path) -> None:
 
 
 def checkpoint(garbage: Garbage, folder: Path) -> None:
-    """A policy whose description is garbage, or whose weights are cut off."""
+    """A policy or an encoder whose description is garbage, or whose weights are cut off."""
+    if garbage.chance(0.3):
+        _encoder(garbage, folder)
+        return
     shutil.copytree(
         asset("checkpoints/ball"), folder / "ball", ignore=shutil.ignore_patterns("chunks", "target*")
     )
@@ -136,6 +138,14 @@ def checkpoint(garbage: Garbage, folder: Path) -> None:
         data = path.read_bytes()
         path.write_bytes(data[: garbage.count(0, len(data) - 1)])
     load_policy(folder / "ball" / "draft", "onnxruntime")
+
+
+def _encoder(garbage: Garbage, folder: Path) -> None:
+    for given in asset("checkpoints/encoders").glob("ball.*"):
+        shutil.copy(given, folder)
+    path = folder / "ball.json"
+    path.write_bytes(as_json(json.loads(path.read_text()), garbage))
+    encoder_from(str(folder / "ball"))
 
 
 FILES: dict[str, Read] = {

@@ -36,7 +36,7 @@ def mutated(message: Any, garbage: Garbage, fields: int = 3) -> Any:
 def damaged(message: Any, garbage: Garbage) -> bytes:
     """Return a message serialized, and then damaged: what a broken sender or link gives."""
     data = serialize_message(message)
-    return data[:4] + garbage.damaged(data[4:])  # without its header no middleware passes it on
+    return data[:4] + (garbage.damaged(data[4:]) or b"\0")  # without its header no middleware passes it on
 
 
 def _replaced(kind: str, before: Any, garbage: Garbage) -> Any:

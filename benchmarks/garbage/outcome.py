@@ -17,7 +17,6 @@ class Outcome:
         compared: of them, those whose acceleration could be told.
         crashes: each with the number of its input.
         outside: commands outside of the envelope, likewise.
-        note: why a kind was left out.
     """
 
     kind: str
@@ -27,4 +26,3 @@ class Outcome:
     compared: int = 0
     crashes: list[str] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
-    note: str = ""

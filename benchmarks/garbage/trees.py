@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
@@ -12,13 +13,12 @@ import yaml
 from .values import Garbage
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n"
-    for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in pairwise("abcdefghi")
 )
 RANDOM = (
     *("", "[", "{", "- - -", "\t", "%", "&a [*a]", "a: b: c", "? [a]\n: b", "!!float ''", "!!int ''"),
     *("!!bool maybe", "!!timestamp never", "2001-99-99", "!!python/object/apply:os.getcwd []", "<<: 5"),
-    *("1:60:1e9", "{" * 3000, "[" * 3000, "0x", "=", "!!binary '*'", "!!set [a]", "!!omap 5", "--- a\n--- b"),
+    *("1:60:1e9", "{" * 3000, "[" * 3000, "0x", "=", "!!binary '*'", "!!set [a]", "!!omap 5", "--- a"),
     *(
         "\ufeff",
         "\x85",

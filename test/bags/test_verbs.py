@@ -77,8 +77,12 @@ def params(
 
 
 def test_checkpoints_of_a_bag_are_those_of_the_same_demonstrations(
-    dataset: Path, demonstrations: Callable[[int], Trajectories], tmp_path: Path
+    dataset: Path,
+    demonstrations: Callable[[int], Trajectories],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("adahi_ros.evaluation.train.export", lambda checkpoint, path: None)  # takes longest
     (tmp_path / "recipe.yaml").write_text(RECIPE)
     demonstrations(2).save(tmp_path / "demos.safetensors")
     options = ["--recipe", tmp_path / "recipe.yaml", "--workers", 1]
@@ -87,11 +91,9 @@ def test_checkpoints_of_a_bag_are_those_of_the_same_demonstrations(
     (tmp_path / "same").mkdir()
     (tmp_path / "demos.safetensors").rename(tmp_path / "same/trajectories.safetensors")
     run("train", "toy", "--data", tmp_path / "same", *options, "--out", tmp_path / "of_demos")
-    for name in ("tokenizer.safetensors", "draft.safetensors", "decoder.safetensors"):
+    for name in ("tokenizer.safetensors", "draft.safetensors"):
         made, same = tmp_path / "of_bag" / name, tmp_path / "of_demos" / name
-        if made.exists() or same.exists():
-            assert made.read_bytes() == same.read_bytes(), name
-    assert (tmp_path / "of_bag/draft.safetensors").exists()
+        assert made.read_bytes() == same.read_bytes(), name
 
 
 def test_data_of_another_robot_is_refused(dataset: Path, tmp_path: Path, fails: Callable[..., str]) -> None:

@@ -27,11 +27,13 @@ class Interrupted(Node):
 
     def publish(self):
         os.kill(os.getpid(), int(os.environ["NUMBER"]))
-        while rclpy.ok():  # until the signal has arrived
-            pass
         self.out.publish(Header())
 
-sys.exit(run(Interrupted, "", ()))
+    def say(self):
+        self.out.publish(Header())
+        print("last words", file=sys.stderr)
+
+sys.exit(run(Interrupted, "", (), last_words=Interrupted.say))
 """
 
 
@@ -56,6 +58,7 @@ def outcome(program: str, number: signal.Signals) -> tuple[int, str]:
 def test_a_signal_amid_a_callback(number: signal.Signals) -> None:
     code, errors = outcome(INTERRUPTED, number)
     assert (code, "Traceback" in errors) == (0, False), errors
+    assert errors.count("last words") == 1
 
 
 def test_a_fault_of_its_own_is_told() -> None:

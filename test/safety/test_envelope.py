@@ -307,6 +307,12 @@ def test_there_is_no_position_to_hold_before_one_is_known() -> None:
     assert sent(envelope.hold(None, PERIOD_S)).tolist() == [0.3, 0.4]
 
 
+def test_what_could_not_be_held_is_not_remembered() -> None:
+    envelope = Envelope(limits_of(2, velocity=1.0), "positions", PERIOD_S)
+    assert envelope.hold(np.array([0.3, math.nan]), PERIOD_S).action is None
+    assert sent(envelope.hold(np.array([0.5, 0.4]), PERIOD_S)).tolist() == [0.5, 0.4]
+
+
 # The start, pauses and the clock
 
 
@@ -464,6 +470,25 @@ def test_an_intervention_names_its_limit_and_counts_match(
         counts.update(envelope.admit(np.array([0.0, sign * wanted]), np.zeros(2), PERIOD_S).interventions)
         counts.update(envelope.admit(np.zeros(2), None, 100.0).interventions)
     assert counts == dict.fromkeys(reasons, 3)
+
+
+@pytest.mark.parametrize(
+    ("field", "one", "other", "told"),
+    [
+        ("positions", {"velocity": 1.0}, {"position_high": 0.5}, ["POSITION", "VELOCITY"]),
+        ("positions", {"velocity": 1.0}, {"max_step": 0.5}, ["STEP", "VELOCITY"]),
+        ("positions", {"acceleration": 1.0}, {"velocity": 1.0}, ["VELOCITY", "ACCELERATION"]),
+        ("velocities", {"acceleration": 1.0}, {"position_high": 0.05}, ["POSITION", "ACCELERATION"]),
+        ("velocities", {"acceleration": 1.0}, {"velocity": 1.0}, ["VELOCITY", "ACCELERATION"]),
+    ],
+)
+def test_interventions_are_told_in_the_order_of_the_limits_whichever_entry_they_are_of(
+    field: str, one: dict[str, float], other: dict[str, float], told: list[str]
+) -> None:
+    for first, second in ((one, other), (other, one)):
+        limits = Limits.of(["first", "second"], {"first": first, "second": second})
+        admitted = Envelope(limits, field, PERIOD_S).admit(np.full(2, 2.0), np.zeros(2), PERIOD_S)
+        assert [why.name for why in admitted.interventions] == told
 
 
 def test_wrong_shapes_fields_and_periods_are_refused() -> None:

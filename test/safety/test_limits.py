@@ -119,7 +119,7 @@ def test_what_is_no_file_of_limits_is_said(tmp_path: Path, content: str, fault: 
 def test_a_message_stays_short_whatever_the_file_says(tmp_path: Path) -> None:
     levels = [f"&l{i} [{', '.join([f'*l{i - 1}'] * 9)}]" for i in range(1, 12)]
     for value in ("x" * 100_000, f"[&l0 [1, 2], {', '.join(levels)}]"):
-        with pytest.raises(ValueError, match=NUMBER) as caught:
+        with pytest.raises(ValueError, match=f"{NUMBER}|entries with aliases written out") as caught:
             load_limits(written(tmp_path, f"limits:\n  elbow:\n    velocity: {value}"), ["elbow"])
         assert len(str(caught.value)) < 1000
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(
-    stage: Any, make_robot: Callable[[Any], Any], exported: Path, limits: Path
-) -> Iterator[Watched]:
+def watched(stage: Any, make_robot: Callable[[Any], Any], exported: Path, limits: Path) -> Iterator[Watched]:
     process = stage.start(
         "draft_policy_node",
         checkpoint=str(exported / "draft"),
@@ -102,13 +101,21 @@ def test_no_command_leaves_the_limits_and_each_intervention_is_published(watched
         assert max(np.abs(record.draft_action)) > HIGH
     positions = watched.positions()
     assert ((positions >= LOW) & (positions <= HIGH)).all()
-    steps = np.diff(positions, axis=0)
-    assert (np.abs(steps) <= FASTEST * PERIOD_S + 1e-12).all()
-    assert (np.abs(np.diff(steps, axis=0)) <= HARDEST * PERIOD_S**2 + 1e-12).all()
+    assert (np.abs(np.diff(positions, axis=0)) <= FASTEST * PERIOD_S + 1e-12).all()
     state = watched.wait_for(SafetyState.INTERVENTION_POSITION)
     assert state.enabled
     assert not state.holding
     assert state.counts[SafetyState.INTERVENTION_POSITION] >= 1
+
+
+def test_observations_faster_than_the_control_rate_move_the_robot_no_faster(watched: Watched) -> None:
+    start_s, before = time.monotonic(), len(watched.robot.commands)
+    for _ in range(40):
+        record = watched.step()
+    watched.robot.command_to(record.stamp_ns)
+    moved = np.ptp(watched.positions()[before:], axis=0)
+    allowed_s = time.monotonic() - start_s + 2 * PERIOD_S
+    assert (moved <= FASTEST * allowed_s).all()
 
 
 def test_without_observations_the_robot_is_held(watched: Watched) -> None:
@@ -155,6 +162,16 @@ def test_deactivation_holds_and_later_enabling_says_why_it_cannot(watched: Watch
     assert watched.stage.change_state("activate")
 
 
+def test_a_node_that_is_told_to_end_holds_the_robot_first(watched: Watched) -> None:
+    watched.step()
+    before = len(watched.holds())
+    watched.stage.processes.may_end = watched.process
+    watched.process.ask_to_end()
+    watched.stage.wait(lambda: watched.process.exit_code is not None, "end")
+    assert watched.process.exit_code == 0
+    watched.stage.wait(lambda: len(watched.holds()) > before, "hold commands")
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -199,16 +216,15 @@ def test_it_moves_only_while_it_is_enabled_where_that_is_required(
     watched = Watched(stage, make_robot(stage), process)
     step = 0
 
-    def held() -> bool:
+    def answered() -> bool:
         nonlocal step
         step += 1
         watched.robot.show(1, step)
-        return len(watched.holds()) >= 3
+        return len(watched.robot.steps) >= 3
 
-    watched.stage.wait(held, "hold commands")
-    resting = watched.positions()
-    assert len(watched.holds()) == len(resting)
-    assert (resting == resting[0]).all()
+    watched.stage.wait(answered, "steps")
+    assert watched.wait_for(SafetyState.INTERVENTION_DISABLED).holding
+    assert not watched.robot.commands
     watched.enable.publish(Bool(data=True))
     watched.stage.wait(lambda: any(state.enabled for state in watched.safety), "enabled")
     watched.stage.wait(lambda: not watched.safety[-1].enabled, "time-out")

@@ -1,0 +1,65 @@
+"""`adahi lerobot`: policies and datasets of LeRobot, made ours."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adahi_ros.cli.terminal import command_line, say
+
+app = typer.Typer(help="LeRobot's policies and datasets, made ours.", no_args_is_help=True)
+
+
+@app.command()
+def policy(
+    folder: Annotated[Path, typer.Argument(help="What LeRobot's save_pretrained wrote.")],
+    out: Annotated[Path, typer.Option(help="Folder to write, such as checkpoints/arm.")],
+    encoder: Annotated[
+        Path | None, typer.Option(help="Encoder to write. Default: encoder in the same folder.")
+    ] = None,
+) -> None:
+    """Take a VQ-BeT as the target: its folder, its action tokenizer, and its camera's encoder."""
+    from adahi_ros.policy.checkpoint import save_tokenizer
+    from adahi_ros.policy.lerobot_encoder import load_encoder
+    from adahi_ros.policy.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
+    from adahi_ros.vision.export import save_encoder
+
+    if (out / "target").exists():
+        raise ValueError(f"out: {out / 'target'} is there already, must be a folder without one")
+    tokenizer, network = lerobot_tokenizer(folder), load_encoder(folder)  # refuse before anything is written
+    training = {"command": command_line()}
+    shutil.copytree(folder, out / "target")
+    decoder = save_tokenizer(out, tokenizer, training)
+    path = encoder if encoder is not None else out / "encoder"
+    save_encoder(path, network, network.config, training)
+    spec = LeRobotPolicy(out / "target").spec
+    say(f"target: {out / 'target'}, backend lerobot, {spec.parameters:,} parameters")
+    say(f"tokenizer: {out}, fingerprint {decoder.fingerprint}\nencoder: {path}, {network.features} features")
+
+
+@app.command()
+def dataset(
+    folder: Annotated[Path, typer.Argument(help="A LeRobotDataset of format 3.")],
+    task: Annotated[str, typer.Option(help="The robot type of the contract that it goes with.")],
+    out: Annotated[Path, typer.Option(help="Folder to write, for 'adahi train --data'.")],
+    observation: Annotated[
+        list[str] | None,
+        typer.Option(help="Features that make an observation, in this order. Default: those of the state."),
+    ] = None,
+) -> None:
+    """Take a dataset as training data."""
+    import warnings
+
+    from adahi_ros.bags.dataset import TRAJECTORIES
+    from adahi_ros.policy.lerobot_dataset import load_dataset
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        data = load_dataset(folder, task, observation)
+    for warning in heard:
+        say(str(warning.message))
+    data.save(out / TRAJECTORIES)
+    say(f"{out}: {len(data)} episodes, {len(data.observations)} steps of {data.task}")

@@ -1,0 +1,89 @@
+"""A verification without DDS: the bytes that would cross, and everything before and after them, by a call.
+
+For measurements of what is sent. Asks and answers as `VerifierClient` and `TargetVerifierNode` do where
+nothing is lost.
+"""
+
+from __future__ import annotations
+
+from adahi_msgs.srv import VerifyDraft
+from rclpy.serialization import deserialize_message, serialize_message
+
+from adahi_ros.nodes.messages import fill_answer, fingerprint_number, from_answer, from_request, to_request
+from adahi_ros.speculation.request import Verification, VerificationRequest, check_answer, check_request
+from adahi_ros.speculation.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.speculation.window_updates import ImageEncoder, SentWindows, WindowCache
+from adahi_ros.speculation.wire_window import WireWindow
+
+
+class CalledVerifier:
+    """Answers one robot.
+
+    Args:
+        verifier: decides.
+        seed: of its draws.
+        images: makes features of the images that the robot sends; None where it sends none.
+    """
+
+    def __init__(self, verifier: TargetVerifier, seed: int, images: ImageEncoder | None = None) -> None:
+        self.policy = verifier.policy
+        spec = verifier.policy.spec
+        self._verifier = verifier
+        self._seed = seed
+        self._windows = WindowCache(spec.window_length, spec.observation_dim, images)
+
+    def answer(self, question: bytes) -> bytes:
+        """Return the serialized response to a serialized request.
+
+        Raises:
+            RequestError: the request is refused.
+        """
+        request = deserialize_message(question, VerifyDraft.Request)
+        robot_id, episode, step = request.robot_id, request.episode_id, request.step_id
+        update, codes, counts = from_request(request)
+        window = self._windows.complete(robot_id, update)
+        spec = self.policy.spec
+        checked = check_request(spec, window.values, window.goal, codes, counts)
+        draws = verification_uniforms(self._seed, robot_id, episode, step, spec.codebooks)
+        response = VerifyDraft.Response(episode_id=episode, step_id=step)
+        fill_answer(response, self._verifier.verify(checked, draws))
+        self._windows.keep(robot_id, window)
+        serialized: bytes = serialize_message(response)
+        return serialized
+
+
+class VerificationCalls:
+    """Asks for one robot.
+
+    Attributes:
+        request_bytes: size of each question, serialized.
+        response_bytes: size of each answer.
+
+    Args:
+        verifier: that has answered nobody yet.
+        robot_id: names the robot's stream of draws.
+    """
+
+    def __init__(self, verifier: CalledVerifier, robot_id: str = "robot") -> None:
+        self.request_bytes: list[int] = []
+        self.response_bytes: list[int] = []
+        self._verifier = verifier
+        self._robot_id = robot_id
+        self._fingerprint = fingerprint_number(verifier.policy.decoder.fingerprint)
+        self._sent = SentWindows()
+
+    def ask(self, request: VerificationRequest, window: WireWindow, episode: int, step: int) -> Verification:
+        """Return the answer about one draft (M = 1), of whose window only this is sent.
+
+        Raises:
+            RequestError: the request is refused.
+        """
+        update = self._sent.update(window)
+        message = to_request(request, update, self._robot_id, episode, step, self._fingerprint)
+        question = serialize_message(message)
+        answer = self._verifier.answer(question)
+        self._sent.answered(window)
+        self.request_bytes.append(len(question))
+        self.response_bytes.append(len(answer))
+        response = deserialize_message(answer, VerifyDraft.Response)
+        return check_answer(self._verifier.policy.spec, *from_answer(response))

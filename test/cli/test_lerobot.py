@@ -1,0 +1,49 @@
+"""LeRobot's files, made ours through the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from adahi_ros.bags.dataset import TRAJECTORIES
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.trajectories import Trajectories
+from adahi_ros.vision.encoder import Encoder
+from benchmarks.lerobot_conformance import completed
+
+DATA = Path(__file__).parents[1] / "data" / "lerobot"
+
+
+def test_a_policy_becomes_target_tokenizer_and_encoder(
+    tmp_path: Path, run: Callable[..., Result], fails: Callable[..., str]
+) -> None:
+    folder, out = completed(DATA / "parallel", tmp_path / "trained"), tmp_path / "arm"
+    result = run("lerobot", "policy", folder, "--out", out)
+    assert result.exit_code == 0, result.output
+    policy = load_policy(out / "target", "lerobot")
+    encoder = Encoder.load(out / "encoder")
+    assert encoder.fingerprint
+    assert policy.spec.observation_dim > encoder.features
+    assert policy.decoder.fingerprint in result.output
+    assert "is there already" in fails("lerobot", "policy", folder, "--out", out)
+
+
+def test_a_dataset_becomes_training_data(tmp_path: Path, run: Callable[..., Result]) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    out = tmp_path / "arm"
+    result = run("lerobot", "dataset", DATA / "dataset", "--task", "arm", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "left out of the observations: observation.images.top" in " ".join(result.output.split())
+    data = Trajectories.load(out / TRAJECTORIES)
+    assert data.task == "arm"
+    assert len(data) > 1
+    assert np.isfinite(data.actions).all()
+
+
+def test_what_is_no_policy_is_told(tmp_path: Path, fails: Callable[..., str]) -> None:
+    assert "config.json" in fails("lerobot", "policy", tmp_path / "none", "--out", tmp_path / "arm")
+    assert not (tmp_path / "arm").exists()

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from adahi_ros.assets import asset
+from adahi_ros.contract.contract import ContractError, load_contract, parse_contract
+from adahi_ros.evaluation.task_contract import contract_values
+from adahi_ros.tasks import make
+
+ARM: dict[str, Any] = {
+    "robot_type": "arm",
+    "robot_interface": "ros2",
+    "fps": 30,
+    "x-qos": {"state": {"depth": 50}},
+    "observations": {
+        "observation.images.front": {
+            "channel": {"topic": "/front/image_raw/compressed", "type": "sensor_msgs/msg/CompressedImage"},
+            "align": {"strategy": "hold", "timeline": "header"},
+            "apply": [{"resize": [96, 128]}],
+        },
+        "observation.state": [
+            {
+                "channel": {
+                    "topic": "/joint_states",
+                    "type": "sensor_msgs/msg/JointState",
+                    "qos": {"reliability": "reliable", "history": "keep_last", "depth": 50},
+                },
+                "select": ["position.shoulder", "position.elbow", "velocity.elbow"],
+                "apply": ["rad2deg"],
+            },
+            {
+                "channel": {
+                    "topic": "/gripper",
+                    "type": "std_msgs/msg/Float64MultiArray",
+                    "dtype": "float32",
+                },
+                "select": ["data.0:2"],
+            },
+        ],
+    },
+    "encoder": "ball",
+    "actions": {
+        "action": {
+            "channel": {
+                "topic": "/arm/command",
+                "type": "trajectory_msgs/msg/JointTrajectory",
+                "safety": "hold",
+            },
+            "select": ["positions.shoulder", "positions.elbow"],
+        }
+    },
+    "rewards": {"next.reward": {"channel": {"topic": "/reward", "type": "std_msgs/msg/Float64"}}},
+    "adjunct": [{"channel": {"topic": "/tf", "type": "tf2_msgs/msg/TFMessage"}}],
+}
+
+
+def test_a_contract_in_rosettas_format_is_taken() -> None:
+    contract = parse_contract(ARM)
+    assert (contract.number_dim, contract.goal_dim, contract.action.size) == (5, 0, 2)
+    assert contract.numbers[1].select == ("data.0", "data.1")
+    assert contract.numbers[1].align.timeline == "receive"  # such messages have no header
+    assert contract.paced_by == "/joint_states"
+    assert list(contract.channels) == ["/front/image_raw/compressed", "/gripper", "/joint_states"]
+    assert contract.channels["/joint_states"].reliability == "reliable"
+    assert (contract.cameras[0].rows, contract.cameras[0].columns) == (96, 128)
+    assert contract.measured(["elbow"]) is None  # in degrees
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("fps",), 0, "fps: 0, must be a number from"),
+        (("fps",), True, "fps: True, must be"),
+        (("fps",), float("nan"), "fps: nan, must be"),
+        (("speed",), 1, r"contract.speed: unknown, must be one of robot_type"),
+        (("robot_type",), "", "robot_type: '', must be a word"),
+        (("encoder",), "", "encoder: '', must name one where there are cameras"),
+        (("paced_by",), "/nobody", "paced_by: '/nobody', must be one of /front"),
+        (("observations",), {}, "observations: none, must be at least one"),
+        (("observations",), [1], r"observations: \[1\], must be a mapping"),
+        (("actions",), {}, "actions: .* must be one, on one topic"),
+        (("actions", "action", "select"), [], "action.select: .* must be a list of field paths"),
+        (("actions", "action", "select"), ["positions"], "action.select: 'positions', .* must be FIELD.NAME"),
+        (("actions", "action", "select"), ["positions.a", "positions.a"], "must not name a field twice"),
+        (("actions", "action", "apply"), ["sqrt"], "action.apply: .*sqrt.*, must be one of rad2deg"),
+        (("actions", "action", "apply"), [{"scale": 0}], "action.apply: scale: 0"),
+        (("actions", "action", "channel", "type"), "JointTrajectory", "type: .* must be PACKAGE/msg/TYPE"),
+        (("actions", "action", "channel", "decoder"), "os:system", "channel.decoder: unknown"),
+        (("observations", "observation.images.front", "apply"), [], r"must be \[resize"),
+        (
+            ("observations", "observation.images.front", "apply"),
+            [{"resize": [0, 64]}],
+            r"resize \[0, 64\], must be two integers from 1 to 4096",
+        ),
+        (
+            ("observations", "observation.images.front", "align"),
+            {"strategy": "newest"},
+            "align.strategy: 'newest', must be one of hold, asof, drop",
+        ),
+        (
+            ("observations", "observation.images.front", "align"),
+            {"tolerance_ms": -1},
+            "tolerance_ms: -1, must be from 0",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(path: tuple[str, ...], value: Any, words: str) -> None:
+    values = copy.deepcopy(ARM)
+    place = values
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    with pytest.raises(ValueError, match=words):
+        parse_contract(values)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in asset("config/contracts").glob("*.yaml")))
+def test_a_shipped_contract_is_what_the_command_writes(name: str) -> None:
+    values = yaml.safe_load(asset(f"config/contracts/{name}.yaml").read_text())
+    assert values == contract_values(make(name))
+    assert load_contract(name).robot_type == name
+
+
+def test_a_file_that_is_no_contract_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "arm.yaml"
+    path.write_text("fps: [")
+    with pytest.raises(ContractError, match=r"arm.yaml: not YAML"):
+        load_contract(str(path))
+    with pytest.raises(ContractError, match=r"contract: '/nowhere.yaml', no such file"):
+        load_contract("/nowhere.yaml")
+    with pytest.raises(ContractError, match=r"contract: 'arm', must be a YAML file or one of ball"):
+        load_contract("arm")
