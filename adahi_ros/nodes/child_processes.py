@@ -52,6 +52,7 @@ class NodeProcess:
         prefix: Sequence[str] = (),
     ) -> None:
         self.module = module
+        self._asked = False
         self._log = Path(tempfile.mkstemp(prefix=f"{module}_", suffix=".log", dir=directory)[1])
         file = self._log.with_suffix(".yaml")
         file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(parameters)}}))
@@ -93,8 +94,9 @@ class NodeProcess:
         self._process.wait()
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM, if it still runs."""
-        if self.exit_code is None:
+        """Send SIGTERM, if it still runs; once, for a second one would cut its last words short."""
+        if self.exit_code is None and not self._asked:
+            self._asked = True
             self._process.terminate()
 
     def end(self) -> None:

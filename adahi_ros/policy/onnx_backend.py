@@ -15,7 +15,12 @@ from adahi_ros.policy.interface import Prediction
 DIGEST = "network_digest"
 
 
-def _session(path: Path) -> ort.InferenceSession:
+def session_of(path: Path) -> ort.InferenceSession:
+    """Open an ONNX file, to be run by one thread.
+
+    Raises:
+        CheckpointError: it is none.
+    """
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1  # these networks are too small to share out
     options.log_severity_level = 3
@@ -42,7 +47,7 @@ def onnx_session(checkpoint: Checkpoint) -> ort.InferenceSession:
     digest = checkpoint.digest()
     beside = checkpoint.weights.with_suffix(".onnx")
     if beside.is_file():
-        session = _session(beside)
+        session = session_of(beside)
         if session.get_modelmeta().custom_metadata_map.get(DIGEST) == digest:
             return session
     cached = cache_folder() / f"{digest}.onnx"
@@ -55,7 +60,7 @@ def onnx_session(checkpoint: Checkpoint) -> ort.InferenceSession:
                 f"copy the .onnx file that 'adahi export' writes, or choose the torch backend"
             ) from None
         export(checkpoint, cached)
-    return _session(cached)
+    return session_of(cached)
 
 
 class OnnxPolicy:

@@ -1,4 +1,4 @@
-"""Export of a VQ-BeT from torch to ONNX."""
+"""Export from torch to ONNX: of a VQ-BeT, and of any other network of this package."""
 
 from __future__ import annotations
 
@@ -26,33 +26,50 @@ def export(checkpoint: Checkpoint, path: Path) -> None:
 
     The file names the weights that it was made from, so that a stale one is never run.
     """
-    model = load_network(checkpoint)
     spec = checkpoint.spec
     # Two rows: with one, the exporter would take the batch size for a constant.
     example = (torch.zeros(2, spec.window_length, spec.observation_dim), torch.zeros(2, spec.goal_dim))
     batch = torch.export.Dim("batch")
+    write_onnx(
+        load_network(checkpoint),
+        example,
+        path,
+        checkpoint.digest(),
+        input_names=["windows", "goals"],
+        output_names=["logits", "offsets"],
+        dynamic_shapes=({0: batch}, {0: batch}),
+    )
+
+
+def write_onnx(
+    network: torch.nn.Module, example: tuple[torch.Tensor, ...], path: Path, digest: str, **how: Any
+) -> None:
+    """Write a network as one ONNX file.
+
+    Args:
+        network: in eval mode.
+        example: of its inputs.
+        path: of the file.
+        digest: of the weights that it was made from.
+        how: further arguments of `torch.onnx.export`.
+
+    Raises:
+        RuntimeError: torch exports nothing.
+    """
     exporter_log = logging.getLogger("torch.onnx")
     level = exporter_log.level
     exporter_log.setLevel(logging.ERROR)  # it warns of packages that nothing here uses
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            program = torch.onnx.export(
-                model,
-                example,
-                input_names=["windows", "goals"],
-                output_names=["logits", "offsets"],
-                dynamic_shapes=({0: batch}, {0: batch}),
-                dynamo=True,
-                verbose=False,
-            )
+            program = torch.onnx.export(network, example, dynamo=True, verbose=False, **how)
     finally:
         exporter_log.setLevel(level)
     if program is None:
-        raise RuntimeError(f"{checkpoint.weights}: torch exported nothing")
+        raise RuntimeError(f"{path}: torch exported nothing")
     proto = program.model_proto
     _strip(proto)
-    onnx.helper.set_model_props(proto, {DIGEST: checkpoint.digest()})
+    onnx.helper.set_model_props(proto, {DIGEST: digest})
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         partial = Path(scratch) / path.name

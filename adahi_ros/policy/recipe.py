@@ -104,7 +104,17 @@ def _build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
         raise RecipeError(f"{where}: {error}") from None
 
 
-def _checked(kind: type[T], values: Any, where: str) -> T:
+def checked(kind: type[T], values: Any, where: str) -> T:
+    """Make a dataclass of a mapping.
+
+    Args:
+        kind: of the dataclass.
+        values: its arguments, of their types.
+        where: it stands in the recipe.
+
+    Raises:
+        RecipeError: one is missing, unknown, of the wrong type or out of range.
+    """
     _check(kind, values, where)
     return _build(kind, values, where)
 
@@ -115,7 +125,7 @@ def _model(size_kind: type, values: Any, where: str) -> ModelRecipe:
     given = frozenset(field.name for field in fields(size_kind) if field.default is MISSING)
     _check(size_kind, values["size"], f"{where}.size", given)
     _build(size_kind, {**dict.fromkeys(given, 1), **values["size"]}, f"{where}.size")
-    fit = _checked(FitConfig, values["fit"], f"{where}.fit")
+    fit = checked(FitConfig, values["fit"], f"{where}.fit")
     return _build(ModelRecipe, {**values, "fit": fit}, where)
 
 
@@ -124,7 +134,7 @@ def _recipe(values: Any) -> Recipe:
     _check(Recipe, values, where)
     policies = _mapping(values["policies"], f"{where}.policies")
     parts = {
-        "demonstrations": _checked(DemonstrationRecipe, values["demonstrations"], f"{where}.demonstrations"),
+        "demonstrations": checked(DemonstrationRecipe, values["demonstrations"], f"{where}.demonstrations"),
         "tokenizer": _model(TokenizerConfig, values["tokenizer"], f"{where}.tokenizer"),
         "policies": {
             name: _model(VQBeTConfig, model, f"{where}.policies.{name}") for name, model in policies.items()

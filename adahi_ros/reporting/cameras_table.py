@@ -24,7 +24,7 @@ def cameras_table(figures: Mapping[str, Any]) -> Table:
     Args:
         figures: of `wireless.cameras.measure_cameras`.
     """
-    headings = ["suc-\ncess", "95 %", "TR", "codes\nkept", "bytes\nup", "down", "robot\nms", "server\nms"]
+    headings = ["suc-\ncess", "95 %", "TR", "kept", "bytes\nup", "down", "JPEG\nms", "read\nms"]
     table = narrow_table(_title(figures), ("target sees", "method"), headings, "\n".join(_notes(figures)))
     for view, methods in figures["views"].items():
         first, times = next(iter(methods)), figures["image_ms"][view]
@@ -48,8 +48,8 @@ def _title(figures: Mapping[str, Any]) -> str:
 
 def _notes(figures: Mapping[str, Any]) -> Iterator[str]:
     rows, columns = figures["image_size"]
-    yield "bytes: of a verification's request and answer as DDS gets them, means"
-    yield "robot, server ms: to make a JPEG of a frame, features of a JPEG; medians"
+    yield "kept: codes; bytes, means: of a verification's messages, as DDS gets them"
+    yield "ms, medians: the robot makes a JPEG, the verifier features of it"
     yield f"raw frames, which no node offers: that request, {rows * columns * 3} bytes for each JPEG"
     same = "bit for bit those of features" if figures["raw_as_features"] else "NOT those of features"
     yield f"raw frames: actions and verdicts are {same}"
@@ -61,7 +61,7 @@ def _label(view: str) -> str:
     if kind != "jpeg":
         return {"raw": "raw frames", "none": "nothing"}.get(view, view)
     value, _, unit = rest.partition("_")
-    return f"JPEG, {value} B" if unit else f"JPEG {value}"
+    return f"JPEG {value} B" if unit else f"JPEG {value}"
 
 
 def draw_cameras(figures: Mapping[str, Any], path: Path) -> None:

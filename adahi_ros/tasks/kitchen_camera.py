@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.tasks.kitchen import SUBTASKS, Kitchen
-from adahi_ros.tasks.kitchen_world import KitchenWorld, load_world, position_names
+from adahi_ros.tasks.kitchen_world import ROBOT_JOINTS, KitchenWorld, load_world, position_names
 
 # After the kitchen's world, which tells MuJoCo how to draw before it is imported.
 import mujoco  # isort: skip
@@ -31,14 +31,14 @@ class KitchenView:
 
     def __init__(self) -> None:
         self._world = load_world(SUBTASKS)
-        # Not the arm: the robot measures its joints, and a frame is to tell what they do not.
-        self._shown = [entry for indices in self._world.goal_indices.values() for entry in indices[:PLACE]]
+        moved = [entry for indices in self._world.goal_indices.values() for entry in indices[:PLACE]]
+        self._shown = [*range(ROBOT_JOINTS), *moved]
         names = position_names(self._world.model)
         self.label_names = tuple(names[entry] for entry in self._shown)
         self._renderer: _SmallRenderer | None = None
 
     def labels(self, task: Kitchen) -> np.ndarray:
-        """(E, L) float64, where what the arm is to move really is, rad and m."""
+        """(E, L) float64, where the arm and what it is to move really are, rad and m."""
         labels: np.ndarray = task.true_positions[:, self._shown]
         return labels
 

@@ -16,7 +16,7 @@ import numpy as np
 import onnxruntime as ort
 
 from adahi_ros.policy.checkpoint import CheckpointError
-from adahi_ros.policy.onnx_backend import DIGEST, _session
+from adahi_ros.policy.onnx_backend import DIGEST, session_of
 
 FORMAT = 1
 KIND = "encoder"
@@ -112,7 +112,7 @@ class Encoder:
         network = files.weights.with_suffix(".onnx")
         if not network.is_file():
             raise CheckpointError(f"{network}: no such checkpoint")
-        session = _session(network)
+        session = session_of(network)
         made_of = session.get_modelmeta().custom_metadata_map.get(DIGEST)
         if made_of != files.digest():
             raise CheckpointError(

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
-import onnx
 import torch
 from safetensors.torch import save_file
 
 from adahi_ros.policy.lerobot_encoder import RgbEncoder
-from adahi_ros.policy.onnx_backend import DIGEST
-from adahi_ros.policy.onnx_export import _strip
+from adahi_ros.policy.onnx_export import write_onnx
 from adahi_ros.vision.convnet import KeypointNet
 from adahi_ros.vision.encoder import EncoderFiles
 from adahi_ros.vision.resnet import ResNet18
@@ -64,36 +57,8 @@ def save_encoder(
     save_file({name: value.contiguous() for name, value in network.state_dict().items()}, weights)
     files = EncoderFiles(weights, config, network.features, training)
     files.save_description()
-    _export(network, files)
-    return files
-
-
-def _export(network: AnyNetwork, files: EncoderFiles) -> None:
-    """Write the network as one ONNX file, which names the weights that it was made from."""
     # A frame at a time is all that is ever asked of it.
-    example = torch.zeros(1, *files.config["image_size"], 3, dtype=torch.uint8)
-    exporter_log = logging.getLogger("torch.onnx")
-    level = exporter_log.level
-    exporter_log.setLevel(logging.ERROR)  # it warns of packages that nothing here uses
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            program = torch.onnx.export(
-                network,
-                (example,),
-                input_names=["images"],
-                output_names=["features"],
-                dynamo=True,
-                verbose=False,
-            )
-    finally:
-        exporter_log.setLevel(level)
-    if program is None:
-        raise RuntimeError(f"{files.weights}: torch exported nothing")
-    proto = program.model_proto
-    _strip(proto)
-    onnx.helper.set_model_props(proto, {DIGEST: files.digest()})
-    with tempfile.TemporaryDirectory(dir=files.weights.parent) as scratch:
-        partial = Path(scratch) / "encoder.onnx"
-        onnx.save(proto, partial)
-        partial.replace(files.weights.with_suffix(".onnx"))  # a kill during the write leaves no half file
+    example = (torch.zeros(1, *config["image_size"], 3, dtype=torch.uint8),)
+    onnx_path = weights.with_suffix(".onnx")
+    write_onnx(network, example, onnx_path, files.digest(), input_names=["images"], output_names=["features"])
+    return files

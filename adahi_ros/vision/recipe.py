@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from adahi_ros.policy.recipe import DemonstrationRecipe, RecipeError, _checked
+from adahi_ros.policy.recipe import DemonstrationRecipe, RecipeError, checked
 from adahi_ros.policy.training import FitConfig
 
 
@@ -75,7 +75,7 @@ def _recipe(values: Any) -> EncoderRecipe:
     ):
         if isinstance(parts.get(name), bool) or not isinstance(parts.get(name), kind):
             raise RecipeError(f"recipe.{name}: {parts.get(name)!r}, must be {words}")
-    parts["frames"] = _checked(DemonstrationRecipe, parts["frames"], "recipe.frames")
+    parts["frames"] = checked(DemonstrationRecipe, parts["frames"], "recipe.frames")
     if parts.get("fit") is not None:
-        parts["fit"] = _checked(FitConfig, parts["fit"], "recipe.fit")
+        parts["fit"] = checked(FitConfig, parts["fit"], "recipe.fit")
     return EncoderRecipe(**parts)

@@ -20,7 +20,7 @@ def view() -> KitchenView:
     return view
 
 
-def test_labels_are_what_the_arm_is_to_move_without_noise() -> None:
+def test_labels_are_the_arm_and_what_it_is_to_move_without_noise() -> None:
     view, kitchen = KitchenView(), Kitchen()
     kitchen.reset(0, [1, 2])
     labels = view.labels(kitchen)
