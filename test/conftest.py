@@ -18,6 +18,8 @@ from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.speculation.records import Reason, StepRecord
+from adahi_ros.tasks import Task
+from adahi_ros.tasks import make as make_task
 from adahi_ros.trajectories import Trajectories
 
 # Networks this small only lose by being shared out, all the more where pytest-xdist uses every core.
@@ -60,6 +62,21 @@ def _demonstrations(goal_dim: int) -> Trajectories:
 def demonstrations() -> Callable[[int], Trajectories]:
     """From goal_dim to 12 episodes of 30 steps: 6 observations, 2 actions, as ball balancing has."""
     return functools.cache(_demonstrations)
+
+
+@pytest.fixture(scope="session")
+def seeing() -> Callable[[str], Task]:
+    """From a task's name to the task; skips where its camera has no OpenGL to draw with."""
+
+    def make(name: str) -> Task:
+        task = make_task(name)
+        try:
+            task.observation  # noqa: B018 (a look draws)
+        except RuntimeError as error:
+            pytest.skip(str(error))
+        return task
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,13 @@ from std_srvs.srv import SetBool
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.contract import Contract
-from adahi_ros.contract.fields import NAMED
 from adahi_ros.nodes.command_interfaces import (
-    CommandInterface,
-    command_interface,
     command_qos,
 )
-from adahi_ros.nodes.draft_policy_parameters import BY_CONTRACT
+from adahi_ros.nodes.commanded import commanded, interface_of, limits_of
 from adahi_ros.nodes.messages import to_stamp
-from adahi_ros.nodes.parameters import ParameterError, names_in
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.intervention import Admitted, Intervention
-from adahi_ros.safety.limits import Limits, load_limits
-from adahi_ros.safety.shipped import limits_path
 
 HELD = frozenset(
     (Intervention.NOT_FINITE, Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
@@ -44,76 +37,6 @@ EARLY = 0.25  # of a control period: so much before its time a command may be du
 LONGEST_STOP_S = 2.0  # of a robot whose node is closed
 STOP_LOOK_S = 0.05
 SETTLED_S = 0.5  # after its last command the robot is where it is measured; sooner that is behind
-
-
-@dataclass(frozen=True)
-class Commanded:
-    """What an action commands.
-
-    Attributes:
-        names: of its A entries.
-        field: what they are, such as positions.
-    """
-
-    names: tuple[str, ...]
-    field: str
-
-
-def commanded(contract: Contract, values: dict[str, Any]) -> Commanded:
-    """Return what the action of a contract commands; bare numbers get their meaning from the parameters.
-
-    Raises:
-        ParameterError: the contract commands several fields, or the parameters do not name its numbers.
-    """
-    select, kind = contract.action.select, contract.action.channel.kind
-    if kind in NAMED:
-        fields = {path.partition(".")[0] for path in select}
-        if len(fields) != 1:
-            raise ParameterError(f"contract: its action has the fields {sorted(fields)}, must have one")
-        return Commanded(tuple(path.partition(".")[2] for path in select), fields.pop())
-    if kind == "geometry_msgs/msg/TwistStamped":
-        return Commanded(tuple(path.removeprefix("twist.") for path in select), "velocities")
-    names = tuple(names_in(values["command.joint_names"]))
-    if len(names) != len(select):
-        raise ParameterError(
-            f"command.joint_names: {list(names)}, must name the {len(select)} numbers of {kind}"
-        )
-    return Commanded(names, values["command.field"])
-
-
-def interface_of(contract: Contract, what: Commanded, values: dict[str, Any]) -> CommandInterface:
-    """Return what makes the messages of the commands.
-
-    Raises:
-        ParameterError: it cannot be had, or does not fit; names the parameter, its value and what is allowed.
-    """
-    name = values["command_interface"]
-    if name == BY_CONTRACT:
-        kind = contract.action.channel.kind
-        names = {
-            "trajectory_msgs/msg/JointTrajectory": "joint_trajectory",
-            "std_msgs/msg/Float64MultiArray": "forward_command",
-            "geometry_msgs/msg/TwistStamped": "twist",
-            "control_msgs/msg/JointJog": "joint_jog",
-        }
-        if kind not in names:
-            raise ParameterError(f"contract: commands are {kind}, must be one of {', '.join(names)}")
-        name = names[kind]
-    return command_interface(name, what.names, what.field, values["command.frame_id"])
-
-
-def limits_of(name: str, names: tuple[str, ...]) -> Limits:
-    """Return the limits in a file, or a shipped one by its name; none where the name is empty.
-
-    Raises:
-        ParameterError: there is none, or it says nothing that can be used.
-    """
-    if not name:
-        return Limits.of(names, {})
-    try:
-        return load_limits(limits_path(name), names)
-    except (ValueError, OSError) as error:
-        raise ParameterError(f"safety.limits: {name!r}, cannot be used: {error}") from None
 
 
 class Commander:
@@ -143,8 +66,8 @@ class Commander:
         self._values = values
         self._what = commanded(contract, values)
         self._interface = interface_of(contract, self._what, values)
-        limits = limits_of(values["safety.limits"], self._what.names)
-        self._envelope = Envelope(limits, self._what.field, contract.period_s)
+        self._limits = limits_of(values["safety.limits"], self._what.names)
+        self._envelope = Envelope(self._limits, self._what.field, contract.period_s)
         self._measured_at = contract.measured(self._what.names)
         self._forget()
         # Not lifecycle publishers: a robot that is deactivated amid a motion has yet to come to rest.
@@ -219,13 +142,18 @@ class Commander:
         self._heard = time.monotonic()
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray:
-        """Command an action (A,) that answers an observation; return what was commanded, as an action."""
-        if self._measured_at is not None:
-            self._measured = observation.values[self._measured_at].astype(np.float64)
+        """Command an action (A,) that answers an observation; return what is commanded now, as an action."""
         source = self._contract.action
         if not self.enabled:  # the watch has brought it to rest, or is about to
             self._intervene((Intervention.DISABLED,))
             return action if self._last is None else source.from_wire(self._last)
+        if self._measured_at is not None:
+            measured = observation.values[self._measured_at].astype(np.float64)
+            if self._limits.far_outside(measured):  # no robot gets there: nothing is known of where it is
+                held = self._envelope.hold(self._measured, self._interval_s(), Intervention.POSITION)
+                self._put(held, AT_ONCE)
+                return action if self._last is None else source.from_wire(self._last)
+            self._measured = measured
         wanted = np.asarray(source.to_wire(action), dtype=np.float64)
         admitted = self._envelope.admit(wanted, self._measured, self._interval_s())
         self._why = None

@@ -104,6 +104,8 @@ def run(
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # what --ros-args names
         return 1
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # it is ending
         if node is not None:
             node.destroy_node()
         try_shutdown()

@@ -16,6 +16,7 @@ from adahi_ros.safety.urdf import urdf_limits
 from adahi_ros.yaml_files import parse_yaml
 
 DEFAULT = "default"
+MARGIN = 0.1
 SCALING = {"default_velocity_scaling_factor", "default_acceleration_scaling_factor"}  # a planner's habits
 URDF_SUFFIXES = (".urdf", ".xml")
 YAML_SUFFIXES = (".yaml", ".yml")
@@ -60,6 +61,14 @@ class Limits:
             object.__setattr__(self, field.name, values)
         for name, low, high in zip(self.names, self.position_low, self.position_high, strict=True):
             check_order(f"{name}.position", low, high)
+
+    def far_outside(self, positions: np.ndarray) -> bool:
+        """Whether a position (A,) is outside of its limits by more than `MARGIN` of their range."""
+        with np.errstate(invalid="ignore"):
+            margin = np.nan_to_num(MARGIN * (self.position_high - self.position_low), posinf=0.0)
+        return bool(
+            ((positions < self.position_low - margin) | (positions > self.position_high + margin)).any()
+        )
 
     @classmethod
     def of(cls, names: Sequence[str], limits: Mapping[str, Mapping[str, float]]) -> Limits:

@@ -20,6 +20,7 @@ from adahi_ros.policy.onnx_backend import DIGEST, session_of
 
 FORMAT = 1
 KIND = "encoder"
+MOST_FEATURES = 100_000
 LARGEST = float(np.finfo(np.float16).max)
 
 
@@ -72,9 +73,12 @@ def load_files(path: Path) -> EncoderFiles:
         meta = json.loads(description.read_text())
         if (meta["format"], meta["kind"]) != (FORMAT, KIND):
             raise ValueError(f"format, kind: {meta['format']}, {meta['kind']}, must be {FORMAT}, {KIND}")
-        files = EncoderFiles(weights, dict(meta["config"]), int(meta["features"]), meta.get("training", {}))
+        features = meta["features"]
+        if type(features) is not int or not 1 <= features <= MOST_FEATURES:
+            raise ValueError(f"features: {features!r}, must be an integer from 1 to {MOST_FEATURES}")
+        files = EncoderFiles(weights, dict(meta["config"]), features, meta.get("training", {}))
         told = meta["fingerprint"]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{description}: not the description of an encoder ({error})") from None
     if told != files.digest():
         raise CheckpointError(

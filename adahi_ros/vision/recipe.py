@@ -6,10 +6,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from adahi_ros.policy.recipe import DemonstrationRecipe, RecipeError, checked
 from adahi_ros.policy.training import FitConfig
+from adahi_ros.yaml_files import parse_yaml
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,7 @@ def load_encoder_recipe(path: Path) -> EncoderRecipe:
         FileNotFoundError: no such file.
     """
     try:
-        return _recipe(yaml.safe_load(path.read_text()))
-    except yaml.YAMLError as error:
-        raise RecipeError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+        return _recipe(parse_yaml(path.read_text()))
     except ValueError as error:
         raise RecipeError(f"{path}: {error}") from None
 

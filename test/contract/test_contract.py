@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import yaml
 from adahi_ros.assets import asset
 from adahi_ros.contract.contract import ContractError, load_contract, parse_contract
 from adahi_ros.evaluation.task_contract import contract_values
-from adahi_ros.tasks import make
+from adahi_ros.tasks import Task
 
 ARM: dict[str, Any] = {
     "robot_type": "arm",
@@ -120,9 +121,9 @@ def test_what_is_wrong_is_named(path: tuple[str, ...], value: Any, words: str) -
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in asset("config/contracts").glob("*.yaml")))
-def test_a_shipped_contract_is_what_the_command_writes(name: str) -> None:
+def test_a_shipped_contract_is_what_the_command_writes(name: str, seeing: Callable[[str], Task]) -> None:
     values = yaml.safe_load(asset(f"config/contracts/{name}.yaml").read_text())
-    assert values == contract_values(make(name))
+    assert values == contract_values(seeing(name))
     assert load_contract(name).robot_type == name
 
 

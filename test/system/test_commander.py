@@ -15,7 +15,7 @@ from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.nodes.messages import from_stamp
+from adahi_ros.nodes.messages import from_stamp, to_joint_state
 from adahi_ros.speculation.records import StepRecord
 
 PERIOD_S = 0.05
@@ -116,6 +116,20 @@ def test_observations_faster_than_the_control_rate_move_the_robot_no_faster(watc
     moved = np.ptp(watched.positions()[before:], axis=0)
     allowed_s = time.monotonic() - start_s + 2 * PERIOD_S
     assert (moved <= FASTEST * allowed_s).all()
+
+
+def test_a_position_that_no_robot_gets_to_moves_nothing(watched: Watched) -> None:
+    before = watched.step()
+    watched.safety.clear()
+    stamp = watched.robot.now()
+    watched._step += 1
+    far = to_joint_state(JOINTS, np.array([1e5, 0.0]), np.zeros(2), stamp)
+    watched.robot.joints_out.publish(far)
+    watched.robot.state_out.publish(watched.robot.state(1, watched._step, stamp))
+    record = watched.robot.answer_to(1, watched._step)
+    assert np.abs(np.subtract(record.action, before.action)).max() <= FASTEST * PERIOD_S
+    assert all(LOW <= value <= HIGH for value in watched.positions().ravel())
+    watched.wait_for(SafetyState.INTERVENTION_POSITION)
 
 
 def test_without_observations_the_robot_is_held(watched: Watched) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,8 @@ class Idle:
 TRIALS = {"ball": (200, 4), "kitchen": (8, 1), "swarm": (50, 1)}
 
 
-@pytest.mark.parametrize("name", names())
+# The kitchen's camera draws for long, and its expert is the kitchen's.
+@pytest.mark.parametrize("name", [name for name in names() if name != "kitchen_camera"])
 def test_every_task_has_an_expert_whose_noisy_episodes_succeed(name: str) -> None:
     episodes, may_fail = TRIALS.get(name, (20, 0))
     result = collect(make(name), make_expert(name), episodes, seed=21, action_noise=0.1)
@@ -37,8 +39,8 @@ def test_every_task_has_an_expert_whose_noisy_episodes_succeed(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_task_shows_what_its_spec_says(name: str) -> None:
-    task, expert = make(name), make_expert(name)
+def test_a_task_shows_what_its_spec_says(name: str, seeing: Callable[[str], Task]) -> None:
+    task, expert = seeing(name), make_expert(name)
     spec = task.spec
     task.reset(0, [4, 1])
     expert.reset(0, [4, 1])

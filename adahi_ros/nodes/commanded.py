@@ -1,0 +1,84 @@
+"""What a robot's actions command: which entries, as which messages, within which limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.fields import NAMED
+from adahi_ros.nodes.command_interfaces import CommandInterface, command_interface
+from adahi_ros.nodes.draft_policy_parameters import BY_CONTRACT
+from adahi_ros.nodes.parameters import ParameterError, names_in
+from adahi_ros.safety.limits import Limits, load_limits
+from adahi_ros.safety.shipped import limits_path
+
+
+@dataclass(frozen=True)
+class Commanded:
+    """What an action commands.
+
+    Attributes:
+        names: of its A entries.
+        field: what they are, such as positions.
+    """
+
+    names: tuple[str, ...]
+    field: str
+
+
+def commanded(contract: Contract, values: dict[str, Any]) -> Commanded:
+    """Return what the action of a contract commands; bare numbers get their meaning from the parameters.
+
+    Raises:
+        ParameterError: the contract commands several fields, or the parameters do not name its numbers.
+    """
+    select, kind = contract.action.select, contract.action.channel.kind
+    if kind in NAMED:
+        fields = {path.partition(".")[0] for path in select}
+        if len(fields) != 1:
+            raise ParameterError(f"contract: its action has the fields {sorted(fields)}, must have one")
+        return Commanded(tuple(path.partition(".")[2] for path in select), fields.pop())
+    if kind == "geometry_msgs/msg/TwistStamped":
+        return Commanded(tuple(path.removeprefix("twist.") for path in select), "velocities")
+    names = tuple(names_in(values["command.joint_names"]))
+    if len(names) != len(select):
+        raise ParameterError(
+            f"command.joint_names: {list(names)}, must name the {len(select)} numbers of {kind}"
+        )
+    return Commanded(names, values["command.field"])
+
+
+def interface_of(contract: Contract, what: Commanded, values: dict[str, Any]) -> CommandInterface:
+    """Return what makes the messages of the commands.
+
+    Raises:
+        ParameterError: it cannot be had, or does not fit; names the parameter, its value and what is allowed.
+    """
+    name = values["command_interface"]
+    if name == BY_CONTRACT:
+        kind = contract.action.channel.kind
+        names = {
+            "trajectory_msgs/msg/JointTrajectory": "joint_trajectory",
+            "std_msgs/msg/Float64MultiArray": "forward_command",
+            "geometry_msgs/msg/TwistStamped": "twist",
+            "control_msgs/msg/JointJog": "joint_jog",
+        }
+        if kind not in names:
+            raise ParameterError(f"contract: commands are {kind}, must be one of {', '.join(names)}")
+        name = names[kind]
+    return command_interface(name, what.names, what.field, values["command.frame_id"])
+
+
+def limits_of(name: str, names: tuple[str, ...]) -> Limits:
+    """Return the limits in a file, or a shipped one by its name; none where the name is empty.
+
+    Raises:
+        ParameterError: there is none, or it says nothing that can be used.
+    """
+    if not name:
+        return Limits.of(names, {})
+    try:
+        return load_limits(limits_path(name), names)
+    except (ValueError, OSError) as error:
+        raise ParameterError(f"safety.limits: {name!r}, cannot be used: {error}") from None
