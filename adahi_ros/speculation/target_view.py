@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -54,6 +55,14 @@ class Numbers(TargetView):
         return WireWindow.of(window[:, : self.number_dim], goal)
 
 
+@dataclass
+class _Shot:
+    """The images of one observation, and their JPEGs once they were asked for."""
+
+    images: tuple[np.ndarray, ...]
+    jpegs: list[bytes] | None = None
+
+
 class Jpegs(TargetView):
     """The images as JPEG, which the verifier encodes.
 
@@ -69,26 +78,24 @@ class Jpegs(TargetView):
         super().__init__(length, number_dim)
         self._quality = quality
         self._budget_bytes = budget_bytes
-        self._seen: deque[tuple[np.ndarray, ...]] = deque(maxlen=length)
-        self._compressed: dict[int, list[bytes]] = {}
+        self._seen: deque[_Shot] = deque(maxlen=length)
 
     def forget(self) -> None:
         self._seen.clear()
-        self._compressed.clear()
 
     def add(self, images: Sequence[np.ndarray]) -> None:
-        self._seen.append(tuple(images))
+        self._seen.append(_Shot(tuple(images)))
 
     def window(self, window: np.ndarray, goal: np.ndarray) -> WireWindow:
         shown = [self._seen[0]] * (self.length - len(self._seen)) + list(self._seen)
-        # Only what is asked about is compressed, and only once.
-        kept = {id(images): images for images in shown}
-        self._compressed = {
-            each: self._compressed.get(each) or [self._compress(image) for image in images]
-            for each, images in kept.items()
-        }
-        jpegs = [jpeg for images in shown for jpeg in self._compressed[id(images)]]
+        jpegs = [jpeg for shot in shown for jpeg in self._jpegs(shot)]
         return WireWindow.of(window[:, : self.number_dim], goal, images=jpegs)
+
+    def _jpegs(self, shot: _Shot) -> list[bytes]:
+        # Only what is asked about is compressed, and only once.
+        if shot.jpegs is None:
+            shot.jpegs = [self._compress(image) for image in shot.images]
+        return shot.jpegs
 
     def _compress(self, image: np.ndarray) -> bytes:
         jpeg = to_jpeg(image, self._quality)
