@@ -26,6 +26,7 @@ from launch_ros.substitutions import FindPackageShare
 from lifecycle_msgs.msg import Transition
 
 OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
+    "draft_checkpoint": ("checkpoint", str, "DIRECTORY/NAME of the draft policy's checkpoint"),
     "contract": ("contract", str, "Name or YAML file of what observation and action are made of"),
     "command_interface": ("command_interface", str, "Message type of command: what the controller takes"),
     "command_frame_id": ("command.frame_id", str, "Of a twist: the frame that it is expressed in"),

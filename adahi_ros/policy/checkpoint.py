@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from adahi_ros.policy.vqbet import VQBeT
 
 FORMAT = 1
+LARGEST_SIZE = 2**31
 TABLE = "decode_table"
 
 
@@ -184,6 +185,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
     try:
         config = dict(meta["config"])
         spec = PolicySpec(**{size: config[size] for size in sizes}, parameters=meta["parameters"])
+        for size, value in vars(spec).items():
+            if type(value) is not int or not 0 <= value <= LARGEST_SIZE:
+                raise ValueError(f"{size}: {value!r}, must be an integer from 0 to {LARGEST_SIZE}")
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a whole description of a policy ({error})") from None
     weights = path.with_suffix(".safetensors")
