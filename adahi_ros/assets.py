@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 PACKAGE = "adahi_ros"
+CHECKPOINTS = "checkpoints"
+ENCODERS = "checkpoints/encoders"
 
 
 def _roots() -> list[Path]:
@@ -31,6 +33,20 @@ def asset(relative: str) -> Path:
             return root / relative
     places = ", ".join(map(str, roots)) or f"no share/{PACKAGE} above {__file__}"
     raise FileNotFoundError(f"{relative}: not found (looked in {places})")
+
+
+def named(name: str, folder: str) -> Path:
+    """Return the path that a name in a parameter file or a contract means.
+
+    Args:
+        name: of a checkpoint, such as "ball/draft"; a relative one is below the folder.
+        folder: of the package's, `CHECKPOINTS` or `ENCODERS`.
+
+    Raises:
+        FileNotFoundError: the name is relative, and there is no such folder.
+    """
+    path = Path(name).expanduser()
+    return path if path.is_absolute() else asset(folder) / path
 
 
 def shipped(relative: str) -> bool:

@@ -4,8 +4,9 @@
 
 Messages go to nodes that run, between good ones that must be answered; every command is checked against the
 limits by arithmetic of its own. Files and bags go to what reads them; only errors that name what is wrong
-may come out. Input N of a seed is always the same: `--only N` gives it alone. Ends with code 1 where there
-was a crash, or a command outside.
+may come out. Accelerations are counted that could be told, of commands far enough apart; a node without any
+counts as a crash. Input N of a seed is always the same: `--only N` gives it alone. Ends with code 1 where
+there was a crash, or a command outside.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Annotated
 
 import typer
 
-COLUMNS = ("inputs", "crashes", "named", "commands", "outside")
-HEADS = ("inputs", "crashes", "errors named", "commands", "commands outside")
+COLUMNS = ("inputs", "crashes", "named", "commands", "compared", "outside")
+HEADS = ("inputs", "crashes", "errors named", "commands", "accelerations", "commands outside")
 SHOWN = 20
 
 

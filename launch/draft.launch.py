@@ -31,6 +31,7 @@ OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
     "command_interface": ("command_interface", str, "Message type of command: what the controller takes"),
     "command_frame_id": ("command.frame_id", str, "Of a twist: the frame that it is expressed in"),
     "safety_limits": ("safety.limits", str, "Name or file of the limits that no command may leave"),
+    "hold_after_s": ("safety.hold_after_s", float, "Without an observation for so long, the robot is held"),
     "require_enable": ("safety.require_enable", bool, "Move only while enable, or ~/set_enabled, says so"),
     "vision": ("verification.vision", str, "What the target sees of camera images: features, jpeg, none"),
 }

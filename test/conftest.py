@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import settings
 
+from adahi_ros import cli
 from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.policy.backends import load_policy
@@ -77,6 +80,49 @@ def seeing() -> Callable[[str], Task]:
         return task
 
     return make
+
+
+@pytest.fixture
+def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """From arguments to what the command says on stderr, in one line, as it ends with status 2."""
+
+    def main(*arguments: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr().err
+        assert ended.value.code == 2
+        assert said.startswith("adahi: ")
+        assert said.count("\n") == 1, said
+        return said
+
+    return main
+
+
+@pytest.fixture(scope="session")
+def recipe_of() -> Callable[..., str]:
+    """From steps of training to a recipe of tiny networks: of the tokenizer, and by name of each policy."""
+    layers = {"draft": {"width": 4, "head_hidden": 8}, "target": {"width": 8, "head_hidden": 16}}
+
+    def write(tokenizer_steps: int, **policy_steps: int) -> str:
+        def model(seed: int, steps: int, size: dict[str, int]) -> dict[str, object]:
+            return {"seed": seed, "size": size, "fit": {"steps": steps, "batch_size": 64}}
+
+        chunks = {"chunk_length": 1, "codebooks": 2, "codebook_size": 8, "latent_dim": 8, "hidden": 16}
+        return yaml.safe_dump(
+            {
+                "demonstrations": {"episodes": 1, "seed": 0, "action_noise": 0.1},
+                "tokenizer": model(1, tokenizer_steps, chunks),
+                "window_length": 3,
+                "policies": {
+                    name: model(2, steps, {"layers": 1, "heads": 2, **layers[name]})
+                    for name, steps in policy_steps.items()
+                },
+            }
+        )
+
+    return write
 
 
 @pytest.fixture(scope="session")

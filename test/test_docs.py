@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from adahi_ros.contract.contract import parse_contract
+from adahi_ros.contract.parsing import parse_contract
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))

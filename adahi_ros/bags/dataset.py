@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.assets import asset
+from adahi_ros.assets import ENCODERS, named
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.reader import Received, read_bag
 from adahi_ros.bags.topics import EPISODE_RESULT, absolute, topics_of
-from adahi_ros.contract.assembler import EPISODE_GAP_S, NANOSECONDS, Encode, Observation, ObservationAssembler
-from adahi_ros.contract.contract import Alignment, Contract, Source, contract_path
+from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
+from adahi_ros.contract.contract import Alignment, Contract, Source
 from adahi_ros.contract.fields import InputError
+from adahi_ros.contract.parsing import contract_path
+from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.trajectories import Trajectories
 from adahi_ros.vision.encoder import Encoder
 
-ENCODERS = "checkpoints/encoders"
 TRAJECTORIES, SUMMARY, PICTURE, CONTRACT = (
     "trajectories.safetensors",
     "dataset.json",
@@ -75,8 +76,7 @@ def encoder_of(contract: Contract) -> Encode | None:
     """
     if not contract.cameras:
         return None
-    path = Path(contract.encoder).expanduser()
-    return Encoder.load(path if path.is_absolute() else asset(ENCODERS) / path).encode
+    return Encoder.load(named(contract.encoder, ENCODERS)).encode
 
 
 def read_dataset(
@@ -179,7 +179,7 @@ class _Tally:
         self.last_ns[topic] = now_ns
         header = getattr(received.message, "header", None)
         if header is not None:
-            self.ages_ms[topic].append(1e-6 * (now_ns - _stamp_ns(header)))
+            self.ages_ms[topic].append(1e-6 * (now_ns - stamp_ns(header.stamp)))
 
     def fault(self, error: InputError) -> None:
         self.faults[error.field] += 1
@@ -262,15 +262,13 @@ class _Pass:
 
     def _acted(self, message: Any, received_ns: int) -> tuple[int, np.ndarray]:
         source: Source = self._contract.action
-        values = self._action.read(message)
-        for operator in source.operators:
-            values = operator.forward(values)
+        values = source.from_wire(self._action.read(message))
         if source.align.timeline == "receive":
             return received_ns, values
         if not hasattr(message, "header"):
             name = source.channel.topic.lstrip("/")
             raise InputError(f"{name}.header", "the message has none; its timeline must be receive")
-        return _stamp_ns(message.header), values
+        return stamp_ns(message.header.stamp), values
 
     def episodes(self, keep_failures: bool) -> list[list[_Step]]:
         """Return the episodes of the bag, those that are left out not among them."""
@@ -344,7 +342,3 @@ class _Pass:
 
     def _number(self, rows: slice) -> int:
         return self._observations[rows.start].episode
-
-
-def _stamp_ns(header: Any) -> int:
-    return int(header.stamp.sec) * NANOSECONDS + int(header.stamp.nanosec)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.assets import asset
+from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.latency import Costs, measure_costs, simulated_latency
 from adahi_ros.evaluation.methods import METHODS
@@ -61,21 +61,31 @@ def node_settings(path: Path) -> dict[str, Any]:
     return dict(values)
 
 
+def draft_of(path: Path) -> Path:
+    """Return where the draft of a parameter file is: the policy that the node would load.
+
+    Raises:
+        ValueError: it is no such file, or names none.
+    """
+    name = node_settings(path).get("checkpoint")
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"{path}: checkpoint: {name!r}, must be FOLDER/NAME of a policy, or give --draft")
+    return named(name, CHECKPOINTS)
+
+
 def load_pair(draft: Path, target: Path | None, backend: str) -> Policies:
     """Load a draft and its target, by default that beside it.
 
     Args:
-        draft: FOLDER/NAME; below the shipped checkpoints where there is none such here.
+        draft: FOLDER/NAME.
         target: likewise.
         backend: inference backend.
 
     Raises:
         ValueError: one cannot be loaded, or they do not belong together.
     """
-    paths = [
-        checkpoint_path(path) for path in (draft, draft.with_name("target") if target is None else target)
-    ]
-    return Policies(*(load_policy(path, backend) for path in paths))
+    paths = (draft, draft.with_name("target") if target is None else target)
+    return Policies(*(load_policy(path.expanduser(), backend) for path in paths))
 
 
 def check_sizes(policies: Policies, recorded: Trajectories) -> None:
@@ -94,13 +104,6 @@ def check_sizes(policies: Policies, recorded: Trajectories) -> None:
             raise ValueError(
                 f"{name}: the contract's has {wanted} entries, the policies' {found}; must agree"
             )
-
-
-def checkpoint_path(path: Path) -> Path:
-    """Return where a policy is: here, or below the shipped checkpoints."""
-    here, shipped = path.expanduser(), asset("checkpoints") / path
-    there = shipped.with_name(f"{path.name}.json").is_file()
-    return shipped if there and not here.with_name(f"{path.name}.json").is_file() else here
 
 
 def replay(

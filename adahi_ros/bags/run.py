@@ -13,7 +13,7 @@ import numpy as np
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.reader import read_bag
 from adahi_ros.bags.topics import BESIDE_A_RUN, DRAFT_STATUS
-from adahi_ros.contract.assembler import NANOSECONDS
+from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.evaluation.metrics import wilson_interval
 from adahi_ros.evaluation.run_metrics import spread
 from adahi_ros.safety.intervention import Intervention
@@ -54,23 +54,8 @@ class BagRun:
 
 
 def step_record(message: Any) -> StepRecord:
-    """Return a control step of a DraftStatus message, whoever read it."""
-    values = {
-        each.name: getattr(message, each.name) for each in fields(StepRecord) if hasattr(message, each.name)
-    }
-    return StepRecord(
-        **{
-            **values,
-            "stamp_ns": _stamp_ns(message),
-            "episode": int(message.episode_id),
-            "step": int(message.step_id),
-            "reason": Reason(message.reason),
-            "accepted": tuple(map(bool, message.accepted)),
-            "reason_counts": tuple(map(int, message.reason_counts)),
-            "draft_action": tuple(map(float, message.draft_action)),
-            "action": tuple(map(float, message.action)),
-        }
-    )
+    """Return a control step of a DraftStatus message."""
+    return StepRecord.told(message, stamp_ns(message.header.stamp))
 
 
 def read_run(path: Path, namespace: str = "") -> BagRun:
@@ -91,7 +76,7 @@ def read_run(path: Path, namespace: str = "") -> BagRun:
             except ValueError as error:
                 raise BagError(f"{path}: draft_status: step {len(steps)}, {error}") from None
         elif received.topic == "link_state":
-            states.append((_stamp_ns(message), message))
+            states.append((stamp_ns(message.header.stamp), message))
         elif received.topic == "safety_state":
             counts.append(Counter(dict(zip(INTERVENTIONS, map(int, message.counts), strict=False))))
         else:
@@ -153,7 +138,3 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
 def _spread(values: Sequence[float]) -> dict[str, float] | None:
     """Return the spread of what is finite: a first deviation is not, nor all that strangers write."""
     return spread([value for value in values if np.isfinite(value)])
-
-
-def _stamp_ns(message: Any) -> int:
-    return int(message.header.stamp.sec) * NANOSECONDS + int(message.header.stamp.nanosec)

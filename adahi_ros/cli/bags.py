@@ -34,7 +34,7 @@ def record(
     """Record a robot's observations and actions, and what the draft policy says, into a rosbag2."""
     from adahi_ros.bags.definitions import BagError
     from adahi_ros.bags.writer import STORAGES
-    from adahi_ros.contract.contract import load_contract
+    from adahi_ros.contract.parsing import load_contract
 
     if find_spec("rclpy") is None:
         raise ModuleNotFoundError("No module named 'rclpy'", name="rclpy")
@@ -72,7 +72,7 @@ def from_bag(
 ) -> None:
     """Make observations and actions of bags as the robot's node does, for 'adahi train --data'."""
     from adahi_ros.bags.dataset import PICTURE, read_dataset
-    from adahi_ros.contract.contract import load_contract
+    from adahi_ros.contract.parsing import load_contract
     from adahi_ros.reporting.bag_tables import dataset_table
     from adahi_ros.reporting.dataset_figure import draw_dataset
 
@@ -120,9 +120,9 @@ def replay(
 ) -> None:
     """Tell what each method would have done and cost at recorded observations, without a robot."""
     from adahi_ros.bags.dataset import read_dataset
-    from adahi_ros.bags.replay import load_pair, node_settings
+    from adahi_ros.bags.replay import draft_of, load_pair, node_settings
     from adahi_ros.bags.replay import replay as run
-    from adahi_ros.contract.contract import load_contract
+    from adahi_ros.contract.parsing import load_contract
     from adahi_ros.evaluation.bench import check_fits
     from adahi_ros.link.profile import profile_named
     from adahi_ros.reporting.bag_tables import replay_table
@@ -137,8 +137,7 @@ def replay(
     read = load_contract(contract)
     params = params if params is not None else asset(f"config/{read.robot_type}.yaml")
     calibration = load_calibration(params)
-    draft = draft if draft is not None else Path(str(node_settings(params).get("checkpoint", "draft")))
-    policies = load_pair(draft, target, backend)
+    policies = load_pair(draft if draft is not None else draft_of(params), target, backend)
     check_fits(calibration, read.robot_type, policies)
     with console.status("reading") as status:
         recorded = read_dataset(bags, read, namespace, keep_failures).trajectories

@@ -127,8 +127,8 @@ def _of_bags(
 ) -> tuple[Calibration, dict[str, Any]]:
     """Calibrate on bags; return what was found, and the parameters of a node that follow from it."""
     from adahi_ros.bags.dataset import read_dataset
-    from adahi_ros.bags.replay import check_sizes, checkpoint_path, load_pair
-    from adahi_ros.contract.contract import contract_path, load_contract
+    from adahi_ros.bags.replay import check_sizes, load_pair
+    from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.evaluation.calibrate import calibrate_recorded
 
     draft, target = policies
@@ -142,7 +142,7 @@ def _of_bags(
     found = calibrate_recorded(pair, recorded, rate, seed, *how, say_what)
     is_file = Path(contract).suffix in (".yaml", ".yml")
     return found, {
-        "checkpoint": str(checkpoint_path(draft).resolve()),
+        "checkpoint": str(draft.expanduser().resolve()),
         "contract": str(contract_path(contract).resolve()) if is_file else contract,
     }
 

@@ -20,7 +20,7 @@ def contract(
     """Write the contract of a simulated robot; to start from, for one in the flesh."""
     import yaml
 
-    from adahi_ros.contract.contract import parse_contract
+    from adahi_ros.contract.parsing import parse_contract
     from adahi_ros.evaluation.task_contract import contract_values
     from adahi_ros.tasks import make
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from adahi_ros.contract.contract import Camera, Contract, Source
 from adahi_ros.contract.fields import FieldReader, InputError
+from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.vision.images import ImageError, from_image, resized
 
-NANOSECONDS = 1_000_000_000
+LARGEST_NUMBER = 2**32 - 1  # of episodes and steps, as messages have them
 SAMPLES_KEPT = 64  # per topic
 EARLY = 0.25  # of a control period: so much before its time a sample may make a step
 EPISODE_GAP_S = 1.0  # without a step; then the robot counts a new episode
@@ -73,7 +74,7 @@ class _Stream:
         # An image is looked at when a step needs it: most frames never are.
         return message if self.reader is None else self.reader.read(message)
 
-    def at(self, stamp_ns: int) -> Any | None:
+    def at(self, at_ns: int) -> Any | None:
         """Return the sample that goes with a time; None where it may yet come.
 
         Raises:
@@ -85,18 +86,18 @@ class _Stream:
             if not self.samples:
                 return None
             distance, sample = min(
-                ((abs(stamp_ns - at), sample) for at, sample in self.samples), key=lambda each: each[0]
+                ((abs(at_ns - at), sample) for at, sample in self.samples), key=lambda each: each[0]
             )
             return sample if distance <= tolerance_ns else None
-        before = [(at, sample) for at, sample in self.samples if at <= stamp_ns]
+        before = [(at, sample) for at, sample in self.samples if at <= at_ns]
         if not before:
             return None
         at, sample = max(before, key=lambda each: each[0])
-        if stamp_ns - at > tolerance_ns:
+        if at_ns - at > tolerance_ns:
             topic = self.source.channel.topic.lstrip("/")
             raise InputError(
                 topic,
-                f"its newest sample is {(stamp_ns - at) / NANOSECONDS:.3f} s old, at most "
+                f"its newest sample is {(at_ns - at) / NANOSECONDS:.3f} s old, at most "
                 f"{align.tolerance_s:g} s allowed ({self.source.key})",
             )
         return sample
@@ -156,8 +157,8 @@ class ObservationAssembler:
             for stream in self._streams
             if stream.source.channel.topic == topic and stream.concerns(message)
         ]
-        for stream, stamp_ns, sample in read:  # only once every part of the message has turned out sound
-            stream.samples.append((stamp_ns, sample))
+        for stream, at_ns, sample in read:  # only once every part of the message has turned out sound
+            stream.samples.append((at_ns, sample))
         if topic == self.contract.paced_by and (read or self._counter is not None):
             self._pace(message, now_ns)
         return None if self._pending is None else self._complete(self._pending)
@@ -173,38 +174,48 @@ class ObservationAssembler:
             raise InputError(
                 f"{topic}.header", "the message has none; its timeline must be receive"
             ) from None
-        stamp_ns = int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
-        if abs(now_ns - stamp_ns) > self._max_age_ns:
-            age_s = (now_ns - stamp_ns) / NANOSECONDS
+        at_ns = stamp_ns(stamp)
+        if abs(now_ns - at_ns) > self._max_age_ns:
+            age_s = (now_ns - at_ns) / NANOSECONDS
             when = f"{abs(age_s):.3f} s {'old' if age_s > 0 else 'in the future'}"
             limit = f"at most max_age_s = {self.contract.max_age_s:g} s allowed"
             raise InputError(f"{topic}.header.stamp", f"{when}, {limit}")
-        return stamp_ns
+        return at_ns
 
     def _pace(self, message: Any, now_ns: int) -> None:
-        stamp_ns = self._stamp(self._pacer, message, now_ns)
-        if self._counter is not None:
-            episode, step = (int(number) for number in self._counter.read(message))
-            self._pending = _Pace(stamp_ns, episode, step)
-        elif self._due(stamp_ns):
-            self._pending = _Pace(stamp_ns, self._episode, self._step)
+        at_ns = self._stamp(self._pacer, message, now_ns)
+        if self.contract.episode is not None:
+            self._pending = _Pace(at_ns, *self._counted(self.contract.episode, message))
+        elif self._due(at_ns):
+            self._pending = _Pace(at_ns, self._episode, self._step)
 
-    def _due(self, stamp_ns: int) -> bool:
+    def _counted(self, source: Source, message: Any) -> tuple[int, int]:
+        """Return the numbers of episode and step in a message."""
+        assert self._counter is not None
+        numbers = self._counter.read(message).tolist()
+        for path, number in zip(source.select, numbers, strict=True):
+            if not (number.is_integer() and 0 <= number <= LARGEST_NUMBER):
+                field = f"{source.channel.topic.lstrip('/')}.{path}"
+                raise InputError(field, f"{number:g}, must be a whole number from 0 to {LARGEST_NUMBER}")
+        episode, step = map(int, numbers)
+        return episode, step
+
+    def _due(self, at_ns: int) -> bool:
         """Count steps and episodes by the times of the pacing samples."""
         period_ns = round(self.contract.period_s * NANOSECONDS)
         last_ns, gap_ns = self._last_ns, max(round(EPISODE_GAP_S * NANOSECONDS), 5 * period_ns)
-        if last_ns is None or not 0 <= stamp_ns - last_ns <= gap_ns:
+        if last_ns is None or not 0 <= at_ns - last_ns <= gap_ns:
             self._episode += self._begun
             self._begun = True
             self._step = 0
-            self._due_ns = stamp_ns + period_ns
-        elif stamp_ns >= self._due_ns - round(EARLY * period_ns):
+            self._due_ns = at_ns + period_ns
+        elif at_ns >= self._due_ns - round(EARLY * period_ns):
             self._step += 1
-            late = stamp_ns - self._due_ns
-            self._due_ns = (self._due_ns if late < period_ns else stamp_ns) + period_ns
+            late = at_ns - self._due_ns
+            self._due_ns = (self._due_ns if late < period_ns else at_ns) + period_ns
         else:
             return False
-        self._last_ns = stamp_ns
+        self._last_ns = at_ns
         return True
 
     def _complete(self, pace: _Pace) -> Observation | None:

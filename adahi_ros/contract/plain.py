@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adahi_ros.contract.contract import Contract, parse_contract
+from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.parsing import parse_contract
 
 JOINT_STATE = {"topic": "joint_states", "type": "sensor_msgs/msg/JointState"}
 TASK_STATE = {"topic": "task_state", "type": "adahi_msgs/msg/TaskState"}

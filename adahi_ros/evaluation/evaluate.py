@@ -13,7 +13,7 @@ from adahi_ros.evaluation.episodes import HELD_OUT_SEED_OFFSET
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio, wilson_interval
 from adahi_ros.evaluation.recorded import RecordedWorld
-from adahi_ros.evaluation.rollout import Log
+from adahi_ros.evaluation.rollout import Logged
 from adahi_ros.parallel import Job, run_jobs
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.tasks import make
@@ -26,7 +26,7 @@ Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Logged):
     """What became of E episodes with one method.
 
     Attributes:
@@ -36,20 +36,9 @@ class Outcome:
         fulfilled: (E, P) bool, sub-tasks that were as they should be at the end.
     """
 
-    log: Log
     success: np.ndarray
     completed: np.ndarray
     fulfilled: np.ndarray
-
-    @classmethod
-    def side_by_side(cls, parts: Sequence[Outcome]) -> Outcome:
-        """Join different episodes of one method."""
-        return cls(
-            Log.side_by_side([part.log for part in parts]),
-            np.concatenate([part.success for part in parts]),
-            np.concatenate([part.completed for part in parts]),
-            np.concatenate([part.fulfilled for part in parts]),
-        )
 
 
 @dataclass(frozen=True)

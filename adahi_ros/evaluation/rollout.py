@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -72,6 +72,29 @@ class Log:
             return np.concatenate(filled, axis=1)
 
         return cls(*(joined(field.name) for field in fields(cls)))
+
+
+L = TypeVar("L", bound="Logged")
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A log of E episodes, and beside it arrays that go on where other episodes are joined.
+
+    Attributes:
+        log: step by step.
+    """
+
+    log: Log
+
+    @classmethod
+    def side_by_side(cls: type[L], parts: Sequence[L]) -> L:
+        """Join different episodes of one method."""
+        arrays = [field.name for field in fields(cls) if field.name != "log"]
+        return cls(
+            Log.side_by_side([part.log for part in parts]),
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in arrays),
+        )
 
 
 def rollout(

@@ -23,9 +23,9 @@ from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, Qo
 
 from adahi_ros.bags.topics import BESIDE_A_RUN, DIAGNOSTICS, DRAFT_STATUS, topics_of
 from adahi_ros.bags.writer import STORAGES, BagWriter
-from adahi_ros.contract.contract import load_contract
+from adahi_ros.contract.parsing import load_contract
+from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.message_types import message_type
-from adahi_ros.nodes.messages import NANOSECONDS
 from adahi_ros.nodes.parameters import Parameter, ParameterError, Parameters
 from adahi_ros.nodes.spin import run
 

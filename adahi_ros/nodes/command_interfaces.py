@@ -34,6 +34,8 @@ class CommandInterface(ABC):
         ParameterError: the interface cannot be had, or not with this frame.
     """
 
+    kind: str
+    """Type of its messages, as contracts name it."""
     message_type: type
     fields: tuple[str, ...] = COMMAND_FIELDS
     """Which `command.field`s it carries."""
@@ -78,6 +80,7 @@ class CommandInterface(ABC):
 class JointTrajectoryInterface(CommandInterface):
     """One point of a joint trajectory, to be reached in one control period (joint_trajectory_controller)."""
 
+    kind = "trajectory_msgs/msg/JointTrajectory"
     message_type = JointTrajectory
 
     def message(
@@ -98,6 +101,7 @@ class ForwardCommandInterface(CommandInterface):
     Nothing in the message says which joints, which field, or which observation is answered.
     """
 
+    kind = "std_msgs/msg/Float64MultiArray"
     message_type = Float64MultiArray
     stamped = False
 
@@ -113,6 +117,7 @@ class ForwardCommandInterface(CommandInterface):
 class TwistInterface(CommandInterface):
     """Velocity of a body in a frame, m/s and rad/s (MoveIt Servo); axes that no entry commands are 0."""
 
+    kind = "geometry_msgs/msg/TwistStamped"
     message_type = TwistStamped
     fields = ("velocities",)
     names = TWIST_AXES
@@ -147,6 +152,7 @@ class TwistInterface(CommandInterface):
 class JointJogInterface(CommandInterface):
     """Joint velocities for one control period (MoveIt Servo)."""
 
+    kind = "control_msgs/msg/JointJog"
     fields = ("velocities",)
 
     def __init__(self, frame_id: str = "") -> None:
@@ -182,6 +188,7 @@ COMMAND_INTERFACES: dict[str, type[CommandInterface]] = {
     "twist": TwistInterface,
     "joint_jog": JointJogInterface,
 }
+INTERFACE_OF_KIND = {each.kind: name for name, each in COMMAND_INTERFACES.items()}
 
 
 def command_interface(name: str, names: Sequence[str], field: str, frame_id: str = "") -> CommandInterface:

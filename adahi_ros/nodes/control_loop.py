@@ -140,7 +140,6 @@ class ControlLoop:
             self._supersede(observation)
         if self._last is not None and _is_repeated(observation, self._last):
             self.totals.repeated += 1
-            self._commander.heard()
             self._commander.repeat(observation)
             return
         if self._last is None or not self._continues(observation):
@@ -220,7 +219,7 @@ class ControlLoop:
             reason_counts=self.totals.count(answer.reason),
             message=answer.message,
             draft_action=tuple(map(float, step.draft.action[0])),
-            action=tuple(map(float, executed)),
+            action=() if executed is None else tuple(map(float, executed)),
             draft_ms=begun.draft_ms,
             verify_ms=answer.verify_ms,
             target_compute_ms=answer.compute_ms,

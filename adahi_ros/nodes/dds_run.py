@@ -33,6 +33,7 @@ from adahi_ros.tasks import make
 
 CONFIGURE_S = 180.0  # the first start may export two networks
 STALL_S = 30.0
+LONGEST_STEP_S = 60.0
 STATUSES_KEPT = 1000
 
 
@@ -67,6 +68,8 @@ def run_over_dds(
         "seed": seed,
         **_observed(task),
         "verifier_wait_s": CONFIGURE_S,
+        # In lockstep the world waits, however long a step takes.
+        **({"safety.hold_after_s": LONGEST_STEP_S} if lockstep else {}),
         **draft_parameters,
     }
     verifier = {"seed": seed, **verifier_parameters}

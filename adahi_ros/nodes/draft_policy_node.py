@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -165,10 +164,12 @@ class DraftPolicyNode(LifecycleNode):
         observations = [
             self._open_subscription(topic, channel) for topic, channel in contract.channels.items()
         ]
-        self.urgent = replace(
-            self._verifier.urgent,
-            timers=[*self._verifier.urgent.timers, self._commander.watch],
-            subscriptions=observations,
+        asking, holding = self._verifier.urgent, self._commander.urgent
+        self.urgent = Urgent(
+            clients=asking.clients,
+            services=holding.services,
+            timers=[*asking.timers, *holding.timers],
+            subscriptions=[*holding.subscriptions, *observations],
         )
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
@@ -212,6 +213,11 @@ class DraftPolicyNode(LifecycleNode):
             self.get_logger().warning(
                 f"deadline_s: {values['deadline_s']:g}, should be below the control period, {period_s:g} s: "
                 "a step that waits longer is superseded by the next observation"
+            )
+        if values["deadline_s"] > values["safety.hold_after_s"]:
+            self.get_logger().warning(
+                f"deadline_s: {values['deadline_s']:g}, should be at most safety.hold_after_s, "
+                f"{values['safety.hold_after_s']:g} s: an answer that comes later is not executed"
             )
 
     # A step
@@ -299,7 +305,7 @@ class DraftPolicyNode(LifecycleNode):
             **{f"fallbacks.{reason}": count for reason, count in fallbacks.items()},
             **{f"ignored.{name}": count for name, count in self._faults.items()},
             "enabled": self._commander.enabled,
-            **{f"safety.{why.name.lower()}": count for why, count in self._commander.counts.items()},
+            **{f"safety.{why.name.lower()}": count for why, count in self._commander.guard.counts.items()},
         }
         if self._refusal or link is Link.MISMATCHED:
             return Health(DiagnosticStatus.ERROR, self._refusal or self._verifier.trouble, values)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adahi_ros.contract.contract import Contract, ContractError, load_contract
+from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.contract.plain import plain_contract
 from adahi_ros.nodes.command_interfaces import COMMAND_INTERFACES
 from adahi_ros.nodes.messages import COMMAND_FIELDS
@@ -97,7 +98,7 @@ TABLE = (
         "features",
         "What the target sees of camera images: their features (float16, as the draft), the images as JPEG, "
         "or none",
-        choices=VIEWS,
+        choices=tuple(VIEWS),
     ),
     Parameter("verification.jpeg_quality", 80, "Of images as JPEG, at most", 1, 95),
     Parameter(

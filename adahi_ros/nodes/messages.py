@@ -5,20 +5,21 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, TaskState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from builtin_interfaces.msg import Duration, Time
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import CompressedImage, JointState
+from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from adahi_ros.contract.times import NANOSECONDS as NANOSECONDS
+from adahi_ros.contract.times import stamp_ns
 from adahi_ros.policy.interface import Policy, PolicySpec
 from adahi_ros.speculation.link_estimate import LinkEstimate
-from adahi_ros.speculation.records import EpisodeRecord, Reason, StepRecord
+from adahi_ros.speculation.records import EpisodeRecord, StepRecord
 from adahi_ros.speculation.request import RequestError, RequestFault, Verification, VerificationRequest
 from adahi_ros.speculation.window_updates import WindowUpdate
 from adahi_ros.speculation.wire_window import WireRows
@@ -26,8 +27,12 @@ from adahi_ros.speculation.wire_window import WireRows
 COMMAND_FIELDS = tuple(
     field for field in JointTrajectoryPoint.get_fields_and_field_types() if field != "time_from_start"
 )
-NANOSECONDS = 1_000_000_000
+CAMERA_FRAME = "camera_optical_frame"
 JPEG = "jpeg"
+TOLD_ALIKE = (  # by StepRecord and DraftStatus
+    *("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified", "message"),
+    *("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes"),
+)
 QUESTIONS_KEPT = 100  # by a verifier that is busy, of all its robots together
 RELIABILITIES = {
     "best_effort": ReliabilityPolicy.BEST_EFFORT,
@@ -50,9 +55,8 @@ def to_stamp(nanoseconds: int) -> Time:
     return Time(sec=nanoseconds // NANOSECONDS, nanosec=nanoseconds % NANOSECONDS)
 
 
-def from_stamp(stamp: Time) -> int:
-    """Return nanoseconds since the epoch."""
-    return int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
+from_stamp = stamp_ns
+"""The way back."""
 
 
 def _floats(values: np.ndarray) -> array:
@@ -204,6 +208,19 @@ def to_task_state(
     )
 
 
+def to_image(pixels: np.ndarray, stamp_ns: int) -> Image:
+    """Make an image message, rgb8, from (rows, columns, 3) uint8."""
+    rows, columns, _ = pixels.shape
+    return Image(
+        header=Header(stamp=to_stamp(stamp_ns), frame_id=CAMERA_FRAME),
+        height=rows,
+        width=columns,
+        encoding="rgb8",
+        step=3 * columns,
+        data=array("B", pixels.tobytes()),
+    )
+
+
 def to_status(record: StepRecord) -> DraftStatus:
     """Make the message of one control step."""
     return DraftStatus(
@@ -215,31 +232,13 @@ def to_status(record: StepRecord) -> DraftStatus:
         reason_counts=list(record.reason_counts),
         draft_action=list(record.draft_action),
         action=list(record.action),
-        **_same_fields(record),
+        **{name: getattr(record, name) for name in TOLD_ALIKE},
     )
 
 
 def from_status(message: DraftStatus) -> StepRecord:
     """Return a control step without ROS types."""
-    return StepRecord(
-        stamp_ns=from_stamp(message.header.stamp),
-        episode=message.episode_id,
-        step=message.step_id,
-        accepted=tuple(message.accepted),
-        reason=Reason(message.reason),
-        reason_counts=tuple(message.reason_counts),
-        draft_action=tuple(message.draft_action),
-        action=tuple(message.action),
-        **_same_fields(message),
-    )
-
-
-def _same_fields(source: DraftStatus | StepRecord) -> dict[str, Any]:
-    names = (
-        *("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified", "message"),
-        *("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes"),
-    )
-    return {name: getattr(source, name) for name in names}
+    return StepRecord.told(message, from_stamp(message.header.stamp))
 
 
 def to_link_state(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from adahi_ros.assets import asset
+from adahi_ros.assets import CHECKPOINTS, ENCODERS, named
 from adahi_ros.nodes.messages import RELIABILITIES
 from adahi_ros.nodes.parameters import Parameter, ParameterError
 from adahi_ros.policy.backends import BACKENDS, load_policy
@@ -33,9 +32,8 @@ def encoder_from(name: str) -> Encoder:
     Raises:
         ParameterError: it cannot be loaded; says why.
     """
-    path = Path(name).expanduser()
     try:
-        encoder = Encoder.load(path if path.is_absolute() else asset("checkpoints/encoders") / path)
+        encoder = Encoder.load(named(name, ENCODERS))
         encoder.encode(np.zeros((1, *encoder.image_size, 3), dtype=np.uint8))
     except (ValueError, OSError) as error:
         raise ParameterError(f"encoder: {name!r}, cannot be loaded: {error}") from error
@@ -60,10 +58,8 @@ def policy_from(values: dict[str, Any]) -> Policy:
     Raises:
         ParameterError: it cannot be loaded; names the parameter, its value and why.
     """
-    name = Path(values["checkpoint"]).expanduser()
     try:
-        path = name if name.is_absolute() else asset("checkpoints") / name
-        policy = load_policy(path, values["backend"])
+        policy = load_policy(named(values["checkpoint"], CHECKPOINTS), values["backend"])
     except (CheckpointError, OSError) as error:
         raise ParameterError(f"checkpoint: {values['checkpoint']!r}, cannot be loaded: {error}") from error
     spec = policy.spec

@@ -26,8 +26,8 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.messages import (
-    NANOSECONDS,
     from_stamp,
     from_status,
     to_joint_state,

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -26,22 +25,21 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.task import Future
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
-from std_msgs.msg import Header
 
+from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.command_interfaces import COMMAND_INTERFACES, command_interface, command_qos
 from adahi_ros.nodes.messages import (
-    NANOSECONDS,
     to_episode_result,
+    to_image,
     to_joint_state,
     to_stamp,
     to_task_state,
 )
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
 from adahi_ros.nodes.spin import run
-from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.speculation.records import EpisodeRecord
-from adahi_ros.tasks import TASKS, Expert, Task, TaskSpec, make, make_expert
-from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
+from adahi_ros.tasks import TASKS, make, make_expert
+from adahi_ros.tasks.demonstrations import Demonstrator
 
 RESULTS_KEPT = 1000
 STREAMED_KEPT = 1000  # of a demonstration, for a recorder that DDS has not introduced on its side yet
@@ -49,7 +47,6 @@ LAST_WORDS_S = 2.0
 RECORDED_S = 10.0  # DDS sends again what a recorder lacks, and learns that only every few seconds
 POLL_PERIOD_S = 0.05
 WARNING_PERIOD_S = 1.0
-CAMERA_FRAME = "camera_optical_frame"
 
 TABLE = (
     Parameter("task", "ball", f"What is simulated: {', '.join(sorted(TASKS))}, or a YAML file of another"),
@@ -102,47 +99,6 @@ TABLE = (
     ),
     Parameter("subscribers_wait_s", 30.0, "How long to wait for them before it begins without", 0.0, 3600.0),
 )
-
-
-class Demonstrator:
-    """A task's expert, and the noise with which what it wants is executed.
-
-    Wants and executes what `adahi_ros.tasks.demonstrations.collect` records and executes.
-
-    Args:
-        expert: acts.
-        spec: of its task.
-        action_noise: standard deviation, as a share of half the range of each action.
-    """
-
-    def __init__(self, expert: Expert, spec: TaskSpec, action_noise: float) -> None:
-        self._expert = expert
-        self._stream = f"{spec.name}/action_noise"
-        self._width = UNIFORMS_PER_DRAW * spec.action_dim
-        self._scale = action_noise * (spec.action_high - spec.action_low) / 2.0
-
-    def reset(self, seed: int, episodes: Sequence[int]) -> None:
-        """Start the episodes with these numbers."""
-        self._expert.reset(seed, episodes)
-        self._noise = EpisodeStreams(seed, self._stream, episodes, self._width)
-
-    def act(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the expert wants and what is to be executed, (E, A) each; once per step."""
-        wanted = self._expert.act(task)
-        return wanted, wanted + self._scale * bell_noise(self._noise.next())
-
-
-def to_image(pixels: np.ndarray, stamp_ns: int) -> Image:
-    """Make an image message, rgb8, from (rows, columns, 3) uint8."""
-    rows, columns, _ = pixels.shape
-    return Image(
-        header=Header(stamp=to_stamp(stamp_ns), frame_id=CAMERA_FRAME),
-        height=rows,
-        width=columns,
-        encoding="rgb8",
-        step=3 * columns,
-        data=array("B", pixels.tobytes()),
-    )
 
 
 class RobotSimulatorNode(Node):

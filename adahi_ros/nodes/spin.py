@@ -71,7 +71,7 @@ def run(
         table: its parameters, for `--help`.
         finished: returns the future that ends the process, or None to run for ever.
         make_executor: returns the executor that spins the node.
-        last_words: called before a node ends that was asked to; it may still publish.
+        last_words: called before a node ends, whatever ends it; it may still publish.
 
     Returns:
         The exit code: 0, or 1 where a parameter is wrong.
@@ -91,8 +91,6 @@ def run(
         # Not spin_until_future_complete, which hangs one more callback on the future at every event.
         while ok() and not signals.came and (end is None or not end.done()):
             executor.spin_once(timeout_sec=LOOK_S)
-        if signals.came:
-            last_words(node)
     except ParameterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -104,9 +102,17 @@ def run(
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)  # what --ros-args names
         return 1
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # it is ending
-        if node is not None:
-            node.destroy_node()
-        try_shutdown()
+        _end(node, last_words)
     return 0
+
+
+def _end(node: N | None, last_words: Callable[[N], None]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # it is ending
+    if node is not None:
+        try:
+            if ok():
+                last_words(node)
+        finally:
+            node.destroy_node()
+    try_shutdown()

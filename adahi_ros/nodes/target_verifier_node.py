@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
@@ -22,12 +22,11 @@ from adahi_ros.nodes.policies import RELIABILITY, encoder_from, policy_from, pol
 from adahi_ros.nodes.received_images import ReceivedImages
 from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
-from adahi_ros.speculation.request import RequestError, RequestFault, Verification, check_request
-from adahi_ros.speculation.verifier import RULES, TargetVerifier, verification_uniforms
-from adahi_ros.speculation.window_updates import WindowCache
+from adahi_ros.speculation.answers import Answers
+from adahi_ros.speculation.request import RequestError, RequestFault, Verification
+from adahi_ros.speculation.verifier import RULES, TargetVerifier
 
 WARNING_PERIOD_S = 1.0
-ANSWERS_KEPT = 256  # of all robots together: a question comes again within milliseconds, or never
 
 TABLE = (
     *policy_parameters("ball/target"),
@@ -65,12 +64,10 @@ class TargetVerifierNode(Node):
         images = ReceivedImages(encoder_from(values["encoder"])) if values["encoder"] else None
         parameters.frozen = True
         self._policy = policy
-        self._seed = values["seed"]
-        self._verifier = TargetVerifier(policy, values["rule"], values["temperature"])
+        verifier = TargetVerifier(policy, values["rule"], values["temperature"])
+        self._answers = Answers(verifier, values["seed"], images)
         self._description = describe(policy, "" if images is None else images.fingerprint)
-        self._windows = WindowCache(policy.spec.window_length, policy.spec.observation_dim, images)
-        self._remembered: OrderedDict[tuple[Any, ...], Verification] = OrderedDict()
-        self._answers: Counter[str] = Counter()
+        self._answered: Counter[str] = Counter()
         self._compute_ms = 0.0
         self._refused = 0
         self._reported = 0
@@ -112,32 +109,15 @@ class TargetVerifierNode(Node):
                 RequestFault.TOKENIZER_MISMATCH,
                 f"tokenizer_fingerprint: {request.tokenizer_fingerprint:016x}, must be {ours:016x}",
             )
-        update, codes, counts = from_request(request)
-        window = self._windows.complete(request.robot_id, update)
-        key = request.robot_id, request.episode_id, request.step_id, window.digest
-        question = *key, codes.tobytes(), counts.tobytes()
-        verification = self._remembered.get(question)
-        if verification is None:
-            checked = check_request(self._policy.spec, window.values, window.goal, codes, counts)
-            draws = verification_uniforms(self._seed, *key[:3], self._policy.spec.codebooks)
-            verification = self._verifier.verify(checked, draws)
-            self._remember(question, verification)
-        self._windows.keep(request.robot_id, window)
-        return verification
-
-    def _remember(self, question: tuple[Any, ...], verification: Verification) -> None:
-        """Keep an answer for when its question is repeated. Draws are addressed: it would be the same."""
-        self._remembered[question] = verification
-        if len(self._remembered) > ANSWERS_KEPT:
-            self._remembered.popitem(last=False)
+        return self._answers.to(request.robot_id, request.episode_id, request.step_id, *from_request(request))
 
     def _count(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> None:
         if response.status == VerifyDraft.Response.STATUS_OK:
-            self._answers["ok"] += 1
+            self._answered["ok"] += 1
             self._compute_ms += response.compute_time_ms
             return
         internal = response.status == VerifyDraft.Response.STATUS_INTERNAL_ERROR
-        self._answers["internal_error" if internal else RequestFault(response.status).name.lower()] += 1
+        self._answered["internal_error" if internal else RequestFault(response.status).name.lower()] += 1
         if response.status == RequestFault.WINDOW_UNKNOWN:
             return  # nobody's fault; the whole window is on its way
         self._refused += 1
@@ -150,9 +130,9 @@ class TargetVerifierNode(Node):
     def _health(self) -> Health:
         news, self._reported = self._refused - self._reported, self._refused
         values = {
-            "requests": self._answers.total(),
-            "compute_ms_mean": f"{self._compute_ms / max(1, self._answers['ok']):.3f}",
-            **{f"answers.{status}": count for status, count in self._answers.items()},
+            "requests": self._answered.total(),
+            "compute_ms_mean": f"{self._compute_ms / max(1, self._answered['ok']):.3f}",
+            **{f"answers.{status}": count for status, count in self._answered.items()},
         }
         if news:
             return Health(DiagnosticStatus.WARN, f"{news} requests refused", values)

@@ -10,9 +10,10 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.nodes.messages import fill_answer, fingerprint_number, from_answer, from_request, to_request
-from adahi_ros.speculation.request import Verification, VerificationRequest, check_answer, check_request
-from adahi_ros.speculation.verifier import TargetVerifier, verification_uniforms
-from adahi_ros.speculation.window_updates import ImageEncoder, SentWindows, WindowCache
+from adahi_ros.speculation.answers import Answers
+from adahi_ros.speculation.request import Verification, VerificationRequest, check_answer
+from adahi_ros.speculation.verifier import TargetVerifier
+from adahi_ros.speculation.window_updates import ImageEncoder, SentWindows
 from adahi_ros.speculation.wire_window import WireWindow
 
 
@@ -27,10 +28,7 @@ class CalledVerifier:
 
     def __init__(self, verifier: TargetVerifier, seed: int, images: ImageEncoder | None = None) -> None:
         self.policy = verifier.policy
-        spec = verifier.policy.spec
-        self._verifier = verifier
-        self._seed = seed
-        self._windows = WindowCache(spec.window_length, spec.observation_dim, images)
+        self._answers = Answers(verifier, seed, images)
 
     def answer(self, question: bytes) -> bytes:
         """Return the serialized response to a serialized request.
@@ -39,15 +37,9 @@ class CalledVerifier:
             RequestError: the request is refused.
         """
         request = deserialize_message(question, VerifyDraft.Request)
-        robot_id, episode, step = request.robot_id, request.episode_id, request.step_id
-        update, codes, counts = from_request(request)
-        window = self._windows.complete(robot_id, update)
-        spec = self.policy.spec
-        checked = check_request(spec, window.values, window.goal, codes, counts)
-        draws = verification_uniforms(self._seed, robot_id, episode, step, spec.codebooks)
+        episode, step = request.episode_id, request.step_id
         response = VerifyDraft.Response(episode_id=episode, step_id=step)
-        fill_answer(response, self._verifier.verify(checked, draws))
-        self._windows.keep(robot_id, window)
+        fill_answer(response, self._answers.to(request.robot_id, episode, step, *from_request(request)))
         serialized: bytes = serialize_message(response)
         return serialized
 

@@ -15,8 +15,8 @@ from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
+from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.messages import (
-    NANOSECONDS,
     fingerprint_number,
     from_answer,
     from_description,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -150,7 +150,12 @@ def load_recipe(path: Path) -> Recipe:
         RecipeError: something in it is missing, unknown, of the wrong type or out of range.
         FileNotFoundError: no such file.
     """
+    return read_recipe(path, _recipe)
+
+
+def read_recipe(path: Path, make: Callable[[Any], T]) -> T:
+    """Make a recipe of what a YAML file says; raises as `load_recipe` does."""
     try:
-        return _recipe(parse_yaml(path.read_text()))
+        return make(parse_yaml(path.read_text()))
     except ValueError as error:
         raise RecipeError(f"{path}: {error}") from None

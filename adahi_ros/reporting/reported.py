@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LABEL = "Action Deviation-Aware Inference for Low-Latency Wireless Robots, Table I"
-
 
 @dataclass(frozen=True)
 class Reported:

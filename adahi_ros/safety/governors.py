@@ -160,7 +160,8 @@ class PositionGovernor:
             (ACCELERATION, coasted - change, coasted + change),
             (ROOM, -brakable(before - low, change), brakable(high - before, change)),
         )
-        rounding = _rounding(before, target)
+        # The velocity was made of a position that may have been further from 0 than both are now.
+        rounding = max(_rounding(before, target), _rounding(abs(before) + abs(coasted), 0.0))
         moved = _through(target - before, bounds + braking, rounding, stages)
         if interval_s > 0.0 and self._acceleration != math.inf:
             self._velocity = _clipped(moved / interval_s, -self._fastest, self._fastest)

@@ -64,11 +64,11 @@ class Limits:
 
     def far_outside(self, positions: np.ndarray) -> bool:
         """Whether a position (A,) is outside of its limits by more than `MARGIN` of their range."""
-        with np.errstate(invalid="ignore"):
-            margin = np.nan_to_num(MARGIN * (self.position_high - self.position_low), posinf=0.0)
-        return bool(
-            ((positions < self.position_low - margin) | (positions > self.position_high + margin)).any()
-        )
+        low, high = self.position_low, self.position_high
+        with np.errstate(invalid="ignore", over="ignore"):
+            margin = MARGIN * (high - low)
+            known = np.isfinite(margin) & (margin > 0.0)  # else nobody knows what is far
+            return bool((known & ((positions < low - margin) | (positions > high + margin))).any())
 
     @classmethod
     def of(cls, names: Sequence[str], limits: Mapping[str, Mapping[str, float]]) -> Limits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
 
@@ -60,6 +60,30 @@ class StepRecord:
         """Read a record from what `json` made of its `dataclasses.asdict`."""
         tuples = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return cls(**{**values, **tuples, "reason": Reason(values["reason"])})
+
+    @classmethod
+    def told(cls, message: Any, stamp_ns: int) -> StepRecord:
+        """Read a record from a DraftStatus message, rclpy's or one read from a bag.
+
+        Args:
+            message: says it.
+            stamp_ns: of its header.
+
+        Raises:
+            ValueError: the reason is none of `Reason`.
+        """
+        other: dict[str, Any] = {
+            "stamp_ns": stamp_ns,
+            "episode": int(message.episode_id),
+            "step": int(message.step_id),
+            "accepted": tuple(map(bool, message.accepted)),
+            "reason": Reason(message.reason),
+            "reason_counts": tuple(map(int, message.reason_counts)),
+            "draft_action": tuple(map(float, message.draft_action)),
+            "action": tuple(map(float, message.action)),
+        }
+        same = {each.name: getattr(message, each.name) for each in fields(cls) if each.name not in other}
+        return cls(**same, **other)
 
 
 @dataclass(frozen=True)

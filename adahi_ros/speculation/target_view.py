@@ -19,14 +19,21 @@ class TargetView(ABC):
     Args:
         length: H, observations in a window.
         number_dim: S, the leading entries of an observation that are no features of images.
+        jpeg_quality: of images that are sent as JPEG, at most.
+        jpeg_budget_bytes: an image's JPEG gets a lower quality where it would be larger, down to the
+            lowest; 0 for no budget.
     """
 
     needs_encoder = False
     """The verifier must have the robot's encoder."""
 
-    def __init__(self, length: int, number_dim: int) -> None:
+    def __init__(
+        self, length: int, number_dim: int, jpeg_quality: int = 80, jpeg_budget_bytes: int = 0
+    ) -> None:
         self.length = length
         self.number_dim = number_dim
+        self.jpeg_quality = jpeg_quality
+        self.jpeg_budget_bytes = jpeg_budget_bytes
 
     def forget(self) -> None:  # noqa: B027  most have nothing to forget
         """Begin an episode."""
@@ -64,20 +71,14 @@ class _Shot:
 
 
 class Jpegs(TargetView):
-    """The images as JPEG, which the verifier encodes.
-
-    Args:
-        quality: at most.
-        budget_bytes: an image's JPEG gets a lower quality where it would be larger, down to the lowest;
-            0 for no budget.
-    """
+    """The images as JPEG, which the verifier encodes."""
 
     needs_encoder = True
 
-    def __init__(self, length: int, number_dim: int, quality: int = 80, budget_bytes: int = 0) -> None:
-        super().__init__(length, number_dim)
-        self._quality = quality
-        self._budget_bytes = budget_bytes
+    def __init__(
+        self, length: int, number_dim: int, jpeg_quality: int = 80, jpeg_budget_bytes: int = 0
+    ) -> None:
+        super().__init__(length, number_dim, jpeg_quality, jpeg_budget_bytes)
         self._seen: deque[_Shot] = deque(maxlen=length)
 
     def forget(self) -> None:
@@ -98,22 +99,20 @@ class Jpegs(TargetView):
         return shot.jpegs
 
     def _compress(self, image: np.ndarray) -> bytes:
-        jpeg = to_jpeg(image, self._quality)
-        if not self._budget_bytes or len(jpeg) <= self._budget_bytes:
+        jpeg = to_jpeg(image, self.jpeg_quality)
+        if not self.jpeg_budget_bytes or len(jpeg) <= self.jpeg_budget_bytes:
             return jpeg
         try:
-            return jpeg_within(image, self._budget_bytes)
+            return jpeg_within(image, self.jpeg_budget_bytes)
         except ImageError:
             return to_jpeg(image, QUALITIES[0])
 
 
-VIEWS = ("features", "jpeg", "none")
+VIEWS: dict[str, type[TargetView]] = {"features": Features, "jpeg": Jpegs, "none": Numbers}
 
 
 def target_view(
     name: str, length: int, number_dim: int, jpeg_quality: int, jpeg_budget_bytes: int
 ) -> TargetView:
-    """Return the view of this name, one of `VIEWS`."""
-    if name == "jpeg":
-        return Jpegs(length, number_dim, jpeg_quality, jpeg_budget_bytes)
-    return {"features": Features, "none": Numbers}[name](length, number_dim)
+    """Return the view of this name, a key of `VIEWS`."""
+    return VIEWS[name](length, number_dim, jpeg_quality, jpeg_budget_bytes)

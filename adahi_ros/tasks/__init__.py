@@ -30,6 +30,9 @@ TASKS: dict[str, Registered] = {
     "ball": Registered("adahi_ros.tasks.ball:BallBalancing", "adahi_ros.tasks.ball:BallExpert"),
     "ball_camera": Registered("adahi_ros.tasks.camera:BallCamera", "adahi_ros.tasks.camera:BallCameraExpert"),
     "kitchen": Registered("adahi_ros.tasks.kitchen:Kitchen", "adahi_ros.tasks.kitchen_expert:KitchenExpert"),
+    "kitchen_camera": Registered(
+        "adahi_ros.tasks.camera:KitchenCamera", "adahi_ros.tasks.camera:KitchenCameraExpert"
+    ),
     "swarm": Registered("adahi_ros.tasks.swarm:Swarm", "adahi_ros.tasks.swarm:SwarmExpert"),
 }
 

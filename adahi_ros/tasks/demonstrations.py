@@ -11,11 +11,40 @@ import numpy as np
 from adahi_ros.parallel import cores, run_jobs
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.tasks import make, make_expert
-from adahi_ros.tasks.base import Expert, Task
+from adahi_ros.tasks.base import Expert, Task, TaskSpec
 from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_ros.trajectories import Trajectories
 
 BATCH_EPISODES = 10  # whatever the number of workers: a simulator may round differently in other batches
+
+
+class Demonstrator:
+    """A task's expert, and the noise with which what it wants is executed.
+
+    What it wants is recorded, what it does shows how to come back from states that the expert alone never
+    meets (DART; Laskey et al., CoRL 2017).
+
+    Args:
+        expert: acts.
+        spec: of its task.
+        action_noise: standard deviation, as a share of half the range of each action.
+    """
+
+    def __init__(self, expert: Expert, spec: TaskSpec, action_noise: float) -> None:
+        self._expert = expert
+        self._stream = f"{spec.name}/action_noise"
+        self._width = UNIFORMS_PER_DRAW * spec.action_dim
+        self._scale = action_noise * (spec.action_high - spec.action_low) / 2.0
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers."""
+        self._expert.reset(seed, episodes)
+        self._noise = EpisodeStreams(seed, self._stream, episodes, self._width)
+
+    def act(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the expert wants and what is to be executed, (E, A) each; once per step."""
+        wanted = self._expert.act(task)
+        return wanted, wanted + self._scale * bell_noise(self._noise.next())
 
 
 @dataclass(frozen=True)
@@ -50,10 +79,9 @@ def collect(
     action_noise: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> Demonstrations:
-    """Run an expert with noise on what it does and record what it wanted to do.
+    """Run an expert with noise on what it does and record what it wanted to do; see `Demonstrator`.
 
-    The noise makes the recordings show how to come back from states that the expert alone never
-    meets (DART; Laskey et al., CoRL 2017). All episodes run side by side; those that fail are left out.
+    All episodes run side by side; those that fail are left out.
 
     Args:
         task: is reset.
@@ -132,17 +160,16 @@ def _record(
 ) -> list[_Episode]:
     """Return those of the episodes with these numbers that succeeded."""
     spec = task.spec
+    demonstrator = Demonstrator(expert, spec, action_noise)
     task.reset(seed, numbers)
-    expert.reset(seed, numbers)
-    streams = EpisodeStreams(seed, f"{spec.name}/action_noise", numbers, UNIFORMS_PER_DRAW * spec.action_dim)
-    scale = action_noise * (spec.action_high - spec.action_low) / 2.0
+    demonstrator.reset(seed, numbers)
     observations, actions, lengths = [], [], np.zeros(len(numbers), dtype=np.int64)
     for step in range(spec.max_steps):
         lengths += ~task.done
-        action = expert.act(task)
+        wanted, executed = demonstrator.act(task)
         observations.append(task.observation)
-        actions.append(action.astype(np.float32))
-        task.step(action + scale * bell_noise(streams.next()))
+        actions.append(wanted.astype(np.float32))
+        task.step(executed)
         if progress is not None:
             progress(step + 1, spec.max_steps)
         if task.done.all():

@@ -6,9 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.policy.recipe import DemonstrationRecipe, RecipeError, checked
+from adahi_ros.policy.recipe import DemonstrationRecipe, RecipeError, checked, read_recipe
 from adahi_ros.policy.training import FitConfig
-from adahi_ros.yaml_files import parse_yaml
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,7 @@ def load_encoder_recipe(path: Path) -> EncoderRecipe:
         RecipeError: something in it is missing, unknown, of the wrong type or out of range.
         FileNotFoundError: no such file.
     """
-    try:
-        return _recipe(parse_yaml(path.read_text()))
-    except ValueError as error:
-        raise RecipeError(f"{path}: {error}") from None
+    return read_recipe(path, _recipe)
 
 
 def _recipe(values: Any) -> EncoderRecipe:

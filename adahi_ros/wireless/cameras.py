@@ -21,7 +21,7 @@ from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.evaluation.evaluate import Comparison, batches
 from adahi_ros.evaluation.methods import gated
 from adahi_ros.evaluation.metrics import transmission_rate, wilson_interval
-from adahi_ros.evaluation.rollout import Log
+from adahi_ros.evaluation.rollout import Log, Logged
 from adahi_ros.nodes.received_images import ReceivedImages
 from adahi_ros.nodes.verification_call import CalledVerifier, VerificationCalls
 from adahi_ros.parallel import Job, run_jobs
@@ -102,7 +102,7 @@ SHOWN: dict[str, Shown] = {
 
 
 @dataclass(frozen=True)
-class Played:
+class Played(Logged):
     """E episodes of one method and view.
 
     Attributes:
@@ -112,20 +112,9 @@ class Played:
         response_bytes: of each answer.
     """
 
-    log: Log
     success: np.ndarray
     request_bytes: np.ndarray
     response_bytes: np.ndarray
-
-    @classmethod
-    def side_by_side(cls, parts: Sequence[Played]) -> Played:
-        """Join different episodes of one method and view."""
-        return cls(
-            Log.side_by_side([part.log for part in parts]),
-            np.concatenate([part.success for part in parts]),
-            np.concatenate([part.request_bytes for part in parts]),
-            np.concatenate([part.response_bytes for part in parts]),
-        )
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ import yaml
 
 from adahi_ros.assets import asset
 from adahi_ros.contract.assembler import ObservationAssembler
-from adahi_ros.contract.contract import load_contract
+from adahi_ros.contract.parsing import load_contract
 from adahi_ros.link.profile import load_profile
-from adahi_ros.nodes.messages import to_joint_state, to_task_state
+from adahi_ros.nodes.messages import to_image, to_joint_state, to_task_state
 from adahi_ros.nodes.policies import encoder_from
-from adahi_ros.nodes.robot_simulator_node import to_image
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.recipe import load_recipe
 from adahi_ros.safety.envelope import Envelope

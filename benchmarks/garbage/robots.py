@@ -162,6 +162,7 @@ def to_robot(kind: str, give: Give, numbers: Sequence[int], seed: int) -> Outcom
                 _one(outcome, robot, give, Garbage(seed, number))
                 if outcome.crashes:
                     break
+            _apart(robot)  # so that some acceleration can be told of every node
             robot.listen(DIAGNOSTICS_S)
         except (RuntimeError, TimeoutError) as error:  # the node has ended, or answers no more
             outcome.crashes.append(f"{numbers[max(0, outcome.inputs - 1)]}: {error}")
@@ -169,9 +170,17 @@ def to_robot(kind: str, give: Give, numbers: Sequence[int], seed: int) -> Outcom
         outcome.crashes += [f"{numbers[-1]}: {fault}" for fault in here.close()]
         outcome.commands, outcome.compared = robot.watch.commands, robot.watch.compared
         outcome.named = health.named + robot.refused
-    if not outcome.commands:
-        outcome.crashes.append(f"{numbers[0]}: not one command came, so the trial says nothing")
+    for count, what in ((outcome.commands, "command came"), (outcome.compared, "acceleration could be told")):
+        if not count:
+            outcome.crashes.append(f"{numbers[0]}: not one {what}, so the trial says nothing")
     return outcome
+
+
+def _apart(robot: Robot) -> None:
+    """Have commands come so far apart that their acceleration can be told."""
+    for _ in range(3):
+        robot.listen(robot.watch.period_s + APART_S + 0.005)
+        robot.expect()
 
 
 def _one(outcome: Outcome, robot: Robot, give: Give, garbage: Garbage) -> None:
@@ -183,9 +192,7 @@ def _one(outcome: Outcome, robot: Robot, give: Give, garbage: Garbage) -> None:
     if what < 0.05:
         robot.flood(FLOOD)
     elif what < 0.08:
-        for _ in range(3):
-            robot.listen(robot.watch.period_s + APART_S + 0.005)
-            robot.expect()
+        _apart(robot)
     elif what < 0.09:
         robot.listen(SILENCE_S)
     outcome.outside += [f"{garbage.number}: {fault}" for fault in robot.watch.outside[outside:]]

@@ -20,9 +20,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.child_processes import NodeProcess, NodeProcesses, node_processes
 from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.messages import from_stamp, to_joint_state, to_task_state
+from adahi_ros.nodes.messages import from_stamp, to_image, to_joint_state, to_task_state
 from adahi_ros.nodes.observer import Observer
-from adahi_ros.nodes.robot_simulator_node import to_image
 
 from .envelope import CommandWatch, limits_file
 

@@ -15,7 +15,8 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, W
 
 from adahi_ros.bags.definitions import types_of
 from adahi_ros.bags.topics import BESIDE_A_RUN, DRAFT_STATUS
-from adahi_ros.contract.contract import Contract, parse_contract
+from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import plain_values
 from adahi_ros.trajectories import Trajectories
 

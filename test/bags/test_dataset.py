@@ -16,7 +16,8 @@ from adahi_ros.bags.dataset import BagDataset, aligned, read_dataset
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.writer import BagWriter
 from adahi_ros.contract.assembler import ObservationAssembler
-from adahi_ros.contract.contract import Alignment, Contract, parse_contract
+from adahi_ros.contract.contract import Alignment, Contract
+from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import with_camera
 from adahi_ros.reporting.bag_tables import dataset_table
 from adahi_ros.reporting.dataset_figure import draw_dataset
@@ -266,8 +267,7 @@ def test_what_the_robots_node_makes_of_the_messages_is_what_the_bag_gives(
     rclpy = pytest.importorskip("rclpy")
     from rclpy.serialization import serialize_message
 
-    from adahi_ros.nodes.messages import to_command, to_joint_state, to_task_state
-    from adahi_ros.nodes.robot_simulator_node import to_image
+    from adahi_ros.nodes.messages import to_command, to_image, to_joint_state, to_task_state
 
     assert rclpy
     contract = parse_contract(with_camera(contract_values, "stub", 8, 8) if camera else contract_values)

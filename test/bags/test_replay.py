@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.bags.dataset import read_dataset
-from adahi_ros.bags.replay import REPLAYED, Replay, load_pair, node_settings, replay
+from adahi_ros.bags.replay import REPLAYED, Replay, draft_of, load_pair, node_settings, replay
 from adahi_ros.contract.contract import Contract
 from adahi_ros.evaluation import latency
 from adahi_ros.evaluation.bench import Bench, Policies
@@ -99,9 +100,23 @@ def test_a_pair_is_loaded_by_its_draft(checkpoints: Path, calibration: Calibrati
     assert (pair.draft.digest, pair.target.digest) == (calibration.draft, calibration.target)
     same = load_pair(checkpoints / "draft", checkpoints / "draft", "torch")
     assert same.target.digest == calibration.draft
-    assert load_pair(Path("ball/draft"), None, "onnxruntime").draft.spec.action_dim == 2  # a shipped one
+    assert load_pair(named("ball/draft", CHECKPOINTS), None, "onnxruntime").draft.spec.action_dim == 2
     with pytest.raises(ValueError, match=r"^no/draft.json: no such checkpoint"):
         load_pair(Path("no/draft"), None, "torch")
+
+
+def test_a_name_in_a_parameter_file_is_the_nodes_policy(
+    calibration: Calibration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ball").mkdir()
+    (tmp_path / "ball/draft.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)  # what lies here is another's
+    for name, path in (("ball/draft", named("ball/draft", CHECKPOINTS)), ("/a/draft", Path("/a/draft"))):
+        calibration.save(tmp_path / "params.yaml", "deviation", "by hand", {"checkpoint": name})
+        assert draft_of(tmp_path / "params.yaml") == path
+    calibration.save(tmp_path / "params.yaml", "deviation", "by hand")
+    with pytest.raises(ValueError, match=r"params.yaml: checkpoint: None, must be FOLDER/NAME"):
+        draft_of(tmp_path / "params.yaml")
 
 
 def test_what_a_parameter_file_sets_is_read(calibration: Calibration, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,24 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from adahi_ros import cli
+from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.evaluation import latency
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.speculation.parameter_file import load_calibration
 from adahi_ros.trajectories import Trajectories
-
-RECIPE = """
-demonstrations: {episodes: 1, seed: 0, action_noise: 0.1}
-tokenizer:
-  seed: 1
-  size: {chunk_length: 1, codebooks: 2, codebook_size: 8, latent_dim: 8, hidden: 16}
-  fit: {steps: 20, batch_size: 64, learning_rate: 1.0e-3}
-window_length: 3
-policies:
-  draft:
-    seed: 2
-    size: {width: 4, layers: 1, heads: 2, head_hidden: 8}
-    fit: {steps: 6, batch_size: 64, learning_rate: 1.0e-3}
-"""
 
 
 def run(*arguments: object) -> str:
@@ -38,21 +24,9 @@ def run(*arguments: object) -> str:
 
 
 @pytest.fixture
-def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """From arguments to what the command says on stderr, in one line, as it ends with status 2."""
-
-    def main(*arguments: object) -> str:
-        monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr().err
-        assert ended.value.code == 2
-        assert said.startswith("adahi: ")
-        assert said.count("\n") == 1, said
-        return said.removeprefix("adahi: ").rstrip()
-
-    return main
+def fails(fails: Callable[..., str]) -> Callable[..., str]:
+    """From arguments to what the command says as it ends, without its name."""
+    return lambda *arguments: fails(*arguments).removeprefix("adahi: ").rstrip()
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +53,12 @@ def params(
 def test_checkpoints_of_a_bag_are_those_of_the_same_demonstrations(
     dataset: Path,
     demonstrations: Callable[[int], Trajectories],
+    recipe_of: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("adahi_ros.evaluation.train.export", lambda checkpoint, path: None)  # takes longest
-    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    (tmp_path / "recipe.yaml").write_text(recipe_of(20, draft=6))
     demonstrations(2).save(tmp_path / "demos.safetensors")
     options = ["--recipe", tmp_path / "recipe.yaml", "--workers", 1]
     said = run("train", "toy", "--data", dataset, *options, "--out", tmp_path / "of_bag")
@@ -157,8 +132,8 @@ def test_policies_of_other_sizes_than_the_contracts_are_told(
     bag: Path, contract_file: Path, fails: Callable[..., str]
 ) -> None:
     said = fails(
-        *("calibrate", "--bag", bag, "--contract", contract_file, "--draft", "kitchen/draft"),
-        *("--workers", 1, "--out", "never.yaml"),
+        *("calibrate", "--bag", bag, "--contract", contract_file, "--workers", 1, "--out", "never.yaml"),
+        *("--draft", named("kitchen/draft", CHECKPOINTS)),
     )
     assert said == "observation: the contract's has 6 entries, the policies' 59; must agree"
 

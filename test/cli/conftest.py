@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,22 +21,30 @@ def run() -> Callable[..., Result]:
     )
 
 
-@pytest.fixture
-def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """From arguments to what the command says on stderr, in one line, as it ends with status 2."""
+@pytest.fixture(scope="session")
+def loaded_by_help() -> Callable[[str], set[str]]:
+    """From a verb to the packages that its help loads, in a process of its own."""
 
-    def main(*arguments: object) -> str:
-        monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr().err
-        assert ended.value.code == 2
-        assert said.startswith("adahi: ")
-        assert said.count("\n") == 1, said
-        return said
+    def ask(verb: str) -> set[str]:
+        program = (
+            "import sys; from adahi_ros.cli import app\n"
+            f"try: app(['{verb}', '--help'])\n"
+            "except SystemExit: pass\n"
+            "print(*sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)\n"
+        )
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=Path(cli.__file__).parents[2],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert "Usage" in ended.stdout
+        return set(ended.stderr.split())
 
-    return main
+    return ask
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
-from adahi_ros.contract.contract import parse_contract
 from adahi_ros.contract.fields import InputError
+from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import plain_contract
 from adahi_ros.nodes.messages import to_joint_state, to_task_state
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from adahi_ros.assets import asset
-from adahi_ros.contract.contract import ContractError, load_contract, parse_contract
+from adahi_ros.contract.parsing import ContractError, load_contract, parse_contract
 from adahi_ros.evaluation.task_contract import contract_values
 from adahi_ros.tasks import Task
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from adahi_ros.link.emulator import unavailable
-from adahi_ros.speculation.breaker import MISSES_UNTIL_OPEN
 from adahi_ros.speculation.records import Reason
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
@@ -42,6 +41,7 @@ def test_drafts_through_an_outage_then_verification_again(scene: Any, outage_s: 
     assert resumed_s < RESUME_S
     reasons = scene.stage.log.since(start_s).reasons()
     # Where the next observation came before the timer of the deadline was served, the question is superseded.
-    assert reasons[Reason.DEADLINE] + reasons[Reason.SUPERSEDED] >= MISSES_UNTIL_OPEN
+    # How many open the breaker depends on what was missed just before the cut.
+    assert reasons[Reason.DEADLINE] + reasons[Reason.SUPERSEDED] > 0
     assert reasons[Reason.BREAKER_OPEN] > 0
     print(f"outage of {outage_s} s: {scene.check(start_s)}; verified again after {resumed_s:.2f} s")

@@ -16,6 +16,7 @@ from rclpy.qos import ReliabilityPolicy
 
 from adahi_ros.nodes.command_interfaces import (
     COMMAND_INTERFACES,
+    INTERFACE_OF_KIND,
     CommandInterface,
     command_interface,
     command_qos,
@@ -65,6 +66,15 @@ def test_what_is_read_back_has_the_bits_that_were_sent(name: str, action: list[f
         back = interface.action(on_the_air, names, field)
         assert back.dtype == np.float64
         assert struct.pack("3d", *back) == struct.pack("3d", *action)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_its_kind_is_the_name_of_its_messages(name: str) -> None:
+    interface, _, _ = opened(name)
+    package, folder, kind = interface.kind.split("/")
+    assert interface.message_type.__module__.startswith(f"{package}.{folder}.")
+    assert interface.message_type.__name__ == kind
+    assert INTERFACE_OF_KIND[interface.kind] == name
 
 
 @pytest.mark.parametrize("name", EVERY)

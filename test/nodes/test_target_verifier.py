@@ -15,8 +15,9 @@ from adahi_ros.nodes import target_verifier_node
 from adahi_ros.nodes.domain import exclusive_domain
 from adahi_ros.nodes.messages import fingerprint_number
 from adahi_ros.nodes.observer import Observer
-from adahi_ros.nodes.target_verifier_node import ANSWERS_KEPT, TargetVerifierNode
+from adahi_ros.nodes.target_verifier_node import TargetVerifierNode
 from adahi_ros.policy.interface import Policy, Prediction
+from adahi_ros.speculation.answers import ANSWERS_KEPT
 from adahi_ros.speculation.request import RequestFault
 
 Ask = Callable[..., VerifyDraft.Response]

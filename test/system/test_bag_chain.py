@@ -26,23 +26,6 @@ from adahi_ros.tasks.demonstrations import collect
 from adahi_ros.trajectories import Trajectories
 
 EPISODES, SEED = 2, 3
-RECIPE = """
-demonstrations: {episodes: 2, seed: 0, action_noise: 0.1}
-tokenizer:
-  seed: 1
-  size: {chunk_length: 1, codebooks: 2, codebook_size: 8, latent_dim: 8, hidden: 16}
-  fit: {steps: 60, batch_size: 64, learning_rate: 1.0e-3}
-window_length: 3
-policies:
-  draft:
-    seed: 2
-    size: {width: 4, layers: 1, heads: 2, head_hidden: 8}
-    fit: {steps: 20, batch_size: 64, learning_rate: 1.0e-3}
-  target:
-    seed: 2
-    size: {width: 8, layers: 1, heads: 2, head_hidden: 16}
-    fit: {steps: 40, batch_size: 64, learning_rate: 1.0e-3}
-"""
 COMMAND = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
 BURST = 2000
 ENDS_S = 30.0  # only a broken recorder takes longer
@@ -102,12 +85,12 @@ class Recorder:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, recipe_of: Callable[..., str]) -> Path:
     folder = tmp_path_factory.mktemp("chain")
     spec = make("ball").spec
     values = plain_values("ball", 20.0, spec.joint_names, 4, 2, spec.commanded, spec.command_field)
     (folder / "ball.yaml").write_text(yaml.safe_dump({**values, "max_age_s": 2.0}))
-    (folder / "recipe.yaml").write_text(RECIPE)
+    (folder / "recipe.yaml").write_text(recipe_of(60, draft=20, target=40))
     return folder
 
 
@@ -236,9 +219,10 @@ def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(
 def test_all_that_has_come_is_written_however_often_the_recorder_is_told_to_end(
     stage: Any, folder: Path, recorders: Callable[..., Recorder]
 ) -> None:
+    before = stage.node.count_subscribers("task_state")  # nodes of tests before this one
     recorder = recorders(folder, "--contract", "ball.yaml", "--out", "burst")
     out = stage.node.create_publisher(TaskState, "task_state", QoSProfile(depth=BURST))
-    stage.wait(lambda: out.get_subscription_count() > 0, "recorder")
+    stage.wait(lambda: out.get_subscription_count() > before, "recorder")
     for step in range(BURST):
         out.publish(TaskState(step_id=step, state=[0.5] * 50))
     assert out.wait_for_all_acked(Duration(seconds=ENDS_S))

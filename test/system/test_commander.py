@@ -127,7 +127,7 @@ def test_a_position_that_no_robot_gets_to_moves_nothing(watched: Watched) -> Non
     watched.robot.joints_out.publish(far)
     watched.robot.state_out.publish(watched.robot.state(1, watched._step, stamp))
     record = watched.robot.answer_to(1, watched._step)
-    assert np.abs(np.subtract(record.action, before.action)).max() <= FASTEST * PERIOD_S
+    assert np.abs(np.subtract(record.action, before.action)).max() <= FASTEST * PERIOD_S + 1e-6
     assert all(LOW <= value <= HIGH for value in watched.positions().ravel())
     watched.wait_for(SafetyState.INTERVENTION_POSITION)
 
@@ -150,8 +150,10 @@ def test_a_false_on_enable_holds_until_a_true(watched: Watched) -> None:
     watched.enable.publish(Bool(data=False))
     state = watched.wait_for(SafetyState.INTERVENTION_DISABLED)
     assert (state.enabled, state.holding) == (False, True)
-    held = watched.step().action
-    assert watched.step().action == pytest.approx(held, abs=1e-6)
+    assert watched.step().action == ()  # nothing was commanded
+    commands = len(watched.robot.commands)
+    assert watched.step().action == ()
+    assert len(watched.robot.commands) == commands
     assert not watched.safety[-1].enabled
     watched.enable.publish(Bool(data=True))
     watched.stage.wait(lambda: watched.safety[-1].enabled, "enabled")
@@ -242,4 +244,11 @@ def test_it_moves_only_while_it_is_enabled_where_that_is_required(
     watched.enable.publish(Bool(data=True))
     watched.stage.wait(lambda: any(state.enabled for state in watched.safety), "enabled")
     watched.stage.wait(lambda: not watched.safety[-1].enabled, "time-out")
+    assert watched.set_enabled(True).success
+
+    def moved() -> bool:
+        watched.robot.show(1, step)  # the same again: it is owed a command
+        return len(watched.robot.commands) > 0
+
+    watched.stage.wait(moved, "a command")
     assert process.exit_code is None

@@ -27,6 +27,7 @@ def test_garbage_crashes_nothing_and_moves_nothing_out_of_the_envelope() -> None
         assert not outcome.outside
     moved = {outcome.kind for outcome in outcomes if outcome.commands > outcome.inputs}
     assert moved == {"joint_states", "task_state", "images", "enable", "parameters", "answers"}
+    assert {outcome.kind for outcome in outcomes if outcome.compared} == moved
 
 
 def test_an_input_is_known_by_its_number() -> None:

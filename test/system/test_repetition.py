@@ -8,6 +8,9 @@ from typing import Any
 
 from adahi_ros.nodes.messages import describe
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.speculation.patience import FIRST_S
+
+PATIENCE_NS = round(20 * FIRST_S * 1e9)
 
 
 def test_a_question_is_repeated_word_for_word(
@@ -32,7 +35,9 @@ def test_a_question_is_repeated_word_for_word(
     assert stage.change_state("activate")
     try:
         stage.wait(lambda: robot.show(0, 0) > 0 and bool(verifier.questions(0, 0)), "a question")
-        first = verifier.questions(0, 0)[0]
+        first, asked = verifier.questions(0, 0)[0], robot.now()
+        # It knows nothing yet of how long an answer takes, and is patient for FIRST_S.
+        stage.wait(lambda: robot.now() - asked > PATIENCE_NS, "the end of its patience")
         verifier.answer(first)
         record = robot.answer_to(0, 0)
         assert record.verified

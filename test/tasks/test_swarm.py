@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from adahi_ros.tasks.base import Expert, Task
 from adahi_ros.tasks.demonstrations import collect
 from adahi_ros.tasks.swarm import Swarm, SwarmExpert, SwarmParameters
 
@@ -24,34 +24,6 @@ def place(task: Swarm, position: np.ndarray, velocity: np.ndarray | float = 0.0)
 def corners(half_side: float) -> np.ndarray:
     """(4, 2), one drone in each corner of a square."""
     return half_side * np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
-
-
-def drive(task: Task, expert: Expert, seed: int, episodes: list[int], steps: int) -> np.ndarray:
-    """(steps, E, 4 N + 2 N): state in float64 and goal, with the expert at the controls."""
-    task.reset(seed, episodes)
-    expert.reset(seed, episodes)
-    rows = []
-    for _ in range(steps):
-        task.step(expert.act(task))
-        rows.append(np.concatenate([task.state, task.goal], axis=1))
-    return np.stack(rows)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 33])
-def test_an_episode_is_the_same_to_the_bit_alone_and_in_a_batch(count: int) -> None:
-    episodes = list(range(10, 10 + count))
-    batch = drive(Swarm(), SwarmExpert(), 3, episodes, SwarmParameters().max_steps)
-    for index in {0, count // 2, count - 1}:
-        alone = drive(Swarm(), SwarmExpert(), 3, [episodes[index]], SwarmParameters().max_steps)
-        np.testing.assert_array_equal(batch[:, index], alone[:, 0])
-
-
-def test_same_seed_same_rollout_and_another_seed_another() -> None:
-    task, expert = Swarm(), SwarmExpert()
-    first = drive(task, expert, 1, [0, 1], 40)
-    np.testing.assert_array_equal(first, drive(task, expert, 1, [0, 1], 40))
-    assert not np.array_equal(first, drive(task, expert, 2, [0, 1], 40))
-    assert not np.array_equal(first[:, 0], first[:, 1])
 
 
 def test_the_spec_fits_what_the_task_shows() -> None:
@@ -225,7 +197,7 @@ def test_a_target_counts_up_to_its_tolerance() -> None:
         assert task.fulfilled.tolist() == [[near] * DRONES]
 
 
-def test_nothing_moves_once_an_episode_is_done() -> None:
+def test_nothing_moves_once_an_episode_is_done(drive: Callable[..., np.ndarray]) -> None:
     task, expert = Swarm(), SwarmExpert()
     drive(task, expert, 0, [0, 1, 2], SwarmParameters().max_steps)
     assert task.done.all()
@@ -292,7 +264,7 @@ def test_flying_straight_to_the_targets_ends_in_collisions() -> None:
     assert task.success.mean() < 0.5
 
 
-def test_the_expert_succeeds_and_goes_both_ways() -> None:
+def test_the_expert_succeeds_and_goes_both_ways(drive: Callable[..., np.ndarray]) -> None:
     task, expert = Swarm(), SwarmExpert()
     path = drive(task, expert, 11, list(range(200)), SwarmParameters().max_steps)
     assert task.success.mean() >= 0.98
@@ -304,7 +276,7 @@ def test_the_expert_succeeds_and_goes_both_ways() -> None:
 
 
 @pytest.mark.parametrize("drones", [3, 5, 6])
-def test_the_expert_flies_swarms_of_other_sizes(drones: int) -> None:
+def test_the_expert_flies_swarms_of_other_sizes(drones: int, drive: Callable[..., np.ndarray]) -> None:
     task, expert = Swarm(SwarmParameters(drones=drones)), SwarmExpert()
     drive(task, expert, 4, list(range(100)), SwarmParameters().max_steps)
     assert task.success.mean() >= 0.95

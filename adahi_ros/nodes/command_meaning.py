@@ -7,7 +7,12 @@ from typing import Any
 
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.fields import NAMED
-from adahi_ros.nodes.command_interfaces import CommandInterface, command_interface
+from adahi_ros.nodes.command_interfaces import (
+    INTERFACE_OF_KIND,
+    CommandInterface,
+    TwistInterface,
+    command_interface,
+)
 from adahi_ros.nodes.draft_policy_parameters import BY_CONTRACT
 from adahi_ros.nodes.parameters import ParameterError, names_in
 from adahi_ros.safety.limits import Limits, load_limits
@@ -39,7 +44,7 @@ def commanded(contract: Contract, values: dict[str, Any]) -> Commanded:
         if len(fields) != 1:
             raise ParameterError(f"contract: its action has the fields {sorted(fields)}, must have one")
         return Commanded(tuple(path.partition(".")[2] for path in select), fields.pop())
-    if kind == "geometry_msgs/msg/TwistStamped":
+    if kind == TwistInterface.kind:
         return Commanded(tuple(path.removeprefix("twist.") for path in select), "velocities")
     names = tuple(names_in(values["command.joint_names"]))
     if len(names) != len(select):
@@ -58,15 +63,10 @@ def interface_of(contract: Contract, what: Commanded, values: dict[str, Any]) ->
     name = values["command_interface"]
     if name == BY_CONTRACT:
         kind = contract.action.channel.kind
-        names = {
-            "trajectory_msgs/msg/JointTrajectory": "joint_trajectory",
-            "std_msgs/msg/Float64MultiArray": "forward_command",
-            "geometry_msgs/msg/TwistStamped": "twist",
-            "control_msgs/msg/JointJog": "joint_jog",
-        }
-        if kind not in names:
-            raise ParameterError(f"contract: commands are {kind}, must be one of {', '.join(names)}")
-        name = names[kind]
+        if kind not in INTERFACE_OF_KIND:
+            allowed = ", ".join(INTERFACE_OF_KIND)
+            raise ParameterError(f"contract: commands are {kind}, must be one of {allowed}")
+        name = INTERFACE_OF_KIND[kind]
     return command_interface(name, what.names, what.field, values["command.frame_id"])
 
 

@@ -1,0 +1,313 @@
+"""A robot's contract, as a YAML file: read, checked, and complete.
+
+The format is that of Rosetta's contracts (iblnkn/rosetta) where both say the same, with what hybrid inference
+needs beside: what paces the control steps, a goal, the numbers of episode and step, an encoder for images.
+See docs/contract.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from adahi_ros.assets import asset
+from adahi_ros.contract.contract import (
+    RELIABILITIES,
+    STRATEGIES,
+    TIMELINES,
+    Alignment,
+    Camera,
+    Channel,
+    Contract,
+    Source,
+)
+from adahi_ros.contract.fields import LARGEST, FieldReader, expanded
+from adahi_ros.contract.operators import Operator
+from adahi_ros.contract.operators import operator as make_operator
+from adahi_ros.yaml_files import parse_yaml
+
+SHIPPED = "config/contracts"
+IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
+WITHOUT_HEADER = ("std_msgs/msg/",)
+CAMERA = "observation.images."
+MAX_AGE_S = 0.2
+LONGEST_S = 1e6  # of any time, and the fastest rate
+# Sections of Rosetta's that say nothing about observation and action.
+PASSED_OVER = (
+    "robot_interface",
+    "tasks",
+    "rewards",
+    "signals",
+    "info",
+    "complementary_data",
+    "adjunct",
+    "teleop",
+)
+
+
+class ContractError(ValueError):
+    """A contract that cannot be used; names file, field, value and what was allowed."""
+
+
+def contract_path(name: str) -> Path:
+    """Return the file of a contract: one that exists, or a shipped one by its name.
+
+    Raises:
+        ContractError: there is none.
+    """
+    if Path(name).suffix in (".yaml", ".yml"):
+        if Path(name).is_file():
+            return Path(name)
+        raise ContractError(f"contract: {name!r}, no such file")
+    try:
+        return asset(f"{SHIPPED}/{name}.yaml")
+    except FileNotFoundError:
+        known = ", ".join(sorted(path.stem for path in asset(SHIPPED).glob("*.yaml")))
+        raise ContractError(f"contract: {name!r}, must be a YAML file or one of {known}") from None
+
+
+def load_contract(name: str) -> Contract:
+    """Read a contract.
+
+    Args:
+        name: of a shipped one, or the path of a YAML file.
+
+    Raises:
+        ContractError: there is none, or something in it is missing, unknown or wrong.
+    """
+    path = contract_path(name)
+    try:
+        return parse_contract(parse_yaml(path.read_text()))
+    except UnicodeDecodeError as error:
+        raise ContractError(f"{path}: not YAML: {error}") from None
+    except OSError as error:
+        raise ContractError(f"{path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ContractError(f"{path}: {error}") from None
+
+
+def parse_contract(values: Any) -> Contract:
+    """Make a contract of what a YAML file says.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+    known = (
+        "robot_type",
+        "fps",
+        "paced_by",
+        "max_age_s",
+        "encoder",
+        "observations",
+        "goal",
+        "episode",
+        "actions",
+    )
+    top = {
+        name: value
+        for name, value in _mapping("contract", values).items()
+        if name not in PASSED_OVER and not str(name).startswith("x-")
+    }
+    _check_keys("contract", top, known, required=("robot_type", "fps", "observations", "actions"))
+    rate_hz = _positive("fps", top["fps"])
+    max_age_s = _positive("max_age_s", top.get("max_age_s", MAX_AGE_S))
+    parts = _Parts(1.0 / rate_hz, max_age_s)
+    numbers, cameras = _observations(parts, top["observations"])
+    goal = parts.source("goal", top["goal"]) if "goal" in top else None
+    episode = parts.source("episode", top["episode"]) if "episode" in top else None
+    action = _action(parts, top["actions"])
+    observed: tuple[Source | Camera, ...] = (*numbers, *cameras)
+    paced_by = top.get("paced_by", observed[0].channel.topic)
+    encoder = top.get("encoder", "")
+    if not isinstance(encoder, str) or bool(encoder) != bool(cameras):
+        raise ValueError(f"encoder: {encoder!r}, must name one where there are cameras, and only there")
+    contract = Contract(
+        _word("robot_type", top["robot_type"]),
+        rate_hz,
+        _word("paced_by", paced_by),
+        max_age_s,
+        numbers,
+        cameras,
+        encoder,
+        goal,
+        episode,
+        action,
+    )
+    _check_whole(contract)
+    return contract
+
+
+class _Parts:
+    """Makes the parts of one contract, which knows what they have by default."""
+
+    def __init__(self, period_s: float, max_age_s: float) -> None:
+        self._period_s = period_s
+        self._max_age_s = max_age_s
+
+    def channel(self, where: str, values: Any) -> Channel:
+        values = _mapping(f"{where}.channel", values)
+        # dtype and safety are Rosetta's: ours are float64, and the safety envelope's business.
+        known = ("topic", "type", "qos", "dtype", "safety")
+        _check_keys(f"{where}.channel", values, known, required=("topic", "type"))
+        qos = _mapping(f"{where}.channel.qos", values.get("qos", {}))
+        _check_keys(f"{where}.channel.qos", qos, ("reliability", "history", "depth", "durability"))
+        reliability = qos.get("reliability", Channel.reliability)
+        _one_of(f"{where}.channel.qos.reliability", reliability, RELIABILITIES)
+        depth = qos.get("depth", Channel.depth)
+        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+            raise ValueError(f"{where}.channel.qos.depth: {depth!r}, must be an integer of at least 1")
+        topic = _word(f"{where}.channel.topic", values["topic"])
+        kind = _word(f"{where}.channel.type", values["type"])
+        if len(kind.split("/")) != 3 or kind.split("/")[1] != "msg":
+            raise ValueError(f"{where}.channel.type: {kind!r}, must be PACKAGE/msg/TYPE")
+        return Channel(topic, kind, reliability, depth)
+
+    def align(self, where: str, values: Any, kind: str) -> Alignment:
+        header = not kind.startswith(WITHOUT_HEADER)
+        default = {"strategy": "hold", "timeline": "header" if header else "receive"}
+        values = default | _mapping(f"{where}.align", values)
+        _check_keys(f"{where}.align", values, ("strategy", "timeline", "tolerance_ms"))
+        strategy, timeline = values["strategy"], values["timeline"]
+        _one_of(f"{where}.align.strategy", strategy, STRATEGIES)
+        _one_of(f"{where}.align.timeline", timeline, TIMELINES if header else ("receive",))
+        usual_s = {"hold": self._max_age_s, "asof": self._period_s / 2, "drop": self._period_s}[strategy]
+        tolerance_ms = values.get("tolerance_ms", 1e3 * usual_s)
+        if not _is_number(tolerance_ms) or not 0 <= tolerance_ms <= 1e3 * LONGEST_S:
+            raise ValueError(
+                f"{where}.align.tolerance_ms: {tolerance_ms!r}, must be from 0 to {1e3 * LONGEST_S:g}"
+            )
+        return Alignment(strategy, timeline, 1e-3 * tolerance_ms)
+
+    def source(self, where: str, values: Any) -> Source:
+        values = _mapping(where, values)
+        _check_keys(
+            where, values, ("channel", "select", "align", "apply", "kind"), required=("channel", "select")
+        )
+        channel = self.channel(where, values["channel"])
+        if channel.kind in IMAGE_TYPES:
+            raise ValueError(f"{where}.channel.type: {channel.kind}, an image must be {CAMERA}NAME")
+        select = values["select"]
+        if not isinstance(select, list) or not select or not all(isinstance(path, str) for path in select):
+            raise ValueError(f"{where}.select: {select!r}, must be a list of field paths")
+        try:
+            paths = expanded(select)
+            FieldReader("", channel.kind, paths)
+        except ValueError as error:
+            raise ValueError(f"{where}.select: {error}") from None
+        if len(set(paths)) != len(paths):
+            raise ValueError(f"{where}.select: {select!r}, must not name a field twice")
+        align = self.align(where, values.get("align", {}), channel.kind)
+        return Source(where, channel, paths, align, _operators(where, values.get("apply", [])))
+
+    def camera(self, where: str, values: Any) -> Camera:
+        values = _mapping(where, values)
+        _check_keys(where, values, ("channel", "align", "apply"), required=("channel", "apply"))
+        channel = self.channel(where, values["channel"])
+        _one_of(f"{where}.channel.type", channel.kind, IMAGE_TYPES)
+        rows, columns = _resize(where, values["apply"])
+        return Camera(where, channel, self.align(where, values.get("align", {}), channel.kind), rows, columns)
+
+
+def _observations(parts: _Parts, values: Any) -> tuple[tuple[Source, ...], tuple[Camera, ...]]:
+    numbers, cameras = [], []
+    for key, entry in _mapping("observations", values).items():
+        if str(key).startswith(CAMERA):
+            cameras.append(parts.camera(key, entry))
+        else:
+            numbers += [parts.source(key, each) for each in (entry if isinstance(entry, list) else [entry])]
+    if not numbers and not cameras:
+        raise ValueError("observations: none, must be at least one")
+    return tuple(numbers), tuple(cameras)
+
+
+def _action(parts: _Parts, values: Any) -> Source:
+    actions = _mapping("actions", values)
+    if len(actions) != 1 or isinstance(next(iter(actions.values())), list):
+        raise ValueError(f"actions: {list(actions)}, must be one, on one topic")
+    ((key, entry),) = actions.items()
+    return parts.source(key, entry)
+
+
+def _check_whole(contract: Contract) -> None:
+    observed = {source.channel.topic for source in contract.observed}
+    if contract.paced_by not in observed:
+        raise ValueError(f"paced_by: {contract.paced_by!r}, must be one of {', '.join(sorted(observed))}")
+    sizes = {(camera.rows, camera.columns) for camera in contract.cameras}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"observations: images resized to {sorted(sizes)}, must be of one size, the encoder's"
+        )
+    kinds: dict[str, str] = {}
+    for each in contract.observed:
+        if kinds.setdefault(each.channel.topic, each.channel.kind) != each.channel.kind:
+            raise ValueError(f"{each.key}.channel.type: {each.channel.topic} has two types, must have one")
+    if contract.episode is not None:
+        if contract.episode.channel.topic != contract.paced_by:
+            raise ValueError(
+                f"episode.channel.topic: {contract.episode.channel.topic!r}, must be the one that paces the "
+                f"steps, {contract.paced_by!r}"
+            )
+        if contract.episode.size != 2:
+            raise ValueError(
+                f"episode.select: {list(contract.episode.select)}, must be two: episode and step"
+            )
+
+
+def _operators(where: str, values: Any) -> tuple[Operator, ...]:
+    if not isinstance(values, list):
+        raise ValueError(f"{where}.apply: {values!r}, must be a list")
+    try:
+        return tuple(make_operator(entry) for entry in values)
+    except ValueError as error:
+        raise ValueError(f"{where}.apply: {error}") from None
+
+
+def _resize(where: str, values: Any) -> tuple[int, int]:
+    fault = f"{where}.apply: {values!r}, must be [resize: [ROWS, COLUMNS]]"
+    if not isinstance(values, list) or len(values) != 1 or not isinstance(values[0], Mapping):
+        raise ValueError(fault)
+    size = values[0].get("resize")
+    if len(values[0]) != 1 or not isinstance(size, list) or len(size) != 2:
+        raise ValueError(fault)
+    if not all(type(edge) is int and 1 <= edge <= 4096 for edge in size):
+        raise ValueError(f"{where}.apply: resize {size!r}, must be two integers from 1 to 4096")
+    return size[0], size[1]
+
+
+def _mapping(where: str, values: Any) -> dict[str, Any]:
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{where}: {values!r}, must be a mapping")
+    return dict(values)
+
+
+def _check_keys(
+    where: str, values: Mapping[str, Any], known: tuple[str, ...], required: tuple[str, ...] = ()
+) -> None:
+    for name in values:
+        if name not in known:
+            raise ValueError(f"{where}.{name}: unknown, must be one of {', '.join(known)}")
+    for name in required:
+        if name not in values:
+            raise ValueError(f"{where}.{name}: missing")
+
+
+def _word(where: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or any(character.isspace() for character in value):
+        raise ValueError(f"{where}: {value!r}, must be a word")
+    return value
+
+
+def _one_of(where: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{where}: {value!r}, must be one of {', '.join(allowed)}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+
+
+def _positive(where: str, value: Any) -> float:
+    if not _is_number(value) or not 1.0 / LONGEST_S <= value <= LONGEST_S:
+        raise ValueError(f"{where}: {value!r}, must be a number from {1.0 / LONGEST_S:g} to {LONGEST_S:g}")
+    return float(value)

@@ -1,0 +1,227 @@
+"""Between a policy's actions and the wire, at every moment: what may go out, and when the robot is held.
+
+It knows no clock: whoever asks says what time it is, on a clock that never jumps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.intervention import Admitted, Intervention
+
+HELD = frozenset(
+    (Intervention.NOT_FINITE, Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
+)
+LASTING = HELD - {Intervention.NOT_FINITE}  # counted once, however many commands they take
+HOLDS_AT_REST = 3  # so many, for one may be lost on its way
+SETTLED_S = 0.5  # after its last command the robot is where it is measured; sooner that is behind
+
+
+@dataclass(frozen=True)
+class GuardConfig:
+    """When a robot is held.
+
+    Attributes:
+        period_s: of the control.
+        hold_after_s: without an observation that the policy can act on.
+        require_enable: it moves only while it is enabled.
+        early: share of a control period by which a command may come before its time, and have a whole one.
+        enable_timeout_s: so long a sign of life of whoever enables it lasts, where that is required.
+    """
+
+    period_s: float
+    hold_after_s: float
+    early: float = 0.0
+    require_enable: bool = False
+    enable_timeout_s: float = 0.5
+
+
+class Guard:
+    """Lets actions through the envelope, and holds the robot where something is wrong.
+
+    A robot is held where there is no observation for too long, while it is not enabled, and when it is
+    stopped; what has begun to hold it goes on until it is at rest, or an action is let through again.
+
+    Attributes:
+        counts: interventions since it was started.
+        interventions: of the last command.
+
+    Args:
+        envelope: of the robot.
+        config: when it is held.
+        now_s: the time.
+    """
+
+    def __init__(self, envelope: Envelope, config: GuardConfig, now_s: float) -> None:
+        self._envelope = envelope
+        self._config = config
+        self.counts: Counter[Intervention] = Counter()
+        self.interventions: tuple[Intervention, ...] = ()
+        self._active = False
+        self._moving = False  # what was commanded may move the robot, or may have been lost
+        self._why: Intervention | None = None  # it is held
+        self._rested = 0
+        self._measured: np.ndarray | None = None
+        self._answer: np.ndarray | None = None
+        self._owed: tuple[np.ndarray, np.ndarray | None] | None = None
+        self._put_s = now_s - SETTLED_S
+        self._earned_s = config.period_s
+        self._heard_s = now_s
+        self._enabled_until_s = 0.0
+
+    @property
+    def moving(self) -> bool:
+        """Whether `look` has yet to bring the robot to rest, should it have to."""
+        return self._moving
+
+    def enabled(self, now_s: float) -> bool:
+        """Whether it may move the robot."""
+        return self._active and now_s < self._enabled_until_s
+
+    def start(self, now_s: float) -> None:
+        """Let actions through from now on."""
+        self._active = True
+        self._enabled_until_s = 0.0 if self._config.require_enable else np.inf
+        self._heard_s = now_s
+        self._answer = self._owed = None
+        self.counts.clear()
+        self._begin_anew(now_s)
+
+    def stop(self) -> None:
+        """Let nothing through any more."""
+        self._active = False
+
+    def allow(self, now_s: float) -> None:
+        """Enable the robot, or show that whoever has enabled it is still there."""
+        lasts_s = self._config.enable_timeout_s if self._config.require_enable else np.inf
+        self._set_enabled(now_s, now_s + lasts_s)
+
+    def allow_until_told(self, now_s: float) -> None:
+        """Enable the robot until it is forbidden."""
+        self._set_enabled(now_s, np.inf)
+
+    def forbid(self, now_s: float) -> None:
+        """Disable the robot."""
+        self._set_enabled(now_s, 0.0)
+
+    def heard(self, now_s: float) -> None:
+        """There was a new observation that the policy can act on."""
+        self._heard_s = now_s
+
+    def act(self, wanted: np.ndarray, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
+        """Return what is commanded in the place of a wanted action (A,); None where nothing is.
+
+        Args:
+            wanted: any numbers.
+            measured: positions (A,) of what is commanded; None where they are unknown.
+            now_s: the time.
+        """
+        self._answer = self._owed = None
+        if not self.enabled(now_s):
+            self._owed = (wanted, measured)
+            self._count((Intervention.DISABLED,))
+            return None
+        if self._is_stale(now_s):  # the answer to an observation that is long past
+            self._owed = (wanted, measured)
+            self._count((Intervention.STALE,))
+            return None
+        if measured is not None:
+            if self._envelope.limits.far_outside(measured):  # nothing is known of where it is
+                return self._put(
+                    self._envelope.hold(self._measured, self._interval_s(now_s), Intervention.POSITION)
+                )
+            self._measured = measured
+        self._why = None
+        self._rested = 0
+        self._moving = True
+        self._answer = self._put(self._envelope.admit(wanted, self._measured, self._interval_s(now_s)))
+        return self._answer
+
+    def repeat(self, now_s: float) -> np.ndarray | None:
+        """Return the last action's command again, for an observation that was repeated.
+
+        None where the robot was held since: an observation that only repeats itself does not tell that the
+        robot may move. But one that never got its action, because the robot was not enabled or the answer
+        came too late, gets it.
+        """
+        if not self.enabled(now_s):
+            return None
+        if self._owed is not None:
+            self.heard(now_s)
+            return self.act(*self._owed, now_s)
+        return self._answer
+
+    def look(self, now_s: float) -> np.ndarray | None:
+        """Return the command that holds the robot where that is due; to be asked every control period."""
+        why = self._reason_to_hold(now_s)
+        if not self._moving or why is None:
+            return None
+        self._answer = None
+        if why is not self._why:
+            self._rested = 0
+        held = self._put(self._envelope.hold(self._measured, self._interval_s(now_s), why))
+        self._rested = self._rested + 1 if self._envelope.at_rest else 0
+        self._moving = self._rested < HOLDS_AT_REST
+        return held
+
+    def halt(self, now_s: float) -> np.ndarray | None:
+        """Return the command that stops at once, whatever the acceleration: for when nobody will be there."""
+        self._envelope.reset()
+        self._moving = False
+        return self._put(self._envelope.hold(self._measured, self._config.period_s, Intervention.DEACTIVATED))
+
+    def _reason_to_hold(self, now_s: float) -> Intervention | None:
+        if not self._active:
+            return Intervention.DEACTIVATED
+        if not self.enabled(now_s):
+            return Intervention.DISABLED
+        if self._is_stale(now_s):
+            return Intervention.STALE
+        return self._why
+
+    def _is_stale(self, now_s: float) -> bool:
+        return now_s - self._heard_s > self._config.hold_after_s
+
+    def _set_enabled(self, now_s: float, until_s: float) -> None:
+        if not self._active:
+            return
+        if not self.enabled(now_s) and until_s > now_s:
+            self._begin_anew(now_s)
+        self._enabled_until_s = until_s
+
+    def _begin_anew(self, now_s: float) -> None:
+        """Forget what was commanded, if it has been reached: somebody may have moved the robot since."""
+        if not self._moving and now_s - self._put_s >= SETTLED_S:
+            self._envelope.reset()
+            self._why = None
+            self._measured = None
+
+    def _interval_s(self, now_s: float) -> float:
+        """Return the time that the next command has: a control period, or less where they come too fast.
+
+        A command is to be reached in a period, so more would do no good after a pause. But what is commanded
+        between two periods must share them, or a flood of observations would move the robot too fast.
+        """
+        period_s = self._config.period_s
+        self._earned_s = min(self._earned_s + now_s - self._put_s, (1.0 + self._config.early) * period_s)
+        self._put_s = now_s
+        interval_s = min(self._earned_s, period_s)
+        self._earned_s -= interval_s
+        return interval_s
+
+    def _put(self, admitted: Admitted) -> np.ndarray | None:
+        self._count(admitted.interventions)
+        return admitted.action
+
+    def _count(self, interventions: tuple[Intervention, ...]) -> None:
+        self.interventions = interventions
+        for why in interventions:
+            if why in LASTING and why is self._why:
+                continue
+            self.counts[why] += 1
+            if why in LASTING:
+                self._why = why

@@ -1,0 +1,227 @@
+"""What the guard lets through, and when it holds: every moment is given, no clock is read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.guard import HOLDS_AT_REST, SETTLED_S, Guard, GuardConfig
+from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.limits import Limits
+
+PERIOD_S = 0.05
+HOLD_AFTER_S = 0.5
+
+
+class Robot:
+    """A guard with one entry, and the time."""
+
+    def __init__(self, field: str, limit: dict[str, float], **config: Any) -> None:
+        self.now_s = 100.0
+        limits = Limits.of(["a"], {"a": limit})
+        settings = GuardConfig(PERIOD_S, HOLD_AFTER_S, early=0.25, **config)
+        self.guard = Guard(Envelope(limits, field, PERIOD_S), settings, self.now_s)
+        self.guard.start(self.now_s)
+
+    def wait(self, periods: int = 1) -> list[float]:
+        """Let time pass; return what holds the robot meanwhile."""
+        held = []
+        for _ in range(periods):
+            self.now_s += PERIOD_S
+            command = self.guard.look(self.now_s)
+            if command is not None:
+                held.append(float(command[0]))
+        return held
+
+    def act(self, wanted: float, measured: float | None = 0.0, new: bool = True) -> float | None:
+        if new:
+            self.guard.heard(self.now_s)
+        where = None if measured is None else np.array([measured])
+        command = self.guard.act(np.array([wanted]), where, self.now_s)
+        return None if command is None else float(command[0])
+
+    def repeat(self) -> float | None:
+        command = self.guard.repeat(self.now_s)
+        return None if command is None else float(command[0])
+
+
+def full_speed(robot: Robot) -> float:
+    speed = 0.0
+    for _ in range(30):
+        speed = robot.act(1.0) or 0.0
+        robot.wait()
+    return speed
+
+
+def test_braking_goes_on_through_a_new_start() -> None:
+    robot = Robot("velocities", {"velocity": 1.0, "acceleration": 1.0})
+    assert full_speed(robot) == 1.0
+    robot.guard.stop()
+    assert robot.wait() == [pytest.approx(0.95)]
+    robot.guard.start(robot.now_s)
+    braked = robot.wait(40)
+    assert braked[0] < 0.95
+    assert braked[-1] == 0.0
+    assert (np.diff(braked) <= 0.0).all()
+    assert not robot.guard.moving
+
+
+def test_an_action_ends_a_hold_and_takes_its_speed_over() -> None:
+    robot = Robot("velocities", {"velocity": 1.0, "acceleration": 1.0})
+    full_speed(robot)
+    robot.guard.forbid(robot.now_s)
+    braked = robot.wait(4)
+    robot.guard.allow(robot.now_s)
+    assert robot.act(1.0) == pytest.approx(braked[-1], abs=1.0 * PERIOD_S + 1e-9)
+
+
+def test_a_repeated_observation_of_before_a_hold_moves_nothing() -> None:
+    robot = Robot("positions", {"position_low": -3.0, "position_high": 3.0, "max_step": 0.05})
+    robot.act(0.0)
+    robot.guard.forbid(robot.now_s)
+    robot.wait(math.ceil(SETTLED_S / PERIOD_S) + HOLDS_AT_REST)
+    assert robot.act(2.0, measured=2.0) is None
+    robot.guard.allow(robot.now_s)
+    robot.wait()
+    assert robot.repeat() == pytest.approx(2.0)  # what it was owed, from where it is now
+
+
+def test_repeats_do_not_keep_a_robot_moving() -> None:
+    robot = Robot("velocities", {"velocity": 1.0})
+    robot.act(0.4)
+    sent: list[float | None] = []
+    for _ in range(40):
+        held = robot.wait()
+        sent += held if held else [robot.repeat()]
+    moving = [each for each in sent if each == 0.4]
+    assert 1 <= len(moving) <= HOLD_AFTER_S / PERIOD_S + 1
+    assert sent[-1] is None
+    assert robot.guard.counts[Intervention.STALE] == 1
+
+
+def test_one_that_could_not_move_yet_gets_its_action_when_it_is_enabled() -> None:
+    robot = Robot("positions", {}, require_enable=True)
+    assert robot.act(0.1) is None
+    assert robot.guard.counts == {Intervention.DISABLED: 1}
+    robot.wait(20)
+    assert robot.repeat() is None
+    robot.guard.allow(robot.now_s)
+    assert robot.repeat() == 0.1
+    assert robot.repeat() == 0.1
+
+
+def test_an_answer_that_is_too_late_moves_nothing() -> None:
+    robot = Robot("positions", {"position_low": -3.0, "position_high": 3.0})
+    robot.act(0.0)
+    assert len(robot.wait(20)) == HOLDS_AT_REST
+    assert robot.act(1.0, new=False) is None
+    assert robot.guard.counts[Intervention.STALE] == 1
+    assert robot.wait(5) == []
+    assert robot.act(1.0) == 1.0
+
+
+def test_who_enables_must_go_on_doing_so_where_that_is_required() -> None:
+    robot = Robot("velocities", {"velocity": 1.0}, require_enable=True, enable_timeout_s=0.2)
+    robot.guard.allow(robot.now_s)
+    assert robot.act(0.5) == 0.5
+    held = robot.wait(8)
+    assert held == [0.0] * HOLDS_AT_REST
+    assert not robot.guard.enabled(robot.now_s)
+    robot.guard.allow_until_told(robot.now_s)
+    robot.wait(100)
+    assert robot.guard.enabled(robot.now_s)
+
+
+def test_a_position_far_outside_moves_nothing_but_one_just_outside_comes_back() -> None:
+    robot = Robot("positions", {"position_low": -1.0, "position_high": 1.0, "velocity": 1.0})
+    assert robot.act(0.0, measured=1e5) is None
+    assert robot.act(0.0, measured=1.1) == pytest.approx(1.05)
+    one_sided = Robot("positions", {"position_low": 0.0})
+    assert one_sided.act(0.5, measured=-1e-6) == 0.5
+
+
+def test_halt_stops_at_once() -> None:
+    robot = Robot("velocities", {"velocity": 1.0, "acceleration": 0.2})
+    full_speed(robot)
+    robot.guard.stop()
+    assert robot.wait()[0] > 0.0
+    command = robot.guard.halt(robot.now_s)
+    assert command is not None
+    assert command[0] == 0.0
+    assert not robot.guard.moving
+
+
+def test_nothing_goes_out_of_a_guard_that_was_not_started() -> None:
+    robot = Robot("positions", {})
+    robot.guard.stop()
+    assert robot.act(1.0) is None
+    assert robot.repeat() is None
+    assert robot.wait(30) == []
+    robot.guard.allow_until_told(robot.now_s)
+    assert not robot.guard.enabled(robot.now_s)
+
+
+LOW, HIGH, SPEED = -1.0, 1.0, 0.5
+MARGIN = 0.2  # a robot may be measured so far outside, and be held there
+GARBAGE = st.one_of(
+    st.floats(-2.0, 2.0), st.sampled_from([math.nan, math.inf, -math.inf, 1e300, -1e300, 5e-324])
+)
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["act", "act", "act", "repeat", "look", "look", "allow", "forbid", "stop", "start"]),
+        st.floats(0.0, 0.2),
+        GARBAGE,
+        st.one_of(st.none(), GARBAGE),
+    ),
+    max_size=80,
+)
+
+
+@given(EVENTS)
+def test_whatever_happens_commands_stay_within_the_limits_at_any_pace(events: Any) -> None:
+    robot = Robot("positions", {"position_low": LOW, "position_high": HIGH, "velocity": SPEED})
+    sent: list[tuple[float, float]] = []
+    robot.act(0.0, measured=0.0)
+    sent.append((robot.now_s, 0.0))
+    for kind, pause_s, wanted, measured in events:
+        robot.now_s += pause_s
+        guard = robot.guard
+        command: float | None = None
+        if kind == "act":
+            near = sent[-1][1] if measured is None else measured
+            command = robot.act(wanted, near)
+        elif kind == "repeat":
+            command = robot.repeat()
+        elif kind == "look":
+            held = guard.look(robot.now_s)
+            command = None if held is None else float(held[0])
+        elif kind == "stop":
+            guard.stop()
+        else:
+            {"allow": guard.allow, "forbid": guard.forbid, "start": guard.start}[kind](robot.now_s)
+        if command is not None:
+            assert math.isfinite(command)
+            assert LOW - MARGIN <= command <= HIGH + MARGIN
+            sent.append((robot.now_s, command))
+            if guard.interventions == () and kind == "act":
+                assert command == wanted
+
+
+@given(st.lists(st.floats(0.0, 0.2), min_size=2, max_size=60), st.integers(0, 2**31))
+def test_no_pace_of_observations_moves_the_robot_faster_than_it_may(pauses: list[float], seed: int) -> None:
+    robot = Robot("positions", {"position_low": LOW, "position_high": HIGH, "velocity": SPEED})
+    rng = np.random.default_rng(seed)
+    sent = [(robot.now_s, robot.act(0.0) or 0.0)]
+    for pause_s in pauses:
+        robot.now_s += pause_s
+        sent.append((robot.now_s, robot.act(float(rng.uniform(-2.0, 2.0))) or 0.0))
+    for first in range(len(sent)):
+        for last in range(first + 1, len(sent)):
+            took_s = sent[last][0] - sent[first][0] + 1.25 * PERIOD_S
+            assert abs(sent[last][1] - sent[first][1]) <= SPEED * took_s + 1e-9
