@@ -18,6 +18,8 @@ from adahi_ros.nodes.parameters import ParameterError, names_in
 from adahi_ros.safety.limits import Limits, load_limits
 from adahi_ros.safety.shipped import limits_path
 
+NO_LIMITS = "none"
+
 
 @dataclass(frozen=True)
 class Commanded:
@@ -70,13 +72,16 @@ def interface_of(contract: Contract, what: Commanded, values: dict[str, Any]) ->
     return command_interface(name, what.names, what.field, values["command.frame_id"])
 
 
-def limits_of(name: str, names: tuple[str, ...]) -> Limits:
-    """Return the limits in a file, or a shipped one by its name; none where the name is empty.
+def limits_of(values: dict[str, Any], names: tuple[str, ...]) -> Limits:
+    """Return the limits that the parameters name: in a file, or a shipped one.
 
     Raises:
-        ParameterError: there is none, or it says nothing that can be used.
+        ParameterError: there is none, or it says nothing that can be used; or there must be some.
     """
-    if not name:
+    name = values["safety.limits"]
+    if not name and values["safety.require_limits"]:
+        raise ParameterError(f"safety.limits: '', must name a file of limits, or be {NO_LIMITS}")
+    if name in ("", NO_LIMITS):
         return Limits.of(names, {})
     try:
         return load_limits(limits_path(name), names)

@@ -55,7 +55,7 @@ class Commander:
         self._what = commanded(contract, values)
         self._interface = interface_of(contract, self._what, values)
         self._measured_at = contract.measured(self._what.names)
-        limits = limits_of(values["safety.limits"], self._what.names)
+        limits = limits_of(values, self._what.names)
         config = GuardConfig(
             contract.period_s,
             values["safety.hold_after_s"],

@@ -81,6 +81,7 @@ class DraftPolicyNode(LifecycleNode):
             f"draft policy of {policy.spec.parameters} parameters, tokenizer {policy.decoder.fingerprint}"
         )
         self._check_deadline(values)
+        self._check_calibration(policy)
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -218,6 +219,14 @@ class DraftPolicyNode(LifecycleNode):
             self.get_logger().warning(
                 f"deadline_s: {values['deadline_s']:g}, should be at most safety.hold_after_s, "
                 f"{values['safety.hold_after_s']:g} s: an answer that comes later is not executed"
+            )
+
+    def _check_calibration(self, policy: Policy) -> None:
+        calibrated = self._declared.told_beside("calibration.draft")
+        if calibrated not in (None, policy.digest):
+            self.get_logger().warning(
+                f"calibration.draft: {calibrated}, but the draft policy is {policy.digest}: the threshold of "
+                "the gate was measured for another; run 'adahi calibrate' for this one"
             )
 
     # A step

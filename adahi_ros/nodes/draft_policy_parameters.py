@@ -70,8 +70,13 @@ TABLE = (
         "safety.limits",
         "",
         "Name or file (YAML, MoveIt's joint_limits.yaml, URDF) of the limits that no command may leave; "
-        "where it is empty there are none",
+        "where it is empty, or none, there are none",
         optional=True,
+    ),
+    Parameter(
+        "safety.require_limits",
+        False,
+        "Refuse to be configured without limits, but where safety.limits says none",
     ),
     Parameter(
         "safety.hold_after_s", 0.5, "Without an observation for so long, the robot is held", 1e-2, 3600.0

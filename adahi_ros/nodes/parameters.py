@@ -142,6 +142,11 @@ class Parameters:
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(self._table)}"
                 self._node.get_logger().warning(f"{name}: no parameter of this node, ignored; {hint}")
 
+    def told_beside(self, name: str) -> Any:
+        """Return what a parameter file says that is not in the table; None where it does not."""
+        told = getattr(self._node, "_parameter_overrides", {}).get(name)
+        return None if told is None else told.value
+
     def read(self) -> dict[str, Any]:
         """Return every parameter's value by its name.
 

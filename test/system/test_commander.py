@@ -193,6 +193,7 @@ def test_a_node_that_is_told_to_end_holds_the_robot_first(watched: Watched) -> N
     [
         ({"safety__limits": "nowhere"}, ["safety.limits: 'nowhere'", "config/limits/nowhere.yaml"]),
         ({"safety__limits": "ball.urdf"}, ["safety.limits: 'ball.urdf'"]),
+        ({"safety__require_limits": True}, ["safety.limits: '', must name a file of limits, or be none"]),
         ({"contract": "nowhere"}, ["contract: 'nowhere'", "one of ball"]),
         ({"contract": "kitchen"}, ["contract: 'kitchen'", "must be"]),
         ({"contract": "ball_camera"}, ["contract: 'ball_camera'", "features"]),
@@ -252,3 +253,12 @@ def test_it_moves_only_while_it_is_enabled_where_that_is_required(
 
     watched.stage.wait(moved, "a command")
     assert process.exit_code is None
+
+
+def test_a_calibration_of_another_policy_is_told(stage: Any, exported: Path) -> None:
+    stage.processes.end()
+    stage.processes.all.clear()
+    checkpoint = str(exported / "draft")
+    process = stage.start("draft_policy_node", checkpoint=checkpoint, calibration__draft="0" * 16)
+    assert stage.change_state("configure")
+    stage.wait(lambda: "calibration.draft: 0000" in process.output, "a warning")
