@@ -5,15 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
-from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.actions import DeclareLaunchArgument, GroupAction
+from launch.launch_description_sources import get_launch_description_from_python_launch_file
 from launch.substitutions import LaunchConfiguration, PythonExpression
 
 JOBS = ("verifier", "draft", "simulation")
 
 
 def generate_launch_description() -> LaunchDescription:
-    files = [Path(__file__).with_name(f"{job}.launch.py") for job in JOBS]
+    files = [str(Path(__file__).with_name(f"{job}.launch.py")) for job in JOBS]
+    entities = [e for file in files for e in get_launch_description_from_python_launch_file(file).entities]
+    # Files are checked before the first node starts; the nodes are in groups. Where an action raises,
+    # launch ends and leaves behind a process that it was just starting.
+    nodes = [entity for entity in entities if isinstance(entity, GroupAction)]
+    before = [entity for entity in entities if entity not in nodes]
     lockstep = LaunchConfiguration("lockstep", default="false")
     return LaunchDescription(
         [
@@ -23,6 +28,7 @@ def generate_launch_description() -> LaunchDescription:
                 description="Without an observation for so long, the robot is held; where it is empty, "
                 "params_file says it. In lockstep 60: the world waits, however long a step takes",
             ),
-            *(IncludeLaunchDescription(PythonLaunchDescriptionSource(str(file))) for file in files),
+            *before,
+            *nodes,
         ]
     )

@@ -1,4 +1,4 @@
-"""The draft policy node of one robot, configured and activated."""
+"""The draft policy node of one robot, configured and activated; a real one's by `robot.launch.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
     "contract": ("contract", str, "Name or YAML file of what observation and action are made of"),
     "command_interface": ("command_interface", str, "Message type of command: what the controller takes"),
     "command_frame_id": ("command.frame_id", str, "Of a twist: the frame that it is expressed in"),
-    "safety_limits": ("safety.limits", str, "Name or file of the limits that no command may leave"),
+    "safety_limits": ("safety.limits", str, "Name or file of the limits that no command may leave, or none"),
+    "require_limits": ("safety.require_limits", bool, "Refuse to be configured where nobody named limits"),
     "hold_after_s": ("safety.hold_after_s", float, "Without an observation for so long, the robot is held"),
     "require_enable": ("safety.require_enable", bool, "Move only while enable, or ~/set_enabled, says so"),
     "vision": ("verification.vision", str, "What the target sees of camera images: features, jpeg, none"),
@@ -76,7 +77,19 @@ def generate_launch_description() -> LaunchDescription:
     dds = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
     )
-    return LaunchDescription([*arguments, GroupAction([dds, OpaqueFunction(function=start)])])
+    check = OpaqueFunction(function=check_params_file)
+    return LaunchDescription([*arguments, check, GroupAction([dds, OpaqueFunction(function=start)])])
+
+
+def check_params_file(context: LaunchContext) -> None:
+    """Refuse a parameter file that is missing; launch_ros would warn, and start on defaults.
+
+    Raises:
+        ValueError: there is no such file.
+    """
+    file = LaunchConfiguration("params_file").perform(context)
+    if not Path(file).is_file():
+        raise ValueError(f"params_file: there is no file {Path(file).absolute()}")
 
 
 def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:

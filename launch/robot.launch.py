@@ -24,10 +24,21 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(argument, default_value=topic, description=f"Topic: {about}")
         for topic, (argument, about) in TOPICS.items()
     ]
-    require_enable = DeclareLaunchArgument(
-        "require_enable",
-        default_value="true",
-        description="Move only while enable, or ~/set_enabled, says so; false for none that is real",
+    safety = [
+        DeclareLaunchArgument(
+            "require_enable",
+            default_value="true",
+            description="Move only while enable, or ~/set_enabled, says so; false for none that is real",
+        ),
+        DeclareLaunchArgument(
+            "require_limits",
+            default_value="true",
+            description="Refuse to be configured where neither safety_limits nor params_file names limits; "
+            "safety_limits:=none says that there are none",
+        ),
+    ]
+    params_file = DeclareLaunchArgument(  # no default: a shipped task's is for another robot
+        "params_file", description="ROS parameter file of this robot, such as `adahi calibrate` writes"
     )
     remaps = [
         SetRemap(src=topic, dst=LaunchConfiguration(argument)) for topic, (argument, _) in TOPICS.items()
@@ -35,4 +46,4 @@ def generate_launch_description() -> LaunchDescription:
     draft = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("draft.launch.py")))
     )
-    return LaunchDescription([*arguments, require_enable, GroupAction([*remaps, draft])])
+    return LaunchDescription([params_file, *arguments, *safety, GroupAction([*remaps, draft])])

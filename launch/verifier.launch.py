@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
@@ -60,4 +60,16 @@ def generate_launch_description() -> LaunchDescription:
     dds = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
     )
-    return LaunchDescription([*arguments, GroupAction([dds, node])])
+    check = OpaqueFunction(function=check_params_file)
+    return LaunchDescription([*arguments, check, GroupAction([dds, node])])
+
+
+def check_params_file(context: LaunchContext) -> None:
+    """Refuse a parameter file that is missing; launch_ros would warn, and start on defaults.
+
+    Raises:
+        ValueError: there is no such file.
+    """
+    file = LaunchConfiguration("verifier_params_file").perform(context)
+    if not Path(file).is_file():
+        raise ValueError(f"verifier_params_file: there is no file {Path(file).absolute()}")

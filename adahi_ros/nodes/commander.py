@@ -20,7 +20,7 @@ from adahi_ros.contract.contract import Contract
 from adahi_ros.nodes.command_interfaces import (
     command_qos,
 )
-from adahi_ros.nodes.command_meaning import commanded, interface_of, limits_of
+from adahi_ros.nodes.command_meaning import NO_LIMITS, commanded, interface_of, limits_of
 from adahi_ros.nodes.messages import to_stamp
 from adahi_ros.nodes.urgent_executor import Urgent
 from adahi_ros.safety.envelope import Envelope
@@ -89,8 +89,11 @@ class Commander:
         opened.callback(node.destroy_timer, state)
         self.urgent = Urgent(services=[service], timers=[watch], subscriptions=[enable])
         """What holds the robot."""
-        if not values["safety.limits"]:
-            node.get_logger().warning("safety.limits: '', nothing limits where, and how fast, commands move")
+        named = values["safety.limits"]
+        if named in ("", NO_LIMITS):
+            node.get_logger().warning(
+                f"safety.limits: {named!r}, nothing limits where, and how fast, commands move"
+            )
         elif self._what.field == "positions" and self._measured_at is None:
             node.get_logger().warning(
                 "contract: does not observe the positions that it commands; the first command may be far off"

@@ -72,12 +72,13 @@ def nodes_of(description: Any, context: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_every_argument_has_a_default_and_a_description(job: str) -> None:
+def test_every_argument_has_a_description_and_a_default_but_a_robots_params_file(job: str) -> None:
     arguments = description_of(job).get_launch_arguments()
     assert arguments
     for argument in arguments:
-        assert argument.default_value is not None, argument.name
         assert argument.description, argument.name
+    without = {argument.name for argument in arguments if argument.default_value is None}
+    assert without == ({"params_file"} if job == "robot" else set())
 
 
 def test_all_takes_the_arguments_of_every_job() -> None:
@@ -161,14 +162,21 @@ def test_what_is_given_wins_over_the_parameter_file_and_what_is_not_does_not(job
     assert parameters.items() >= {**OF_THE_ROBOT, "command_interface": "joint_jog"}.items()
 
 
+@pytest.mark.parametrize("name", ["require_enable", "require_limits"])
 @pytest.mark.parametrize(
-    ("job", "given", "required"),
-    [("draft", {}, None), ("robot", {}, True), ("robot", {"require_enable": "false"}, False)],
+    ("job", "given", "required"), [("draft", "", None), ("robot", "", True), ("robot", "false", False)]
 )
-def test_a_robot_moves_only_where_somebody_allows_it(
-    job: str, given: dict[str, str], required: bool | None
+def test_a_robot_moves_only_where_somebody_allows_it_and_named_its_limits(
+    name: str, job: str, given: str, required: bool | None
 ) -> None:
-    assert parameters_of(node_of(job, **FILES, **given)).get("safety.require_enable") is required
+    arguments = {name: given} if given else {}
+    assert parameters_of(node_of(job, **FILES, **arguments)).get(f"safety.{name}") is required
+
+
+def test_that_a_robot_must_have_limits_wins_over_its_parameter_file(tmp_path: Path) -> None:
+    file = tmp_path / "arm.yaml"
+    file.write_text("/**: {ros__parameters: {safety.require_limits: false}}")
+    assert parameters_of(node_of("robot", params_file=str(file)))["safety.require_limits"] is True
 
 
 def test_a_robot_is_reached_by_its_own_topic_names() -> None:
@@ -255,7 +263,7 @@ def test_the_draft_has_the_environment_of_dds_too(stand_ins: dict[str, str]) -> 
     with exclusive_domain() as domain:  # a lifecycle node's launch is a node itself
         environment = {**stand_ins, **loopback_environment(domain)}
         run = launched(
-            "draft", environment, "autostart:=false", "dds:=wireless", f"params_file:={os.devnull}"
+            "draft", environment, "autostart:=false", "dds:=wireless", f"params_file:={FILES['params_file']}"
         )
     assert printed(run.stdout)["CYCLONEDDS_URI"].startswith("file:///")
 
@@ -290,6 +298,36 @@ def test_an_unknown_dds_is_named_with_what_is_allowed(stand_ins: dict[str, str])
     assert run.returncode == 1
     assert "dds: 'wifi'; allowed are default, wireless, and the path of an XML file" in run.stdout
     assert "Traceback" not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("job", "argument"),
+    [
+        ("draft", "params_file"),
+        ("robot", "params_file"),
+        ("verifier", "verifier_params_file"),
+        ("all", "params_file"),
+        ("all", "verifier_params_file"),
+    ],
+)
+def test_nothing_starts_without_the_parameter_file_that_was_named(
+    job: str, argument: str, stand_ins: dict[str, str], tmp_path: Path
+) -> None:
+    missing, started = tmp_path / "nope.yaml", tmp_path / "started"
+    for node in (tmp_path / "prefix/lib/adahi_ros").iterdir():
+        node.write_text(f"#!/bin/sh\ntouch {started}\n")
+    run = launched(job, stand_ins, f"{argument}:={missing}")
+    assert run.returncode == 1
+    assert f"{argument}: there is no file {missing}" in run.stdout
+    assert not started.exists()
+    assert "Traceback" not in run.stdout + run.stderr
+
+
+def test_a_robot_is_not_started_on_the_parameters_of_another(stand_ins: dict[str, str]) -> None:
+    run = launched("robot", stand_ins, "task:=ball")
+    assert run.returncode == 1
+    assert "missing required argument 'params_file'" in run.stdout
+    assert "process started" not in run.stdout
 
 
 @pytest.mark.parametrize(("job", "there"), [("verifier", True), ("simulation", False)])
