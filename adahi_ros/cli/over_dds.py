@@ -18,10 +18,10 @@ from adahi_ros.cli.options import (
     JsonFile,
     Rate,
     Seed,
-    TaskName,
     Workers,
     file_name,
     folder_of,
+    known_task,
 )
 from adahi_ros.cli.terminal import console, say, write_json
 
@@ -29,7 +29,14 @@ PATIENT_DEADLINE_S = 10.0  # a busy machine must not change what a run without a
 
 
 def demo(
-    task: TaskName,
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="The task: ball, ball_camera, inverted_pendulum, kitchen, kitchen_camera, swarm, or a YAML "
+            "file of another.",
+            callback=known_task,
+        ),
+    ],
     workers: Workers,
     methods: Annotated[
         str, typer.Option("--methods", "--method", help="One, or several separated by commas.")
@@ -64,6 +71,7 @@ def demo(
     from adahi_ros.evaluation.repeat import repeated_true_skip_ratio
     from adahi_ros.evaluation.run_metrics import run_figures
     from adahi_ros.nodes.dds_run import run_over_dds
+    from adahi_ros.nodes.domain import exclusive_domain
     from adahi_ros.reporting.live_view import LiveView
     from adahi_ros.reporting.run_figure import draw_run
     from adahi_ros.reporting.tables import method_table
@@ -75,30 +83,34 @@ def demo(
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     policies = files.load()
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers)
-    expert = held_out(task, seed, workers)
     if deadline_s is None:
         deadline_s = 1 / make(task).spec.control_rate_hz if real_time else PATIENT_DEADLINE_S
     window = round(make(task).spec.control_rate_hz)
     runs, figures = {}, {}
-    for name in names:
-        method = gated(name)
-        draft, target = node_parameters(name, files, found, deadline_s)
-        with LiveView(console, name, episodes) as view:
-            runs[name] = run_over_dds(task, draft, target, seed, numbers, not real_time, view.show)
-        figures[name] = {
-            "gate": draft["gate.name"],
-            "threshold": draft["gate.threshold"],
-            **run_figures(runs[name], window),
-            "true_skip_ratio": repeated_true_skip_ratio(
-                runs[name], Bench(task, policies, found), method, seed
-            ),
-            "mse": expert_error(Comparison(task, files, found, seed), name, expert),
-        }
-        say(
-            f"{method.label}: {sum(e.success for e in runs[name].episodes)} of {episodes} episodes "
-            f"succeeded, {figures[name]['transmitted']} of {figures[name]['steps']} steps transmitted"
-            f"{_crossed(figures[name])}"
-        )
+    with exclusive_domain() as domain:  # one for all methods, so that who watches goes on watching
+        say(f"robot, draft policy and target verifier are starting; watch it: adahi top --domain {domain}")
+        expert = held_out(task, seed, workers)
+        for name in names:
+            method = gated(name)
+            draft, target = node_parameters(name, files, found, deadline_s)
+            with LiveView(console, name, episodes) as view:
+                runs[name] = run_over_dds(
+                    task, draft, target, seed, numbers, not real_time, view.show, domain=domain
+                )
+            figures[name] = {
+                "gate": draft["gate.name"],
+                "threshold": draft["gate.threshold"],
+                **run_figures(runs[name], window),
+                "true_skip_ratio": repeated_true_skip_ratio(
+                    runs[name], Bench(task, policies, found), method, seed
+                ),
+                "mse": expert_error(Comparison(task, files, found, seed), name, expert),
+            }
+            say(
+                f"{method.label}: {sum(e.success for e in runs[name].episodes)} of {episodes} episodes "
+                f"succeeded, {figures[name]['transmitted']} of {figures[name]['steps']} steps transmitted"
+                f"{_crossed(figures[name])}"
+            )
     console.print(method_table(figures, f"{name_of_files} over DDS, {episodes} episodes, seed {seed}"))
     picture = picture if picture is not None else Path("results") / f"demo-{name_of_files}.png"
     draw_run(task, seed, runs, figures, picture)

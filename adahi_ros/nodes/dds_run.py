@@ -46,6 +46,7 @@ def run_over_dds(
     lockstep: bool = True,
     on_status: Callable[[StepRecord], None] = lambda record: None,
     on_episode: Callable[[EpisodeRecord], None] = lambda record: None,
+    domain: int | None = None,
 ) -> RunRecord:
     """Run episodes over DDS, in a domain that no other run on this machine has.
 
@@ -58,6 +59,7 @@ def run_over_dds(
         lockstep: the world waits for every command; else it runs in real time.
         on_status: called with every control step.
         on_episode: called with every episode's end.
+        domain: ROS domain that the caller holds, by `exclusive_domain`; None takes one for this run.
 
     Raises:
         DdsRunError: a node ended early, could not be configured, or nothing happened for long.
@@ -81,7 +83,8 @@ def run_over_dds(
         "lockstep": lockstep,
     }
     with ExitStack() as stack:
-        domain = stack.enter_context(exclusive_domain())
+        if domain is None:
+            domain = stack.enter_context(exclusive_domain())
         processes = stack.enter_context(node_processes(run_environment(domain)))
         drafting = processes.start("draft_policy_node", draft)
         processes.start("target_verifier_node", verifier, server_prefix())

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import Result
 
 from adahi_ros.evaluation.methods import METHODS, GatedMethod
+from adahi_ros.tasks import names
 
 pytest.importorskip("rclpy")
+
+from adahi_ros.nodes import dds_run
 
 ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMethod)]
 
@@ -15,3 +22,26 @@ ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMe
 def test_what_no_robot_can_do_is_refused_with_what_one_can(name: str, fails: Callable[..., str]) -> None:
     said = fails("demo", "ball", "--methods", f"adahi,{name}")
     assert said == f"adahi: methods: '{name}', must be of {', '.join(ON_AIR)}\n"
+
+
+def test_help_names_every_task(run: Callable[..., Result]) -> None:
+    assert set(names()) <= set(re.findall(r"\w+", run("demo", "--help").stdout))
+
+
+def test_all_methods_run_in_the_one_domain_that_is_told(
+    run: Callable[..., Result], toy: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domains = []
+
+    def watched(*arguments: Any, **named: Any) -> Any:
+        domains.append(named["domain"])
+        return run_over_dds(*arguments, **named)
+
+    run_over_dds = dds_run.run_over_dds
+    monkeypatch.setattr(dds_run, "run_over_dds", watched)
+    picture = tmp_path / "demo.png"
+    said = run("demo", "ball", *toy, "--methods", "draft,target", "--episodes", 1, "--picture", picture)
+    assert said.exit_code == 0, said.stdout
+    (told,) = re.findall(r"watch it: adahi top --domain (\d+)\n", said.stdout)
+    assert domains == [int(told)] * 2
+    assert said.stdout.index("watch it") < said.stdout.index("Draft only")

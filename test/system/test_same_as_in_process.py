@@ -10,6 +10,7 @@ import pytest
 from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.nodes.child_processes import DdsRunError
 from adahi_ros.nodes.dds_run import run_over_dds
+from adahi_ros.nodes.domain import exclusive_domain
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.speculation.controller import Controller, ControllerConfig
 from adahi_ros.speculation.gates import Gate
@@ -50,6 +51,15 @@ def test_lockstep_over_dds_equals_the_rollout(exported: Path, rule: str) -> None
         for row, accepted in zip(rows, log.accepted[:, 0], strict=True):
             assert row.accepted == (tuple(accepted) if row.transmitted else ())
         assert outcome.success == bool(world.success[0])
+
+
+def test_a_run_in_a_domain_where_another_was_is_the_same(exported: Path) -> None:
+    draft = {"checkpoint": str(exported / "draft"), "gate.threshold": THRESHOLD, "deadline_s": 20.0}
+    target = {"checkpoint": str(exported / "target")}
+    with exclusive_domain() as domain:
+        first, second = (run_over_dds("ball", draft, target, SEED, range(1), domain=domain) for _ in "12")
+    assert [row.action for row in first.steps] == [row.action for row in second.steps]
+    assert first.episodes == second.episodes
 
 
 def test_an_error_shows_what_the_node_said(exported: Path) -> None:
