@@ -7,6 +7,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from adahi_ros.bags.reader import Received, read_bag
 from adahi_ros.bags.topics import EPISODE_RESULT, absolute, topics_of
 from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
 from adahi_ros.contract.contract import Alignment, Contract, Source
-from adahi_ros.contract.fields import InputError
+from adahi_ros.contract.fields import FieldReader, InputError
 from adahi_ros.contract.parsing import contract_path
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.trajectories import Trajectories
@@ -31,6 +32,7 @@ TRAJECTORIES, SUMMARY, PICTURE, CONTRACT = (
     "contract.yaml",
 )
 PERCENTILES = (50, 95, 99)
+MOST_FAULTS = 3  # in one line
 OnBag = Callable[[Path], None]
 
 
@@ -71,12 +73,44 @@ def encoder_of(contract: Contract) -> Encode | None:
     """Return what makes features of the contract's images; None without cameras.
 
     Raises:
-        ValueError: there is no such encoder, or it is damaged.
+        ValueError: there is no such encoder, it is damaged, or takes images of another size.
         FileNotFoundError: none of this name is shipped.
     """
     if not contract.cameras:
         return None
-    return Encoder.load(named(contract.encoder, ENCODERS)).encode
+    encoder = Encoder.load(named(contract.encoder, ENCODERS))
+    contract.check_image_size(encoder.image_size)
+    return encoder.encode
+
+
+@dataclass(frozen=True)
+class BagSurvey:
+    """What a bag has for a contract, before any of it is put together.
+
+    Attributes:
+        observations: how many the node would have made.
+        actions: how many messages had one.
+        refused: by field, what was refused or has none of the names that are looked for: how often, and
+            the first such fault.
+    """
+
+    observations: int
+    actions: int
+    refused: dict[str, tuple[int, str]]
+
+
+def survey_bag(path: Path, contract: Contract, namespace: str = "") -> BagSurvey:
+    """Count what a bag has for a contract; no encoder is needed.
+
+    Raises:
+        BagError: the bag cannot be used.
+    """
+    tally = _Tally()
+    nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
+    passed = _Pass(contract, lambda images: nothing, tally)
+    for received in read_bag(path, topics_of(contract), namespace=namespace):
+        passed.take(received)
+    return tally.survey()
 
 
 def read_dataset(
@@ -106,12 +140,14 @@ def read_dataset(
         passed = _Pass(contract, encode, tally)
         for received in read_bag(path, topics_of(contract), EPISODE_RESULT, namespace):
             passed.take(received)
-        tally.end_of_bag(path, namespace)
-        episodes += passed.episodes(keep_failures)
+        found = passed.episodes(keep_failures)
+        tally.end_of_bag(path, namespace, sum(map(len, found)))
+        episodes += found
     if not episodes:
-        faults = "; ".join(tally.first_faults.values()) or dict(+tally.counts)
         names = ", ".join(map(str, paths))
-        raise BagError(f"{names}: no step has an observation and an action, expected at least one ({faults})")
+        raise BagError(
+            f"{names}: no step has an observation and an action, expected at least one ({tally.why()})"
+        )
     steps = [step for episode in episodes for step in episode]
     trajectories = Trajectories(
         contract.robot_type,
@@ -157,6 +193,16 @@ class _Step:
     action: np.ndarray
 
 
+@dataclass(frozen=True)
+class _Result:
+    """What somebody said of an episode, once so many observations had been made."""
+
+    heard_at: int
+    number: int
+    stamp_ns: int
+    success: bool
+
+
 @dataclass
 class _Tally:
     """What is counted over all bags."""
@@ -164,6 +210,9 @@ class _Tally:
     counts: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     first_faults: dict[str, str] = field(default_factory=dict)
+    strangers: Counter[str] = field(default_factory=Counter)  # with none of the names; may well be another's
+    observations: int = 0
+    actions: int = 0
     bags: list[dict[str, Any]] = field(default_factory=list)
     messages: Counter[str] = field(default_factory=Counter)
     here: Counter[str] = field(default_factory=Counter)  # in this bag
@@ -185,15 +234,38 @@ class _Tally:
         self.faults[error.field] += 1
         self.first_faults.setdefault(error.field, str(error))
 
-    def end_of_bag(self, path: Path, namespace: str) -> None:
+    def stranger(self, error: InputError) -> None:
+        self.strangers[error.field] += 1
+        self.first_faults.setdefault(error.field, str(error))
+
+    def survey(self) -> BagSurvey:
+        commonest = (self.faults + self.strangers).most_common()
+        refused = {name: (count, self.first_faults[name]) for name, count in commonest}
+        return BagSurvey(self.observations, self.actions, refused)
+
+    def why(self) -> str:
+        """Say why there is no step: the commonest faults, else what was left out."""
+        found = self.survey()
+        faults = [f"{count} times {first}" for count, first in list(found.refused.values())[:MOST_FAULTS]]
+        left_out = [f"{count} {name.replace('_', ' ')}" for name, count in (+self.counts).items()]
+        made = f"{found.observations} observations, {found.actions} actions"
+        return "; ".join([made, *left_out, *faults])
+
+    def end_of_bag(self, path: Path, namespace: str, steps: int) -> None:
         here = {absolute(topic, namespace): count for topic, count in self.here.items()}
-        self.bags.append({"path": str(path), "messages": here})
+        self.bags.append({"path": str(path), "messages": here, "steps": steps})
         self.messages.update(self.here)
         self.here.clear()
         self.last_ns.clear()
 
     def summary(self, contract: Contract, trajectories: Trajectories) -> dict[str, Any]:
-        names = ("failed_episodes", "steps_without_action", "repeated_steps", "missing_steps")
+        names = (
+            "failed_episodes",
+            "steps_without_action",
+            "repeated_steps",
+            "missing_steps",
+            "results_of_no_episode",
+        )
         ends = ("jumps_back", "gaps", "goal_changes")
         return {
             "robot_type": contract.robot_type,
@@ -237,28 +309,39 @@ class _Pass:
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode)
         self._action = contract.action.reader()
+        sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), contract.action)
+        self._readers: dict[str, list[FieldReader]] = defaultdict(list)
+        for source in sources:
+            self._readers[source.channel.topic].append(source.reader())
+        self._readers |= {camera.channel.topic: [] for camera in contract.cameras}
         self._observations: list[Observation] = []
         self._actions: list[tuple[int, np.ndarray]] = []
-        self._results: list[tuple[int, int, bool]] = []
+        self._results: list[_Result] = []
 
     def take(self, received: Received) -> None:
         """Take the next message."""
         topic, message = received.topic, received.message
         self._tally.message(received)
+        readers = self._readers.get(topic)
+        if readers and not any(reader.concerns(message) for reader in readers):
+            self._tally.stranger(readers[0].stranger(message))
         try:
             if topic in self._contract.channels:
                 observation = self._assembler.add(topic, message, received.received_ns)
                 if observation is not None:
                     self._observations.append(replace(observation, images=()))  # their features will do
+                    self._tally.observations += 1
             if topic == self._contract.action.channel.topic and self._action.concerns(message):
                 self._actions.append(self._acted(message, received.received_ns))
+                self._tally.actions += 1
         except InputError as error:
             self._tally.fault(error)
         if topic in EPISODE_RESULT and self._observations:
             # A robot that counts its episodes itself has other numbers than who judges them.
             counted = self._contract.episode is not None
             number = int(message.episode_id) if counted else self._observations[-1].episode
-            self._results.append((len(self._observations), number, bool(message.success)))
+            at_ns = stamp_ns(message.header.stamp) or received.received_ns
+            self._results.append(_Result(len(self._observations), number, at_ns, bool(message.success)))
 
     def _acted(self, message: Any, received_ns: int) -> tuple[int, np.ndarray]:
         source: Source = self._contract.action
@@ -322,23 +405,35 @@ class _Pass:
         """Return, of each observation, whether its episode failed: (T,) bool."""
         failed = np.zeros(len(self._observations), dtype=bool)
         runs = self._runs()
-        for heard_at, number, success in self._results:
-            # The newest of this number: a robot that was restarted has the same numbers again. Its last steps
-            # may come after the result where the recorder was behind.
-            begun = [rows for rows in runs if rows.start < heard_at and self._number(rows) == number]
-            if begun:
-                failed[begun[-1]] = not success
+        judged: set[int] = set()
+        for result in self._results:
+            # Of the newest of this number among the last two, for a recorder that is behind hears results
+            # early or late. A robot that was restarted has the same numbers again: what it says of a second
+            # episode 0, of which nothing is here, is no word on the first.
+            begun = [rows for rows in runs if rows.start < result.heard_at][-2:]
+            mine = [
+                rows
+                for rows in begun
+                if self._observations[rows.start].episode == result.number
+                and self._observations[rows.start].stamp_ns <= result.stamp_ns
+            ]
+            if mine and mine[-1].start not in judged:
+                judged.add(mine[-1].start)
+                failed[mine[-1]] = not result.success
+            else:
+                self._tally.counts["results_of_no_episode"] += 1
         return failed
 
     def _runs(self) -> list[slice]:
         """Return the rows of each episode, as the robot counts them."""
-        keys = [observation.key for observation in self._observations]
         starts = [
             row
-            for row, (episode, step) in enumerate(keys)
-            if row == 0 or episode != keys[row - 1][0] or step < keys[row - 1][1]
+            for row, now in enumerate(self._observations)
+            if row == 0 or self._begins(self._observations[row - 1], now)
         ]
-        return [slice(start, end) for start, end in zip(starts, [*starts[1:], len(keys)], strict=True)]
+        return [slice(*ends) for ends in pairwise([*starts, len(self._observations)])]
 
-    def _number(self, rows: slice) -> int:
-        return self._observations[rows.start].episode
+    @staticmethod
+    def _begins(last: Observation, now: Observation) -> bool:
+        """Whether the robot has begun an episode between two observations, or was itself begun anew."""
+        return now.episode != last.episode or now.step < last.step or now.stamp_ns < last.stamp_ns

@@ -21,6 +21,7 @@ class BagWriter:
 
     Attributes:
         counts: messages written, by topic.
+        newest_ns: time of the newest message; 0 before the first.
 
     Args:
         path: folder to make.
@@ -36,7 +37,7 @@ class BagWriter:
         self.path = path
         self.counts: Counter[str] = Counter()
         self._connections: dict[str, Connection] = {}
-        self._last_ns = 0
+        self.newest_ns = 0
         self._writer = Writer(path, version=VERSION, storage_plugin=STORAGES[storage])
         try:
             self._writer.open()
@@ -59,10 +60,10 @@ class BagWriter:
         """Write a message, serialized as CDR.
 
         Readers sort by time. So that the order of coming is kept, each message is a nanosecond later than the
-        one before where a clock stands still, or goes back.
+        one before where a clock stands still, or goes back by a little.
         """
-        self._last_ns = max(received_ns, self._last_ns + 1)
-        self._writer.write(self._connections[topic], self._last_ns, data)
+        self.newest_ns = max(received_ns, self.newest_ns + 1)
+        self._writer.write(self._connections[topic], self.newest_ns, data)
         self.counts[topic] += 1
 
     def close(self) -> None:

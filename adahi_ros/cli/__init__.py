@@ -12,7 +12,7 @@ from adahi_ros.cli.bags import dataset_app, record, replay
 from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
 from adahi_ros.cli.comparison import evaluate
-from adahi_ros.cli.contracts import contract
+from adahi_ros.cli.contracts import contract_app
 from adahi_ros.cli.demonstrations import demos
 from adahi_ros.cli.encoder import app as encoder
 from adahi_ros.cli.lerobot import app as lerobot
@@ -43,12 +43,12 @@ for verb in (
     figures,
     report,
     demo,
-    contract,
     record,
     replay,
     top,
 ):
     app.command()(verb)
+app.add_typer(contract_app, name="contract")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(encoder, name="encoder")
 app.add_typer(lerobot, name="lerobot")

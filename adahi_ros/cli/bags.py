@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from adahi_ros.assets import asset
-from adahi_ros.cli.options import Backend, ContractName, JsonFile, Namespace, Seed
+from adahi_ros.cli.options import Backend, ContractName, JsonFile, Namespace, Seed, existing
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 RECORDER = "adahi_ros.nodes.bag_recorder_node"
@@ -69,14 +69,19 @@ def from_bag(
     keep_failures: Annotated[
         bool, typer.Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
     ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the dataset that is in --out already.")
+    ] = False,
 ) -> None:
     """Make observations and actions of bags as the robot's node does, for 'adahi train --data'."""
-    from adahi_ros.bags.dataset import PICTURE, read_dataset
+    from adahi_ros.bags.dataset import PICTURE, TRAJECTORIES, read_dataset
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.reporting.bag_tables import dataset_table
     from adahi_ros.reporting.dataset_figure import draw_dataset
 
     read = load_contract(contract)
+    if (out / TRAJECTORIES).exists() and not overwrite:
+        raise ValueError(f"--out: {out}, has a dataset already; must be another folder, or give --overwrite")
     with console.status("reading") as status:
         dataset = read_dataset(
             bags, read, namespace, keep_failures, lambda path: status.update(f"reading {path}")
@@ -86,6 +91,10 @@ def from_bag(
     console.print(dataset_table(dataset))
     for fault in dataset.summary["faults"].values():
         say(f"passed over {fault['count']} times, such as: {fault['first']}")
+    for bag in dataset.summary["bags"]:
+        if not bag["steps"]:
+            check = f"adahi contract check {contract} --bag {bag['path']}"
+            say(f"{bag['path']}: not one step of it; '{check}' tells more")
     data, picture = dataset.trajectories, out / PICTURE
     say(f"{out}: {len(data)} episodes, {len(data.observations)} steps of {data.task}; picture: {picture}")
 
@@ -130,6 +139,7 @@ def replay(
     from adahi_ros.speculation.parameter_file import load_calibration
 
     link = profile_named(profile)
+    params = existing("--params", params) if params is not None else None
     if contract is None:
         contract = str(node_settings(params).get("contract", "")) if params is not None else ""
         if not contract:

@@ -16,6 +16,7 @@ from adahi_ros.cli.options import (
     Namespace,
     Seed,
     Workers,
+    existing,
     file_name,
     folder_of,
     known_task,
@@ -163,7 +164,8 @@ def calibration_for(
     from adahi_ros.speculation.parameter_file import load_calibration
 
     name = file_name(task)
-    found = load_calibration(path if path is not None else asset(f"config/{name}.yaml"))
+    given = existing("--calibration", path) if path is not None else asset(f"config/{name}.yaml")
+    found = load_calibration(given)
     if rate is None:
         check_fits(found, name, files.load())
     if rate is None and draft_temperature in (None, found.draft_temperature):

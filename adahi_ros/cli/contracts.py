@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adahi_ros.cli.options import known_task
-from adahi_ros.cli.terminal import command_line, say
+from adahi_ros.cli.options import Namespace, known_task
+from adahi_ros.cli.terminal import command_line, console, say
+
+if TYPE_CHECKING:
+    from adahi_ros.bags.dataset import BagSurvey
+    from adahi_ros.contract.contract import Channel, Contract
+
+contract_app = typer.Typer(
+    help="Contracts: what a robot's observation and action are made of.", no_args_is_help=True
+)
 
 
-def contract(
+@contract_app.command()
+def write(
     task: Annotated[str, typer.Argument(help="Task of the simulator, or a YAML file of another.")],
     out: Annotated[
         Path | None, typer.Option(help="File to write. Default: config/contracts/TASK.yaml.")
@@ -31,3 +41,81 @@ def contract(
     text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=100)
     path.write_text(f"# Written by: {command_line()}\n{text}")
     say(f"contract: {path}")
+
+
+@contract_app.command()
+def check(
+    contract: Annotated[str, typer.Argument(help="A shipped contract's name, or a YAML file.")],
+    bags: Annotated[
+        list[Path] | None,
+        typer.Option("--bag", help="Count what this bag has for it; may be given several times."),
+    ] = None,
+    namespace: Namespace = "",
+) -> None:
+    """Read a contract and tell what it makes; of a bag, how much, and what is refused."""
+    from adahi_ros.bags.dataset import survey_bag
+    from adahi_ros.contract.parsing import load_contract
+
+    read = load_contract(contract)
+    for line in _parts(read):
+        say(line)
+    for bag in bags or ():
+        with console.status(f"reading {bag}"):
+            found = survey_bag(bag, read, namespace)
+        for line in _found(bag, found):
+            say(line)
+
+
+def _parts(contract: Contract) -> Iterator[str]:
+    """Say what a contract makes, and of which topics."""
+    yield f"{contract.robot_type}: {contract.rate_hz:g} steps per second, paced by {contract.paced_by}"
+    yield f"observation: {_size(contract)}"
+    for source in contract.numbers:
+        yield f"  {source.key}: {source.channel.topic} [{', '.join(source.select)}]"
+    for camera in contract.cameras:
+        yield f"  {camera.key}: {camera.channel.topic}, {camera.rows} x {camera.columns}"
+    goal, action = contract.goal, contract.action
+    yield f"goal: {contract.goal_dim} numbers" + (f" [{', '.join(goal.select)}]" if goal else "")
+    counted = contract.episode
+    yield f"episodes: {'the robot counts them' if counted is None else ', '.join(counted.select)}"
+    yield f"action: {action.size} numbers [{', '.join(action.select)}]"
+    yield "topics:"
+    for channel in contract.channels.values():
+        yield f"  observed {_topic(channel)}"
+    yield f"  action {_topic(action.channel)}"
+
+
+def _size(contract: Contract) -> str:
+    """Say how many numbers an observation has; with cameras that is the encoder's matter too.
+
+    Raises:
+        ValueError: the encoder takes images of another size.
+    """
+    from adahi_ros.assets import ENCODERS, named
+    from adahi_ros.policy.checkpoint import CheckpointError
+    from adahi_ros.vision.encoder import Encoder
+
+    numbers, cameras = contract.number_dim, len(contract.cameras)
+    if not cameras:
+        return f"{numbers} numbers, no camera"
+    told = f"{numbers} numbers, {cameras} camera{'s' if cameras > 1 else ''}"
+    try:
+        encoder = Encoder.load(named(contract.encoder, ENCODERS))
+    except CheckpointError as error:  # the contract may well come first
+        return f"{told} of an encoder that is missing ({error})"
+    contract.check_image_size(encoder.image_size)
+    whole = numbers + cameras * encoder.features
+    return f"{told} of {encoder.features} features (encoder {contract.encoder}): {whole} in all"
+
+
+def _topic(channel: Channel) -> str:
+    return f"{channel.topic}: {channel.kind}, {channel.reliability}, depth {channel.depth}"
+
+
+def _found(bag: Path, found: BagSurvey) -> Iterator[str]:
+    """Say what a bag has for a contract."""
+    yield f"{bag}: {found.observations} observations, {found.actions} actions"
+    for count, first in found.refused.values():
+        yield f"  {count} times {first}"
+    if not found.refused:
+        yield "  nothing was refused"

@@ -31,6 +31,17 @@ def folder_of(task: str, checkpoints: Path | None) -> Path:
     return checkpoints if checkpoints is not None else asset(f"checkpoints/{file_name(task)}")
 
 
+def existing(option: str, path: Path) -> Path:
+    """Return the file of an option.
+
+    Raises:
+        ValueError: there is none; names the option.
+    """
+    if not path.is_file():
+        raise ValueError(f"{option}: {path}, no such file")
+    return path
+
+
 TaskName = Annotated[
     str,
     typer.Argument(help="The task: ball, kitchen, swarm, or a YAML file of another.", callback=known_task),

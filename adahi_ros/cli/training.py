@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.assets import asset
+from adahi_ros.assets import asset, shipped
 from adahi_ros.cli.options import (
     Checkpoints,
     JsonFile,
     TaskName,
     Workers,
+    existing,
     file_name,
     folder_of,
     known_task,
@@ -58,13 +59,18 @@ def train(
 
     if demonstrations is not None and dataset is not None:
         raise ValueError(f"demos: {demonstrations}, must be left out where data ({dataset}) is given")
+    if dataset is not None and not (dataset / TRAJECTORIES).is_file():
+        raise ValueError(
+            f"--data: {dataset}, has no {TRAJECTORIES}; make it with 'adahi dataset from-bag' or "
+            "'adahi lerobot import'"
+        )
     source = dataset / TRAJECTORIES if dataset is not None else demonstrations
     data = Trajectories.load(source) if source is not None else None
     if dataset is not None and data is not None and task != data.task:
         raise ValueError(f"task: {task!r}, must be {data.task!r}, which {dataset} is of")
     name = task if dataset is not None else file_name(known_task(task))
     out = out if out is not None else Path("checkpoints") / name
-    steps = load_recipe(recipe if recipe is not None else asset(f"config/recipes/{name}.yaml"))
+    steps = load_recipe(_recipe_of(name, recipe))
     chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
     with progress() as bar:
         trained = train_recipe(
@@ -78,6 +84,16 @@ def train(
     draw_losses(trained.losses, out / "losses.png")
     say(f"{out}: trained; loss curves in {out / 'losses.png'}")
     write_json(json_file, trained.figures)
+
+
+def _recipe_of(name: str, recipe: Path | None) -> Path:
+    """Return the file of a recipe: the one that was given, or what is shipped for a task."""
+    if recipe is not None:
+        return existing("--recipe", recipe)
+    shipped_recipe = f"config/recipes/{name}.yaml"
+    if not shipped(shipped_recipe):
+        raise ValueError(f"--recipe: none, must be given: no recipe for {name!r} is shipped")
+    return asset(shipped_recipe)
 
 
 def export(

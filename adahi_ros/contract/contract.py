@@ -165,6 +165,23 @@ class Contract:
         pace = channels.pop(self.paced_by)
         return {**channels, self.paced_by: pace}
 
+    def check_image_size(self, image_size: tuple[int, int]) -> None:
+        """Check that cameras are resized to what the encoder takes.
+
+        Args:
+            image_size: the encoder's rows and columns.
+
+        Raises:
+            ValueError: one is not; names contract, key and encoder, with both sizes.
+        """
+        for camera in self.cameras:
+            size = [camera.rows, camera.columns]
+            if size != list(image_size):
+                raise ValueError(
+                    f"contract of {self.robot_type!r}: {camera.key}.apply.resize: {size}, must be "
+                    f"{list(image_size)}, the image size of its encoder {self.encoder!r}"
+                )
+
     def measured(self, names: Sequence[str]) -> list[int] | None:
         """Return where the positions of these joints are in an observation; None where some are not."""
         places: dict[str, int] = {}

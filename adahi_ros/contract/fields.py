@@ -123,6 +123,13 @@ class FieldReader:
         names = set(getattr(message, self._naming.names))
         return any(name in names for part in self._parts for name in part.names)
 
+    def stranger(self, message: Any) -> InputError:
+        """Say of a message that concerns nobody which names it has, and which were looked for."""
+        assert self._naming is not None
+        names = list(getattr(message, self._naming.names))
+        wanted = list(dict.fromkeys(name for part in self._parts for name in part.names))
+        return InputError(f"{self._topic}.{self._naming.names}", f"{names}, has none of {wanted}")
+
     def read(self, message: Any) -> np.ndarray:
         """Return the numbers (D,) float64.
 

@@ -72,7 +72,7 @@ def rank_correlation(log: Log, values: np.ndarray, episodes: np.ndarray) -> floa
     return float(spearmanr(deviation, rejected).statistic)
 
 
-def best_variant(log: Log, scale: np.ndarray, variants: Iterable[Variant]) -> tuple[Variant, float]:
+def best_variant(log: Log, scale: np.ndarray, variants: Iterable[Variant]) -> tuple[Variant, float | None]:
     """Choose the form of deviation that ranks rejections best, by cross-validation over episodes.
 
     Args:
@@ -82,13 +82,15 @@ def best_variant(log: Log, scale: np.ndarray, variants: Iterable[Variant]) -> tu
 
     Returns:
         The choice on all episodes; and what such a choice is worth: the mean correlation on each of
-        `FOLDS` folds of what ranked best on the others.
+        `FOLDS` folds of what ranked best on the others; None where episodes are fewer.
     """
     values = {variant: deviations(log, scale, *variant) for variant in variants}
     episodes = np.arange(log.active.shape[1])
     everything = {variant: rank_correlation(log, each, episodes) for variant, each in values.items()}
     chosen = max(everything, key=lambda variant: everything[variant])
-    if len(episodes) < FOLDS or len(values) == 1:
+    if len(episodes) < FOLDS:
+        return chosen, None
+    if len(values) == 1:
         return chosen, everything[chosen]
     held_out = []
     for fold in range(FOLDS):
@@ -99,14 +101,15 @@ def best_variant(log: Log, scale: np.ndarray, variants: Iterable[Variant]) -> tu
 
 
 def _figures(
-    curve: RejectionCurve, held_out: float, threshold: float, log: Log, rates: dict[str, float]
+    curve: RejectionCurve, held_out: float | None, threshold: float, log: Log, rates: dict[str, float]
 ) -> dict[str, Any]:
     return {
         "episodes": int(log.active.shape[1]),
         "actions": curve.actions,
         "measured_rates": {gate: round(rate, 4) for gate, rate in rates.items()},
         "rank_correlation": round(curve.rank_correlation, 4),
-        "rank_correlation_held_out": round(held_out, 4),
+        # A parameter file has no null: where there is no such figure, it is left out.
+        **({} if held_out is None else {"rank_correlation_held_out": round(held_out, 4)}),
         "rejection_rate": [round(float(r), 4) for r in 1.0 - log.accepted[log.active].mean(axis=0)],
         "rejection_at_threshold": round(float(curve.best.rejection(np.array(threshold)).clip(0.0, 1.0)), 4),
         **{

@@ -2,7 +2,8 @@
 
 Subscribes every topic of the contract, and where somebody publishes them `draft_status`, `link_state`,
 `safety_state`, `episode_result` and `/diagnostics`; writes the messages as they come, with the node's time.
-Ends, and the bag is whole, after `duration_s`, or on SIGINT or SIGTERM.
+Ends, and the bag is whole, after `duration_s`, on SIGINT or SIGTERM, or where the clock begins anew, as that
+of a simulator that was restarted. Its exit code is 1 where that was so, or where nothing came at all.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from adahi_ros.nodes.spin import run
 DEPTH = 10_000  # what is recorded must not be lost here
 LOOK_PERIOD_S = 0.05  # for publishers
 SAY_PERIOD_S = 5.0
+MOMENT_S = 1.0  # a clock that goes back further has begun anew
 
 TABLE = (
     Parameter("contract", "ball", "What to record: a shipped contract's name, or a YAML file"),
@@ -56,6 +58,7 @@ class BagRecorderNode(Node):
         self.finished: Future = Future()
         """Done when the duration is over, or a signal was heard."""
         self._asked_to_end = False
+        self._left_out = 0
         self._recorded: dict[str, tuple[QoSProfile, Any]] = {}
         try:
             contract = load_contract(values["contract"])
@@ -98,7 +101,19 @@ class BagRecorderNode(Node):
             self.get_logger().info(f"{name}: somebody publishes it, recording")
 
     def _on_message(self, name: str, data: bytes) -> None:
-        self._bag.write(name, data, self.get_clock().now().nanoseconds)
+        now_ns = self.get_clock().now().nanoseconds
+        if self._left_out or now_ns < self._bag.newest_ns - round(MOMENT_S * NANOSECONDS):
+            self._leave_out(now_ns)
+        else:
+            self._bag.write(name, data, now_ns)
+
+    def _leave_out(self, now_ns: int) -> None:
+        """End where the clock has begun anew: a bag has one time, by which its readers sort."""
+        if not self._left_out:
+            back_s = (self._bag.newest_ns - now_ns) / NANOSECONDS
+            self.get_logger().error(f"the clock went back by {back_s:.1f} s: the bag ends where it did")
+            self._end()
+        self._left_out += 1
 
     def _take_what_has_come(self) -> None:
         """Write what still waits: a signal may come while the executor is behind."""
@@ -129,12 +144,30 @@ class BagRecorderNode(Node):
         """Close the bag, and tell what is in it."""
         self._take_what_has_come()
         self._bag.close()
-        counts = self._bag.counts
+        counts, path = self._bag.counts, self._bag.path
+        came = sum(counts.values())
         missing = [topic for topic in self._needed if not counts[self.resolve_topic_name(topic)]]
-        print(f"{self._bag.path}: {sum(counts.values())} messages of {len(counts)} topics", flush=True)
+        print(f"{path}: {came} messages of {len(counts)} topics", flush=True)
         if missing:
-            print(f"{self._bag.path}: nothing came on {', '.join(missing)}", file=sys.stderr, flush=True)
+            _warn(f"{path}: nothing came on {', '.join(missing)}")
+        if not came:
+            names = ", ".join(map(self.resolve_topic_name, self._needed))
+            _warn(f"{path}: the bag is empty; expected somebody to publish {names}")
+        if self._left_out:
+            _warn(
+                f"{path}: ends where the clock began anew; {self._left_out} messages that came later are not "
+                "in it: record them as a bag of their own"
+            )
         super().destroy_node()
+
+    @property
+    def exit_code(self) -> int:
+        """1 where nothing came, or where something that came was left out."""
+        return int(bool(self._left_out) or not sum(self._bag.counts.values()))
+
+
+def _warn(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def fitting(offered: Sequence[QoSProfile]) -> QoSProfile:
@@ -183,7 +216,14 @@ def recorder() -> BagRecorderNode:
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(recorder, __doc__ or "", TABLE, lambda node: node.finished))
+    made: list[BagRecorderNode] = []
+
+    def finished(node: BagRecorderNode) -> Future:
+        made.append(node)
+        return node.finished
+
+    failed = run(recorder, __doc__ or "", TABLE, finished)
+    sys.exit(failed or max((node.exit_code for node in made), default=0))
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ class DraftPolicyNode(LifecycleNode):
         self._refusal = ""
         contract = self._contract = contract_of(values, policy.spec)
         encoder = encoder_from(contract.encoder) if contract.cameras else None
-        check_features(values, contract, policy.spec, 0 if encoder is None else encoder.features)
+        check_features(values, contract, policy.spec, encoder)
         self._inputs = ObservationAssembler(contract, None if encoder is None else encoder.encode)
         view = target_view(
             values["verification.vision"],

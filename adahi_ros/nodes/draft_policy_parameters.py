@@ -16,6 +16,7 @@ from adahi_ros.speculation.controller import ControllerConfig
 from adahi_ros.speculation.deviation import NORMALIZATIONS
 from adahi_ros.speculation.gates import GATES, Gate
 from adahi_ros.speculation.target_view import VIEWS
+from adahi_ros.vision.encoder import Encoder
 
 BY_CONTRACT = "by_contract"
 
@@ -153,18 +154,26 @@ def contract_of(values: dict[str, Any], spec: PolicySpec) -> Contract:
     return contract
 
 
-def check_features(values: dict[str, Any], contract: Contract, spec: PolicySpec, features: int) -> None:
+def check_features(
+    values: dict[str, Any], contract: Contract, spec: PolicySpec, encoder: Encoder | None
+) -> None:
     """Check that numbers and features make an observation of the policy's size.
 
     Args:
         values: of the parameters.
         contract: of the robot.
         spec: the policy's sizes.
-        features: of an image, 0 without cameras.
+        encoder: of the images; None without cameras.
 
     Raises:
-        ParameterError: they do not.
+        ParameterError: they do not, or the images are not of the encoder's size.
     """
+    features = 0 if encoder is None else encoder.features
+    if encoder is not None:
+        try:
+            contract.check_image_size(encoder.image_size)
+        except ValueError as error:
+            raise ParameterError(str(error)) from None
     entries = contract.number_dim + len(contract.cameras) * features
     if entries != spec.observation_dim:
         raise ParameterError(

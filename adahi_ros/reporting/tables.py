@@ -105,7 +105,7 @@ def calibration_table(calibration: Calibration) -> Table:
         "deviation": f"normalization {calibration.normalization}, smoothing {calibration.smoothing}",
         "actions": f"{figures['actions']:,} on {figures['episodes']} episodes",
         "rank correlation with rejection": number(figures["rank_correlation"]),
-        "the same, held out": number(figures["rank_correlation_held_out"]),
+        "the same, held out": number(figures.get("rank_correlation_held_out")),
         **{
             f"{kind} fit": "P = {slope:.3f} {of} {intercept:+.3f}, R2 {r2:.3f}".format(
                 of="d" if kind == "linear" else "ln d", **figures[kind]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.bags import dataset as dataset_module
-from adahi_ros.bags.dataset import BagDataset, aligned, read_dataset
+from adahi_ros.bags.dataset import BagDataset, aligned, encoder_of, read_dataset, survey_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.writer import BagWriter
 from adahi_ros.contract.assembler import ObservationAssembler
@@ -114,6 +114,99 @@ def test_a_robot_that_was_restarted_fails_only_the_episode_that_failed(
     assert lengths(found) == [30]
     assert np.array_equal(found.trajectories.actions, demonstrations(2).actions[:30])
     assert found.summary["left_out"]["failed_episodes"] == 1
+
+
+def refused(lines: list[Any]) -> list[Any]:
+    """Let joint states come so late that the node would refuse them, and no step is made."""
+    late = [line for line in lines if line.topic == "joint_states"]
+    rest = [line for line in lines if line.topic != "joint_states"]
+    return [*rest, *(line._replace(received_ns=line.received_ns + SECOND_NS) for line in late)]
+
+
+@pytest.mark.parametrize("first_succeeds", [True, False])
+def test_a_result_of_a_run_without_observations_says_nothing_of_the_run_before(
+    first_succeeds: bool,
+    demonstrations: Demonstrations,
+    contract: Contract,
+    in_bag: Callable[..., Path],
+    toy: Any,
+) -> None:
+    """The second run's episode 0, of the same number, ends the other way."""
+    runs = []
+    for start_ns, success in ((0, first_succeeds), (40 * SECOND_NS, not first_succeeds)):
+        run = toy.recorded(demonstrations(2), toy.START_NS + start_ns)[:91]
+        stamp = run[-1].message.header.stamp
+        said = toy.result(stamp.sec * SECOND_NS + stamp.nanosec, 0, success)
+        runs.append([*run[:90], run[90]._replace(message=said)])
+    first, second = runs
+    other = toy.recorded(demonstrations(2))[91:182]  # episode 1, so that there is something in any case
+    found = read_dataset([in_bag([*first, *other, *refused(second)])], contract)
+    assert lengths(found) == ([30, 30] if first_succeeds else [30])
+    assert found.summary["left_out"]["failed_episodes"] == (0 if first_succeeds else 1)
+    assert found.summary["left_out"]["results_of_no_episode"] == 1
+
+
+def test_a_result_from_before_an_episode_is_of_another(
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path], toy: Any
+) -> None:
+    """As the last word of an earlier run, which whoever subscribes late is told once more."""
+    kept = toy.Line("episode_result", toy.result(toy.START_NS, 0, success=False), lines[5].received_ns + 1)
+    found = read_dataset([in_bag([*lines[:6], kept, *lines[6:91]])], contract)
+    assert lengths(found) == [30]
+    assert counts(found) == {"results_of_no_episode": 1}
+
+
+def test_a_bag_without_one_observation_is_named_with_its_commonest_faults(
+    lines: list[Any], contract: Contract, contract_values: dict[str, Any], in_bag: Callable[..., Path]
+) -> None:
+    bag = in_bag(refused(lines))
+    with pytest.raises(BagError) as clock:
+        read_dataset([bag], contract)
+    assert str(clock.value) == (
+        f"{bag}: no step has an observation and an action, expected at least one (0 observations, "
+        "360 actions; 360 times joint_states.header.stamp: 1.001 s old, at most max_age_s = 0.2 s allowed)"
+    )
+
+    joints = {**contract_values["observations"]["observation.joints"], "select": ["position.elbow"]}
+    observations = {**contract_values["observations"], "observation.joints": joints}
+    other = parse_contract({**contract_values, "observations": observations})
+    with pytest.raises(
+        BagError, match=r"360 times joint_states.name: \['left_joint', .* none of \['elbow'\]"
+    ):
+        read_dataset([in_bag(lines)], other)
+
+
+def test_a_bag_without_a_step_among_others_is_told_of_by_its_steps(
+    bag: Path, lines: list[Any], contract: Contract, in_bag: Callable[..., Path]
+) -> None:
+    found = read_dataset([bag, in_bag(refused(lines))], contract)
+    assert [each["steps"] for each in found.summary["bags"]] == [360, 0]
+
+
+def test_a_survey_counts_what_the_node_would_have_made(
+    lines: list[Any], contract: Contract, contract_values: dict[str, Any], in_bag: Callable[..., Path]
+) -> None:
+    bad = [
+        line._replace(message=replace(line.message, position=np.array([0.0, np.nan])))
+        if line.topic == "joint_states" and index < 9
+        else line
+        for index, line in enumerate(lines)
+    ]
+    found = survey_bag(in_bag(bad), contract)
+    assert (found.observations, found.actions) == (357, 360)
+    assert found.refused == {
+        "joint_states.position[1]": (3, "joint_states.position[1]: nan, must be finite as float32")
+    }
+
+
+def test_a_camera_of_another_size_than_the_encoders_is_named(contract_values: dict[str, Any]) -> None:
+    assert encoder_of(parse_contract(with_camera(contract_values, "ball", 64, 64))) is not None
+    words = (
+        r"^contract of 'toy': observation.images.camera.apply.resize: \[96, 128\], must be \[64, 64\], the "
+        r"image size of its encoder 'ball'$"
+    )
+    with pytest.raises(ValueError, match=words):
+        encoder_of(parse_contract(with_camera(contract_values, "ball", 96, 128)))
 
 
 def later(lines: list[Any], by_ns: int, toy: Any) -> list[Any]:

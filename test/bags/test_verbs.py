@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from adahi_ros import cli
 from adahi_ros.assets import CHECKPOINTS, named
+from adahi_ros.contract.plain import with_camera
 from adahi_ros.evaluation import latency
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.speculation.parameter_file import load_calibration
@@ -77,7 +80,14 @@ def test_data_of_another_robot_is_refused(dataset: Path, tmp_path: Path, fails: 
         f"task: 'ball', must be 'toy', which {dataset} is of"
     )
     assert fails("train", "ball", "--data", dataset, "--demos", dataset, *never).startswith("demos: ")
-    assert fails("train", "toy", "--data", tmp_path, *never).startswith("no recorded episodes at ")
+    assert fails("train", "toy", "--data", tmp_path, *never).startswith(
+        f"--data: {tmp_path}, has no trajectories.safetensors; make it with 'adahi dataset from-bag'"
+    )
+    assert fails("train", "toy", "--data", dataset, *never) == (
+        "--recipe: none, must be given: no recipe for 'toy' is shipped"
+    )
+    no = tmp_path / "no.yaml"
+    assert fails("train", "toy", "--data", dataset, "--recipe", no, *never) == f"--recipe: {no}, no such file"
     assert not (tmp_path / "never").exists()
 
 
@@ -115,6 +125,9 @@ def test_what_lacks_is_named(
     assert fails("replay", bag) == "contract: none, must be given, or be in the file of --params"
     assert fails("replay", tmp_path / "no", "--params", params, "--backend", "torch").endswith("no such bag")
     assert fails("replay", bag, "--params", params, "--profile", "tin_cans").startswith("link: 'tin_cans'")
+    no = tmp_path / "no.yaml"
+    assert fails("replay", bag, "--params", no) == f"--params: {no}, no such file"
+    assert fails("evaluate", "ball", "--calibration", no) == f"--calibration: {no}, no such file"
     assert fails("calibrate", "--workers", 1) == "task: none, must be given where no bag is"
     assert fails("calibrate", "ball", "--bag", bag, "--workers", 1) == (
         "task: ball, must be left out where a bag is given"
@@ -151,3 +164,73 @@ def test_recording_over_a_bag_is_refused(
         "storage: 'tape', must be one of mcap, sqlite3"
     )
     assert fails("record", "--contract", "chess", "--out", tmp_path / "new").startswith("contract: 'chess'")
+
+
+def test_a_dataset_is_not_overwritten_unless_that_is_wanted(
+    bag: Path, contract_file: Path, dataset: Path, fails: Callable[..., str]
+) -> None:
+    again = ("dataset", "from-bag", bag, "--contract", contract_file, "--out", dataset)
+    before = (dataset / "dataset.json").stat().st_mtime_ns
+    assert fails(*again) == (
+        f"--out: {dataset}, has a dataset already; must be another folder, or give --overwrite"
+    )
+    assert (dataset / "dataset.json").stat().st_mtime_ns == before
+    run(*again, "--overwrite")
+    assert (dataset / "dataset.json").stat().st_mtime_ns > before
+
+
+def test_a_bag_that_gives_no_observation_is_named_by_every_verb(
+    lines: list[Any],
+    in_bag: Callable[..., Path],
+    params: Path,
+    contract_file: Path,
+    checkpoints: Path,
+    tmp_path: Path,
+    fails: Callable[..., str],
+) -> None:
+    """None of its messages is younger than a second."""
+    old = in_bag(line._replace(received_ns=line.received_ns + 10**9) for line in lines)
+    contract = ("--contract", contract_file)
+    for verb in (
+        ("dataset", "from-bag", old, *contract, "--out", tmp_path / "never"),
+        ("replay", old, "--params", params, "--backend", "torch"),
+        ("calibrate", "--bag", old, *contract, "--draft", checkpoints / "draft", "--workers", 1),
+    ):
+        said = fails(*verb)
+        assert said.startswith(
+            f"{old}: no step has an observation and an action, expected at least one (0 obs"
+        )
+        assert "360 times joint_states.header.stamp: 1.001 s old" in said
+    assert not (tmp_path / "never").exists()
+
+
+def test_a_contract_is_checked_alone_and_against_a_bag(bag: Path, contract_file: Path) -> None:
+    said = run("contract", "check", contract_file)
+    assert "toy: 20 steps per second, paced by task_state" in said
+    assert "observation: 6 numbers, no camera" in said
+    assert "goal: 2 numbers [goal.0, goal.1]" in said
+    assert "action: 2 numbers [positions.left_joint, positions.right_joint]" in said
+    assert "observed joint_states: sensor_msgs/msg/JointState, best_effort, depth 10" in said
+    assert "observations, " not in said
+    counted = run("contract", "check", contract_file, "--bag", bag)
+    assert f"{bag}: 360 observations, 360 actions\n  nothing was refused" in counted
+    other = run("contract", "check", "kitchen", "--bag", bag)
+    assert f"{bag}: 0 observations, 0 actions" in other
+    assert "360 times joint_states.name: ['left_joint', 'right_joint'], has none of" in other
+    assert "360 times task_state.state: 4 values, expected 50" in other
+
+
+def test_cameras_are_checked_against_their_encoder(
+    contract_values: dict[str, Any], tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    path = tmp_path / "seeing.yaml"
+    for encoder, size, words in (
+        ("ball", 64, "2 numbers, 1 camera of 16 features (encoder ball): 18 in all"),
+        ("nobodys", 64, "2 numbers, 1 camera of an encoder that is missing ("),
+    ):
+        path.write_text(yaml.safe_dump(with_camera(contract_values, encoder, size, size)))
+        assert words in run("contract", "check", path)
+    path.write_text(yaml.safe_dump(with_camera(contract_values, "ball", 96, 96)))
+    assert fails("contract", "check", path).startswith(
+        "contract of 'toy': observation.images.camera.apply.resize: [96, 96], must be [64, 64]"
+    )

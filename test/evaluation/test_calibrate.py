@@ -12,6 +12,7 @@ import yaml
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.calibrate import (
+    FOLDS,
     SMOOTHINGS,
     best_variant,
     calibrate,
@@ -171,14 +172,21 @@ VARIANTS = [(s, n) for s in SMOOTHINGS for n in NORMALIZATIONS]
 def test_the_variant_by_which_the_target_judges_is_chosen(variant: tuple[float, str]) -> None:
     chosen, held_out = best_variant(judged_by(drawn_log(1), variant), np.ones(2), VARIANTS)
     assert chosen == variant
+    assert held_out is not None
     assert 0.8 < held_out <= 1.0  # an order against two halves: 0.87 where they are perfectly apart
 
 
 def test_verdicts_by_lot_are_worth_nothing_held_out() -> None:
-    held_out = [best_variant(drawn_log(seed), np.ones(2), VARIANTS)[1] for seed in range(20)]
+    held_out = [best_variant(drawn_log(seed), np.ones(2), VARIANTS)[1] or 0.0 for seed in range(20)]
     assert all(-1 <= value <= 1 for value in held_out)
     assert abs(np.mean(held_out)) < 4 * np.std(held_out) / np.sqrt(len(held_out))
     assert np.max(np.abs(held_out)) < 0.2
+
+
+def test_too_few_episodes_hold_nothing_out() -> None:
+    log = drawn_log(1, episodes=FOLDS - 1)
+    assert best_variant(log, np.ones(2), VARIANTS)[1] is None
+    assert best_variant(drawn_log(1, episodes=FOLDS), np.ones(2), VARIANTS)[1] is not None
 
 
 def test_one_variant_alone_is_worth_what_it_ranks() -> None:

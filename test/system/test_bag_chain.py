@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 import yaml
 from adahi_msgs.msg import TaskState
+from builtin_interfaces.msg import Time
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
+from rosgraph_msgs.msg import Clock
 
 from adahi_ros.bags.reader import read_bag
 from adahi_ros.contract.plain import plain_values
@@ -28,6 +30,7 @@ from adahi_ros.trajectories import Trajectories
 EPISODES, SEED = 2, 3
 COMMAND = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
 BURST = 2000
+LATE_RUN = 100  # s on its clock, and the number of its episode
 ENDS_S = 30.0  # only a broken recorder takes longer
 RELIABLE = {
     f"/{topic}": {"publisher": {"reliability": "reliable", "depth": 1000}}
@@ -76,7 +79,11 @@ class Recorder:
     def end(self, how: int = signal.SIGINT) -> str:
         """Ask it to end; return what it has said."""
         self.process.send_signal(how)
-        assert self.process.wait(ENDS_S) == 0
+        return self.ended(0)
+
+    def ended(self, code: int) -> str:
+        """Wait until it ends by itself, with this exit code; return what it has said."""
+        assert self.process.wait(ENDS_S) == code, self.said()
         return self.said()
 
     def said(self) -> str:
@@ -230,3 +237,46 @@ def test_all_that_has_come_is_written_however_often_the_recorder_is_told_to_end(
     assert "Traceback" not in recorder.end(signal.SIGTERM)
     kind = {"task_state": "adahi_msgs/msg/TaskState"}
     assert [each.message.step_id for each in read_bag(folder / "burst", kind)] == list(range(BURST))
+
+
+def test_a_clock_that_begins_anew_ends_the_bag_and_says_so(
+    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+) -> None:
+    recorder = recorders(
+        folder, *("--contract", "ball.yaml", "--out", "twice", "--namespace", "twice", "--use-sim-time")
+    )
+    clock = stage.node.create_publisher(Clock, "/clock", 10)
+    out = stage.node.create_publisher(TaskState, "/twice/task_state", QoSProfile(depth=BURST))
+    stage.wait(lambda: out.get_subscription_count() > 0 and clock.get_subscription_count() > 0, "recorder")
+    sent = 0
+
+    def runs(second: int) -> Callable[[], bool]:
+        def over() -> bool:
+            nonlocal sent
+            clock.publish(Clock(clock=Time(sec=second)))
+            out.publish(TaskState(episode_id=second, step_id=sent))
+            sent += 1
+            return recorder.process.poll() is not None or (second == LATE_RUN and sent > BURST // 20)
+
+        return over
+
+    for second in (LATE_RUN, 1):
+        stage.wait(runs(second), f"run at {second} s")
+    said = recorder.ended(1)
+    assert "the clock went back by " in said
+    assert "twice: ends where the clock began anew; " in said
+    kind = {"task_state": "adahi_msgs/msg/TaskState"}
+    kept = [each.message for each in read_bag(folder / "twice", kind, namespace="twice")]
+    assert kept
+    assert kept[-1].episode_id == LATE_RUN
+
+
+def test_a_recording_of_nothing_is_a_failure(
+    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+) -> None:
+    recorder = recorders(
+        folder,
+        *("--contract", "ball.yaml", "--out", "nobody", "--namespace", "nobody", "--duration", 0.5),
+    )
+    said = recorder.ended(1)
+    assert "nobody: the bag is empty; expected somebody to publish /nobody/joint_states, " in said
