@@ -44,7 +44,10 @@ def existing(option: str, path: Path) -> Path:
 
 TaskName = Annotated[
     str,
-    typer.Argument(help="The task: ball, kitchen, swarm, or a YAML file of another.", callback=known_task),
+    typer.Argument(
+        help="The task: ball, ball_camera, kitchen, kitchen_camera, swarm, or a YAML file.",
+        callback=known_task,
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 JsonFile = Annotated[
@@ -53,7 +56,7 @@ JsonFile = Annotated[
 Checkpoints = Annotated[
     Path | None, typer.Option(help="Folder with tokenizer, draft and target. Default: the shipped one.")
 ]
-Backend = Annotated[str, typer.Option(help="Inference backend: onnxruntime or torch.")]
+Backend = Annotated[str, typer.Option(help="Inference backend: onnxruntime, torch or lerobot.")]
 Workers = Annotated[
     int, typer.Option(min=1, default_factory=cores, show_default="all cores", help="Processes to work in.")
 ]

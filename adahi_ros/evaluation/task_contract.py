@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from adahi_ros.contract.plain import plain_values, with_camera
-from adahi_ros.tasks.base import Task
+from adahi_ros.tasks.base import Task, has_camera
 
 
 def contract_values(task: Task) -> dict[str, Any]:
     """Return what the YAML file of a task's contract says.
 
     Args:
-        task: with a camera where it has `images`; its features are then those of `encoder_name`.
+        task: simulated; one with a camera has the shipped encoder of the task that it looks at.
     """
     spec = task.spec
     values = plain_values(
@@ -28,8 +28,3 @@ def contract_values(task: Task) -> dict[str, Any]:
         return values
     rows, columns = task.images.shape[1:3]  # type: ignore[attr-defined]
     return with_camera(values, spec.name.removesuffix("_camera"), rows, columns)
-
-
-def has_camera(task: Task) -> bool:
-    """Whether a camera takes the place of the task's state."""
-    return hasattr(type(task), "images")

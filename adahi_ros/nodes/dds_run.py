@@ -30,6 +30,7 @@ from adahi_ros.nodes.parameters import NO_NAMES
 from adahi_ros.safety.shipped import limits_of_task
 from adahi_ros.speculation.records import Crossed, EpisodeRecord, RunRecord, StepRecord
 from adahi_ros.tasks import make
+from adahi_ros.tasks.base import has_camera
 
 CONFIGURE_S = 180.0  # the first start may export two networks
 STALL_S = 30.0
@@ -110,7 +111,7 @@ def _observed(task: str) -> dict[str, Any]:
     made = make(task)
     spec = made.spec
     safety = {"safety.limits": limits_of_task(spec.name)}
-    if hasattr(type(made), "images"):  # a camera takes the place of the task's state
+    if has_camera(made):
         return {"contract": spec.name, **safety}
     return {
         **safety,

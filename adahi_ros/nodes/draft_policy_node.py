@@ -29,12 +29,13 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
+from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.commander import Commander
 from adahi_ros.nodes.control_loop import ControlLoop, DraftError
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.draft_policy_parameters import TABLE, check_features, contract_of, controller_config
 from adahi_ros.nodes.message_types import message_type
-from adahi_ros.nodes.messages import NANOSECONDS, RELIABILITIES, to_link_state, to_status
+from adahi_ros.nodes.messages import RELIABILITIES, to_link_state, to_status
 from adahi_ros.nodes.parameters import Parameters
 from adahi_ros.nodes.policies import encoder_from, policy_from
 from adahi_ros.nodes.spin import run

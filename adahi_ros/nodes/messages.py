@@ -15,8 +15,7 @@ from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from adahi_ros.contract.times import NANOSECONDS as NANOSECONDS
-from adahi_ros.contract.times import stamp_ns
+from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.policy.interface import Policy, PolicySpec
 from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.records import EpisodeRecord, StepRecord

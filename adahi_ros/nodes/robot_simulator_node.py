@@ -39,6 +39,7 @@ from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, ParameterErro
 from adahi_ros.nodes.spin import run
 from adahi_ros.speculation.records import EpisodeRecord
 from adahi_ros.tasks import TASKS, make, make_expert
+from adahi_ros.tasks.base import has_camera
 from adahi_ros.tasks.demonstrations import Demonstrator
 
 RESULTS_KEPT = 1000
@@ -143,7 +144,7 @@ class RobotSimulatorNode(Node):
             self._clock_out = self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=1))
         self._streams: list[Any] = []
         self._image_out = None
-        if hasattr(type(self._task), "images"):
+        if has_camera(self._task):
             self._image_out = self._stream(Image, "camera/image_raw")
         self._joints_out = self._stream(JointState, "joint_states")
         self._state_out = self._stream(TaskState, "task_state")

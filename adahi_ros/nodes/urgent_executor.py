@@ -18,7 +18,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerGuardCondition
 
-from adahi_ros.nodes.messages import NANOSECONDS
+from adahi_ros.contract.times import NANOSECONDS
 
 LOOK_AROUND_S = 0.05  # what is not urgent waits for so long at most
 

@@ -160,6 +160,11 @@ class Task(Protocol):
         """Return a picture of one episode for people, (height, width, 3) uint8."""
 
 
+def has_camera(task: Task) -> bool:
+    """Whether a camera takes the place of the state; the task then has `images`, (E, H, W, 3) uint8."""
+    return hasattr(type(task), "images")
+
+
 class Expert(Protocol):
     """Acts well in a task; may keep state per episode (which way to go round, for one)."""
 
