@@ -135,13 +135,9 @@ def fill_answer(response: VerifyDraft.Response, verification: Verification) -> N
     response.offset = _floats(verification.offset)
 
 
-def from_answer(response: VerifyDraft.Response) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def from_answer(response: VerifyDraft.Response) -> tuple[Sequence[int], Sequence[bool], Sequence[float]]:
     """Return codes, accepted and offset, flat and unchecked; see `check_answer`."""
-    return (
-        np.array(response.codes, dtype=np.int64),
-        np.array(response.accepted, dtype=bool),
-        np.frombuffer(response.offset, dtype=np.float32),
-    )
+    return response.codes, response.accepted, response.offset
 
 
 def describe(policy: Policy, encoder_fingerprint: str = "") -> DescribeTarget.Response:

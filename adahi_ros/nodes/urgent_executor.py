@@ -96,46 +96,53 @@ class UrgentExecutor(SingleThreadedExecutor):
             waited.add_timer(timer.handle)
         for subscription in urgent.subscriptions:
             waited.add_subscription(subscription.handle)
+        kinds = (
+            (urgent.clients, _take_answer),
+            (urgent.services, _answer),
+            (urgent.timers, _call),
+            (urgent.subscriptions, _take_message),
+        )
         waited.wait(round(timeout_s * NANOSECONDS))
         if not self._ros_context.ok():
             raise ExternalShutdownException
-        for kind, entities, execute in (
-            ("client", urgent.clients, _take_answer),
-            ("service", urgent.services, _answer),
-            ("timer", urgent.timers, _call),
-            ("subscription", urgent.subscriptions, _take_message),
-        ):
-            ready = waited.get_ready_entities(kind) if entities else ()
+        # Each is asked for what it has, not the wait set for which have something: what waits is taken sooner.
+        for entities, take in kinds:
             for entity in entities:
-                if entity.handle.pointer in ready:
-                    execute(entity)
+                if take(entity):
                     return  # to what is ready next, which this one may have changed
 
 
-def _take_answer(client: Any) -> None:
+def _take_answer(client: Any) -> bool:
     header, response = client.handle.take_response(client.srv_type.Response)
     if header is None:
-        return
+        return False
     try:
         future = client.get_pending_request(header.request_id.sequence_number)
     except KeyError:  # nobody waits for it any more
-        return
+        return True
     future.set_result(response)
+    return True
 
 
-def _answer(service: Any) -> None:
+def _answer(service: Any) -> bool:
     request, header = service.handle.service_take_request(service.srv_type.Request)
-    if header is not None:
-        service.send_response(service.callback(request, service.srv_type.Response()), header)
+    if header is None:
+        return False
+    service.send_response(service.callback(request, service.srv_type.Response()), header)
+    return True
 
 
-def _call(timer: Any) -> None:
-    if timer.handle.is_timer_ready():  # a cancelled one may still wake the wait set
-        timer.handle.call_timer()
-        timer.callback()
+def _call(timer: Any) -> bool:
+    if not timer.handle.is_timer_ready():  # a cancelled one may still wake the wait set
+        return False
+    timer.handle.call_timer()
+    timer.callback()
+    return True
 
 
-def _take_message(subscription: Any) -> None:
+def _take_message(subscription: Any) -> bool:
     taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
-    if taken is not None:
-        subscription.callback(taken[0])
+    if taken is None:
+        return False
+    subscription.callback(taken[0])
+    return True

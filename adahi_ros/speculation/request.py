@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -86,27 +87,22 @@ def check_finite(field: str, values: np.ndarray) -> None:
         )
 
 
-def _shaped(field: str, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _check_size(field: str, size: int, shape: tuple[int, ...]) -> None:
     expected = math.prod(shape)
-    if values.size != expected:
+    if size != expected:
         raise RequestError(
-            RequestFault.WRONG_SHAPE,
-            f"{field}: {values.size} values, expected {expected} for shape {shape}",
+            RequestFault.WRONG_SHAPE, f"{field}: {size} values, expected {expected} for shape {shape}"
         )
-    if values.dtype.kind == "f":
-        check_finite(field, values)
-    return values.reshape((1, *shape))
 
 
-def _codes(spec: PolicySpec, values: np.ndarray) -> np.ndarray:
-    codes = _shaped("codes", values, (spec.codebooks,))
-    for index, code in enumerate(values.tolist()):
+def _check_codes(spec: PolicySpec, codes: Sequence[int]) -> None:
+    _check_size("codes", len(codes), (spec.codebooks,))
+    for index, code in enumerate(codes):
         if not 0 <= code < spec.codebook_size:
             raise RequestError(
                 RequestFault.CODE_OUT_OF_RANGE,
                 f"codes[{index}]: {code}, must be at least 0 and below {spec.codebook_size}",
             )
-    return codes.astype(np.int64, copy=False)
 
 
 def check_request(
@@ -125,34 +121,47 @@ def check_request(
         RequestError: wrong size, not finite, a code out of range, or not distributions.
     """
     books, size = spec.codebooks, spec.codebook_size
-    goals = _shaped("goal", goal, (spec.goal_dim,))
-    checked_codes = _codes(spec, codes)
-    checked_counts = _shaped("draft_probabilities", counts, (books, size))
-    sums = checked_counts.sum(axis=-1, dtype=np.int64)[0]
-    if checked_counts.min() < 0 or (sums != UNITS).any():
+    _check_size("goal", goal.size, (spec.goal_dim,))
+    check_finite("goal", goal)
+    _check_codes(spec, codes.tolist())
+    _check_size("draft_probabilities", counts.size, (books, size))
+    sums = counts.reshape(books, size).sum(axis=-1, dtype=np.int64)
+    if counts.min() < 0 or (sums != UNITS).any():
         raise RequestError(
             RequestFault.NOT_A_DISTRIBUTION,
             f"draft_probabilities: rows sum to {sums.tolist()} with smallest entry "
-            f"{checked_counts.min()}, must sum to {UNITS} and not be negative",
+            f"{counts.min()}, must sum to {UNITS} and not be negative",
         )
     return VerificationRequest(
         window[None],
-        goals.astype(np.float32),
-        checked_codes,
-        checked_counts.astype(np.uint16),
+        goal[None].astype(np.float32),
+        codes[None].astype(np.int64, copy=False),
+        counts.reshape(1, books, size).astype(np.uint16),
     )
 
 
 def check_answer(
-    spec: PolicySpec, codes: np.ndarray, accepted: np.ndarray, offset: np.ndarray
+    spec: PolicySpec, codes: Sequence[int], accepted: Sequence[bool], offset: Sequence[float]
 ) -> Verification:
-    """Make one robot's verification from flat arrays, or refuse it.
+    """Make one robot's verification of what came, or refuse it.
+
+    Args:
+        spec: the draft's sizes.
+        codes, accepted: N of each.
+        offset: W * A.
 
     Raises:
         RequestError: wrong size, not finite, or a code out of range.
     """
+    # Without arrays until all is well: the robot waits, and of so few values each is looked at sooner.
+    _check_codes(spec, codes)
+    _check_size("accepted", len(accepted), (spec.codebooks,))
+    _check_size("offset", len(offset), shape := (spec.chunk_length, spec.action_dim))
+    for index, value in enumerate(offset):
+        if not math.isfinite(value):
+            raise RequestError(RequestFault.NOT_FINITE, f"offset[{index}]: {value}, must be finite")
     return Verification(
-        _codes(spec, codes),
-        _shaped("accepted", accepted, (spec.codebooks,)).astype(bool, copy=False),
-        _shaped("offset", offset, (spec.chunk_length, spec.action_dim)).astype(np.float32, copy=False),
+        np.array([codes], dtype=np.int64),
+        np.array([accepted], dtype=bool),
+        np.array(offset, dtype=np.float32).reshape(1, *shape),
     )

@@ -115,8 +115,8 @@ def test_answers_survive_the_wire(seed: int) -> None:
     codes, accepted, offset = from_answer(
         deserialize_message(serialize_message(response), VerifyDraft.Response)
     )
-    assert codes.tolist() == answer.codes[0].tolist()
-    assert accepted.tolist() == answer.accepted[0].tolist()
+    assert list(codes) == answer.codes[0].tolist()
+    assert accepted == answer.accepted[0].tolist()
     np.testing.assert_array_equal(offset, answer.offset.ravel())
 
 
