@@ -12,7 +12,8 @@ import numpy as np
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.fields import InputError
 from adahi_ros.nodes.commander import Commander
-from adahi_ros.nodes.verifier_client import Answer, Link, Question, VerifierClient
+from adahi_ros.nodes.question import Answer, Question
+from adahi_ros.nodes.verifier_client import Link, VerifierClient
 from adahi_ros.speculation.controller import Controller, Step
 from adahi_ros.speculation.records import Reason, StepRecord
 from adahi_ros.speculation.target_view import TargetView

@@ -105,7 +105,7 @@ class UrgentExecutor(SingleThreadedExecutor):
         waited.wait(round(timeout_s * NANOSECONDS))
         if not self._ros_context.ok():
             raise ExternalShutdownException
-        # Each is asked for what it has, not the wait set for which have something: what waits is taken sooner.
+        # Each is asked for what it has, and not first the wait set for which have something: it is sooner.
         for entities, take in kinds:
             for entity in entities:
                 if take(entity):

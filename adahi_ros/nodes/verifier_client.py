@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,26 +11,25 @@ from adahi_msgs.msg import LinkState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.task import Future
+from rclpy.timer import Timer
 
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.messages import (
     fingerprint_number,
-    from_answer,
     from_description,
     to_request,
     verify_qos,
 )
+from adahi_ros.nodes.question import Answer, Question, judged
 from adahi_ros.nodes.urgent_executor import Urgent
 from adahi_ros.policy.interface import Policy, misfit
 from adahi_ros.speculation.breaker import Breaker
 from adahi_ros.speculation.link_estimate import LinkEstimate, LinkEstimator
 from adahi_ros.speculation.patience import Patience
 from adahi_ros.speculation.records import Reason
-from adahi_ros.speculation.request import RequestError, Verification, VerificationRequest, check_answer
 from adahi_ros.speculation.window_updates import SentWindows
-from adahi_ros.speculation.wire_window import WireWindow
 
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0
@@ -58,51 +56,10 @@ class Link(IntEnum):
 
 
 @dataclass(frozen=True)
-class Question:
-    """What to ask the verifier.
-
-    Attributes:
-        request: about one draft (M = 1).
-        episode, step: that it belongs to.
-        window: the request's window and goal as they are sent.
-    """
-
-    request: VerificationRequest
-    episode: int
-    step: int
-    window: WireWindow
-
-
-@dataclass(frozen=True)
-class Answer:
-    """How a question ended.
-
-    Attributes:
-        verification: what to execute; None to execute the draft.
-        reason: why there is no verification; NONE where there is one.
-        message: for people, where there is something to say.
-        verify_ms: question sent to answer received; 0 without a verification.
-        compute_ms: the verifier's own share of it.
-        response: what came; None where nothing came in time.
-    """
-
-    verification: Verification | None
-    reason: Reason
-    message: str = ""
-    verify_ms: float = 0.0
-    compute_ms: float = 0.0
-    response: VerifyDraft.Response | None = None
-
-    @property
-    def response_bytes(self) -> int:
-        """Size of the serialized answer; 0 where none came in time. Serializes: ask when there is time."""
-        return 0 if self.response is None else len(serialize_message(self.response))
-
-
-@dataclass(frozen=True)
 class _Unsettled:
     """An answer in time that nothing was learnt of yet."""
 
+    question: Question
     asked: list[Future]
     answer: Answer
     response: VerifyDraft.Response
@@ -151,6 +108,7 @@ class VerifierClient:
         self._repeats = reliability == "best_effort"
         self._asked: list[Future] = []
         self._unsettled: _Unsettled | None = None
+        self._rehearsed: tuple[Question, bytes] | None = None
         self._probes: list[Future] = []
         self._next_look = 0.0
         self._forget()
@@ -161,7 +119,9 @@ class VerifierClient:
         self._watch = node.create_timer(WATCH_PERIOD_S, self._look, clock=steady)
         self._deadline = node.create_timer(1.0, self._missed, clock=steady)
         self._repeat = node.create_timer(1.0, self._ask_again, clock=steady)
-        for timer in (self._watch, self._deadline, self._repeat):
+        self._rehearsal = node.create_timer(1.0, self._rehearse, clock=steady)
+        self._timers = (self._watch, self._deadline, self._repeat, self._rehearsal)
+        for timer in self._timers:
             timer.cancel()
 
     def start(self) -> None:
@@ -180,7 +140,7 @@ class VerifierClient:
     def destroy(self) -> None:
         """Stop, and free the clients and timers."""
         self.stop()
-        for timer in (self._watch, self._deadline, self._repeat):
+        for timer in self._timers:
             self._node.destroy_timer(timer)
         for client in (self._describe_client, self._verify_client):
             self._node.destroy_client(client)
@@ -188,7 +148,7 @@ class VerifierClient:
     @property
     def urgent(self) -> Urgent:
         """What is waited for while a question is out."""
-        return Urgent(timers=[self._deadline, self._repeat], clients=[self._verify_client])
+        return Urgent(timers=[self._deadline, self._repeat, self._rehearsal], clients=[self._verify_client])
 
     def estimate(self) -> LinkEstimate:
         """Return how the way to the verifier is."""
@@ -207,15 +167,18 @@ class VerifierClient:
         self.request_bytes = 0
         self._repetitions = 0
         self._put()
-        self._deadline.timer_period_ns = round(deadline_s * NANOSECONDS)
-        self._deadline.reset()
+        _set(self._deadline, deadline_s)
         self._wait_for_repetition()
+        _set(self._rehearsal, self._patience.almost_due_s())
 
     def abandon(self) -> None:
         """Give up the question that is out; whatever comes is dropped."""
-        self._deadline.cancel()
-        self._repeat.cancel()
-        self._drop(self._asked)
+        self._stop_waiting(self._asked)
+
+    def _stop_waiting(self, asked: list[Future]) -> None:
+        for timer in (self._deadline, self._repeat, self._rehearsal):
+            timer.cancel()
+        self._drop(asked)
 
     def _put(self) -> None:
         """Make the message of the question, and send it."""
@@ -237,12 +200,7 @@ class VerifierClient:
         self.request_bytes += len(serialize_message(self._message))  # it is on its way, and there is time
 
     def _wait_for_repetition(self) -> None:
-        wait_s = self._patience.wait_s(self._repetitions) if self._repeats else None
-        if wait_s is None:
-            self._repeat.cancel()
-        else:
-            self._repeat.timer_period_ns = round(wait_s * NANOSECONDS)
-            self._repeat.reset()
+        _set(self._repeat, self._patience.wait_s(self._repetitions) if self._repeats else None)
 
     def _ask_again(self) -> None:
         if not self._asked:
@@ -264,8 +222,8 @@ class VerifierClient:
             return
         verify_ms = 1e3 * (time.perf_counter() - self._started)
         asked, self._asked = self._asked, []
-        answer = self._judge(response, verify_ms)
-        self._unsettled = _Unsettled(asked, answer, response, verify_ms)
+        answer = judged(self._policy.spec, self._question, response, verify_ms)
+        self._unsettled = _Unsettled(self._question, asked, answer, response, verify_ms)
         self._on_answer(answer)
 
     def _ask_whole(self) -> None:
@@ -277,24 +235,20 @@ class VerifierClient:
         self._put()
         self._wait_for_repetition()
 
-    def _judge(self, response: VerifyDraft.Response, verify_ms: float) -> Answer:
-        if response.status != VerifyDraft.Response.STATUS_OK:
-            message = response.message or f"status {response.status}"
-            return Answer(None, Reason.REFUSED, message, response=response)
-        asked = (self._question.episode, self._question.step)
-        answered = (response.episode_id, response.step_id)
-        if answered != asked:
-            message = f"episode_id, step_id: {answered}, must be {asked}"
-            return Answer(None, Reason.BAD_ANSWER, message, response=response)
-        compute_ms = response.compute_time_ms
-        if not 0.0 <= compute_ms < math.inf:
-            message = f"compute_time_ms: {compute_ms}, must be finite and at least 0"
-            return Answer(None, Reason.BAD_ANSWER, message, response=response)
-        try:
-            verification = check_answer(self._policy.spec, *from_answer(response))
-        except RequestError as error:
-            return Answer(None, Reason.BAD_ANSWER, str(error), response=response)
-        return Answer(verification, Reason.NONE, "", verify_ms, compute_ms, response)
+    def _rehearse(self) -> None:
+        """Go through an answer before this one again, just before the next comes.
+
+        By then the processor has done other things for milliseconds, and has in its caches nothing of what
+        an answer needs: to fetch that takes longer than to use it, and now is the time.
+        """
+        self._rehearsal.cancel()
+        if self._asked and self._rehearsed is not None:
+            question, serialized = self._rehearsed
+            answer = judged(
+                self._policy.spec, question, deserialize_message(serialized, VerifyDraft.Response), 0.0
+            )
+            if answer.verification is not None:
+                answer.verification.chunks(self._policy.decoder)
 
     def settle(self) -> None:
         """Take note of what the last answer in time tells of link and verifier.
@@ -305,16 +259,15 @@ class VerifierClient:
         if self._unsettled is None:
             return
         done, self._unsettled = self._unsettled, None
-        self._deadline.cancel()
-        self._repeat.cancel()
-        self._drop(done.asked)
+        self._stop_waiting(done.asked)
         answer, verify_ms = done.answer, done.verify_ms
         rtt_ms = max(0.0, verify_ms - answer.compute_ms)
         size_bytes = self.request_bytes + answer.response_bytes
         self._estimator.answered(time.monotonic(), rtt_ms, size_bytes, repeated=self._repetitions > 0)
         self._patience.answered(1e-3 * verify_ms)
         if answer.verification is not None:
-            self._sent_windows.answered(self._question.window)
+            self._sent_windows.answered(done.question.window)
+            self._rehearsed = done.question, serialize_message(done.response)
         on_trial = self._breaker.on_trial
         self._breaker.answered()
         if done.response.status == VerifyDraft.Response.STATUS_TOKENIZER_MISMATCH:
@@ -399,6 +352,7 @@ class VerifierClient:
         self._patience = Patience()
         self._repetitions = 0
         self._unsettled = None
+        self._rehearsed = None
 
     def _lose(self, trouble: str) -> None:
         self._next_look = 0.0
@@ -410,3 +364,12 @@ class VerifierClient:
         if (link, trouble) != (self.link, self.trouble):
             self.link, self.trouble = link, trouble
             self._on_change()
+
+
+def _set(timer: Timer, after_s: float | None) -> None:
+    """Have a timer call after so long; None for not at all."""
+    if after_s is None:
+        timer.cancel()
+    else:
+        timer.timer_period_ns = round(after_s * NANOSECONDS)
+        timer.reset()

@@ -154,7 +154,7 @@ class Controller:
         """
         chunks = step.draft.chunk
         if verification is not None:
-            verified = self.policy.decoder.decode(verification.codes) + verification.offset
+            verified = verification.chunks(self.policy.decoder)
             self.policy.decoder.check(verified)
             chunks = chunks.copy()
             chunks[slice(None) if rows is None else rows] = verified

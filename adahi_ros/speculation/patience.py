@@ -1,4 +1,4 @@
-"""How long to wait for an answer before asking again.
+"""When to expect an answer, and how long to wait for it before asking again.
 
 As TCP waits (RFC 6298): the usual time and four times its deviation, twice as long after each
 repetition. A repeated question costs the verifier some work and nobody a wrong answer: it is the same
@@ -12,6 +12,7 @@ DEVIATIONS = 4.0
 MARGIN_S = 0.004  # at least, beyond the usual time: less than that is a busy machine
 FIRST_S = 0.02  # before the first answer
 REPETITIONS = 3  # of a question, at most
+AHEAD_S = 0.001  # of an answer: time enough to get ready for it
 
 
 class Patience:
@@ -39,3 +40,9 @@ class Patience:
         if self._usual_s is None:
             return FIRST_S * 2**repetitions
         return (self._usual_s + max(MARGIN_S, DEVIATIONS * self._deviation_s)) * 2**repetitions
+
+    def almost_due_s(self) -> float | None:
+        """Return how long after a question its answer is about to come; None where unknown, or at once."""
+        if self._usual_s is None or self._usual_s <= AHEAD_S:
+            return None
+        return self._usual_s - AHEAD_S

@@ -9,6 +9,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from adahi_ros.policy.decoder import ActionDecoder
 from adahi_ros.policy.interface import PolicySpec
 from adahi_ros.speculation.sampling import UNITS, probabilities_of
 
@@ -48,6 +49,11 @@ class Verification:
     codes: np.ndarray
     accepted: np.ndarray
     offset: np.ndarray
+
+    def chunks(self, decoder: ActionDecoder) -> np.ndarray:
+        """Return the action chunks (M, W, A) to execute."""
+        chunks: np.ndarray = decoder.decode(self.codes) + self.offset
+        return chunks
 
     def rows(self, which: np.ndarray) -> Verification:
         """Return the answer for some of the drafts, by mask or index."""
@@ -147,7 +153,8 @@ def check_answer(
 
     Args:
         spec: the draft's sizes.
-        codes, accepted: N of each.
+        codes: N.
+        accepted: N.
         offset: W * A.
 
     Raises:

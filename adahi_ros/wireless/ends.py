@@ -33,11 +33,21 @@ def environment(link: EmulatedLink, extra: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **environment_of(link), "OMP_NUM_THREADS": "1", **extra}
 
 
+def shared_cores() -> tuple[set[int], set[int]]:
+    """Return the cores of the robot's end and of the server's, half of this machine's each.
+
+    Two machines share neither a core nor its caches. Where there is one core, it is that of both.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    half = (len(usable) + 1) // 2
+    return set(usable[:half]), set(usable[half:] or usable)
+
+
 @contextmanager
 def serving(
-    link: EmulatedLink, command: Sequence[str], variables: Mapping[str, str], ready: str
+    link: EmulatedLink, command: Sequence[str], variables: Mapping[str, str], ready: str, cores: set[int]
 ) -> Iterator[None]:
-    """Run a Python program at the server's end, from when it has printed a line with `ready` in it.
+    """Run a Python program at the server's end, on these cores, from when it has printed a line with `ready`.
 
     Raises:
         RuntimeError: it ends before that, or is not ready in time; shows what it said last.
@@ -49,6 +59,7 @@ def serving(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )
         is_ready = threading.Event()
 
@@ -76,8 +87,19 @@ def serving(
             reader.join()
 
 
-def run_at_robot(link: EmulatedLink, command: Sequence[str], variables: Mapping[str, str]) -> None:
+def run_at_robot(
+    link: EmulatedLink,
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    cores: set[int] | None = None,
+) -> None:
     """Run a Python program at the robot's end to its end.
+
+    Args:
+        link: that is up.
+        command: after the interpreter.
+        variables: added to the environment.
+        cores: that it may use; None for all, as a program needs that starts others at the server's end.
 
     Raises:
         RuntimeError: it fails; shows what it said last.
@@ -89,6 +111,7 @@ def run_at_robot(link: EmulatedLink, command: Sequence[str], variables: Mapping[
             stdout=log,
             stderr=subprocess.STDOUT,
             check=False,
+            preexec_fn=None if cores is None else lambda: os.sched_setaffinity(0, cores),
         )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: ended with code {done.returncode}{_last_line(log)}")

@@ -22,7 +22,7 @@ from adahi_ros.assets import asset
 from adahi_ros.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.link.measure import round_trips_ms
 from adahi_ros.link.profile import LinkProfile
-from adahi_ros.wireless.ends import dds_environment, run_at_robot, serving
+from adahi_ros.wireless.ends import dds_environment, run_at_robot, serving, shared_cores
 from adahi_ros.wireless.figures import call_figures, outage_figures
 
 OURS = "adahi_dds"
@@ -146,22 +146,23 @@ def _measure(
 ) -> dict[str, Any]:
     out = observations.with_name(f"{name}.json")
     extra = {**variables, **(dds_environment("wireless") if name == OURS else {})}
-    with _server(link, name, target, extra):
+    at_robot, at_server = shared_cores()
+    with _server(link, name, target, extra, at_server):
         command = [str(scripts() / f"{name}.py"), "drive", "--address", link.server.address]
         command += ["--port", str(PORT), "--checkpoint", str(asset(f"checkpoints/{task}") / "draft")]
         command += ["--observations", str(observations), "--calls", str(calls), "--out", str(out)]
         command += ["--period_s", str(PERIOD_S), "--timeout_s", str(trial.timeout_s)]
         command += ["--cut_at", str(trial.cut_at), "--cut_s", str(OUTAGE_S)]
-        run_at_robot(link, command, extra)
+        run_at_robot(link, command, extra, at_robot)
     record: dict[str, Any] = json.loads(out.read_text())
     return record
 
 
 def _server(
-    link: EmulatedLink, name: str, target: Path, extra: Mapping[str, str]
+    link: EmulatedLink, name: str, target: Path, extra: Mapping[str, str], cores: set[int]
 ) -> AbstractContextManager[None]:
     if name == OURS:
         node = ["-m", "adahi_ros.nodes.target_verifier_node", "--ros-args", "-p", f"checkpoint:={target}"]
-        return serving(link, node, extra, "target policy of")
+        return serving(link, node, extra, "target policy of", cores)
     command = [str(scripts() / f"{name}.py"), "serve", "--address", link.server.address]
-    return serving(link, [*command, "--port", str(PORT), "--checkpoint", str(target)], extra, "ready")
+    return serving(link, [*command, "--port", str(PORT), "--checkpoint", str(target)], extra, "ready", cores)

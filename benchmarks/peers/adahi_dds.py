@@ -13,8 +13,9 @@ import rclpy
 from driving import TEMPERATURE, peer
 from rclpy.node import Node
 
+from adahi_ros.nodes.question import Answer, Question
 from adahi_ros.nodes.urgent_executor import UrgentExecutor
-from adahi_ros.nodes.verifier_client import Answer, Link, Question, VerifierClient
+from adahi_ros.nodes.verifier_client import Link, VerifierClient
 from adahi_ros.policy.interface import Policy
 from adahi_ros.speculation.drafting import draft_action
 from adahi_ros.speculation.request import VerificationRequest
@@ -67,8 +68,8 @@ class DdsClient:
         verification = answers[0].verification
         if verification is None:
             raise NoAnswerError(answers[0].message or answers[0].reason.name)
-        chunk: np.ndarray = self._policy.decoder.decode(verification.codes) + verification.offset
-        return chunk[0], draft_ms + answers[0].compute_ms
+        chunk: np.ndarray = verification.chunks(self._policy.decoder)[0]
+        return chunk, draft_ms + answers[0].compute_ms
 
     def rest(self, duration_s: float) -> None:
         """Spin, as a node does."""

@@ -12,7 +12,8 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.nodes.messages import describe, fingerprint_number, verify_qos
-from adahi_ros.nodes.verifier_client import Answer, Link, Question, VerifierClient
+from adahi_ros.nodes.question import Answer, Question
+from adahi_ros.nodes.verifier_client import Link, VerifierClient
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy
 from adahi_ros.speculation.request import RequestFault, VerificationRequest
