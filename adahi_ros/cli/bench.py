@@ -52,7 +52,7 @@ def latency(
 def peers(
     profile: ProfileName = "wifi_ac",
     task: Annotated[str, typer.Option(help="Whose observations are asked about.")] = "kitchen",
-    calls: Annotated[int, typer.Option(min=30, help="Per way and condition of the link.")] = 300,
+    calls: Annotated[int, typer.Option(min=30, help="Per way, turn and condition of the link.")] = 300,
     ways: Annotated[str, typer.Option(help="Separated by commas. Default: all.")] = "",
     parameters: Parameters = 5_000_000,
     picture: Annotated[Path, typer.Option(help="Picture to write.")] = Path("results/bench-peers.png"),

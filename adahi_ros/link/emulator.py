@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,12 +158,15 @@ def command_link(control: Path, command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def emulated_link(profile: LinkProfile, seed: int = 0) -> Iterator[EmulatedLink]:
+def emulated_link(
+    profile: LinkProfile, seed: int = 0, cores: Collection[int] | None = None
+) -> Iterator[EmulatedLink]:
     """Yield a link that is up. It ends with the block, or with this process, however that ends.
 
     Args:
         profile: what it is like.
         seed: of every draw.
+        cores: of this machine, that the link's process may use; None for all.
 
     Raises:
         LinkUnavailable: this machine refuses; says what is needed.
@@ -176,6 +179,7 @@ def emulated_link(profile: LinkProfile, seed: int = 0) -> Iterator[EmulatedLink]
         stdout=subprocess.PIPE,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # one that has threads cannot change namespaces
         start_new_session=True,  # Ctrl-C is not for it
+        preexec_fn=None if cores is None else lambda: os.sched_setaffinity(0, cores),
     )
     assert process.stdin is not None
     assert process.stdout is not None

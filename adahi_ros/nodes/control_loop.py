@@ -116,12 +116,14 @@ class ControlLoop:
         self._status = status
         self._waiting: _Begun | None = None
         self._last: Observation | None = None
+        self._last_step: Step | None = None
 
     def stop(self) -> None:
         """Drop the step that waits for an answer, without a command, and start anew after it."""
         self._verifier.abandon()
         self._waiting = None
         self._last = None
+        self._last_step = None
         self.totals = Totals()
 
     def observe(self, observation: Observation) -> None:
@@ -163,6 +165,12 @@ class ControlLoop:
         else:
             self._finish(begun, Answer(None, WITHOUT_ASKING[self._verifier.link], self._verifier.trouble))
 
+    def rehearse(self) -> None:
+        """Go through the last step again, to no effect; for whoever expects an observation."""
+        if self._waiting is None and self._last_step is not None:
+            self.controller.rehearse(self._last_step)
+            self._verifier.rehearse_question()
+
     def _continues(self, observation: Observation) -> bool:
         assert self._last is not None
         episode, step = self._last.key
@@ -202,7 +210,7 @@ class ControlLoop:
             action = self.controller.finish(step, None)[0, 0]
         executed = self._commander.send(action, observation)
         total_ms = _milliseconds_since(begun.received)
-        self._last = observation
+        self._last, self._last_step = observation, step
         verification = answer.verification
         record = StepRecord(
             stamp_ns=observation.stamp_ns,

@@ -38,6 +38,7 @@ from adahi_ros.nodes.message_types import message_type
 from adahi_ros.nodes.messages import RELIABILITIES, to_link_state, to_status
 from adahi_ros.nodes.parameters import Parameters
 from adahi_ros.nodes.policies import encoder_from, policy_from
+from adahi_ros.nodes.rehearsal import Rehearsal
 from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
@@ -103,6 +104,7 @@ class DraftPolicyNode(LifecycleNode):
         self._commander.stop()
         self._verifier.stop()
         self._loop.stop()
+        self._rehearsal.call_off()
         self._forget()
         return super().on_deactivate(state)
 
@@ -162,6 +164,8 @@ class DraftPolicyNode(LifecycleNode):
             self._commander,
             lambda record: self._status_publisher.publish(to_status(record)),
         )
+        self._rehearsal = Rehearsal(self, self._loop.rehearse)
+        self._opened.callback(self._rehearsal.destroy)
         self._forget()
         observations = [
             self._open_subscription(topic, channel) for topic, channel in contract.channels.items()
@@ -170,7 +174,7 @@ class DraftPolicyNode(LifecycleNode):
         self.urgent = Urgent(
             clients=asking.clients,
             services=holding.services,
-            timers=[*asking.timers, *holding.timers],
+            timers=[*asking.timers, *holding.timers, self._rehearsal.timer],
             subscriptions=[*holding.subscriptions, *observations],
         )
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -247,6 +251,7 @@ class DraftPolicyNode(LifecycleNode):
 
     def _observe(self, observation: Observation) -> None:
         self._newest_ns, self._heard = observation.stamp_ns, time.monotonic()
+        self._rehearsal.expect(self._contract.period_s)
         if self._verifier.link is Link.ABSENT and self._loop.totals.steps == 0:
             if time.monotonic() < self._wait_until:
                 return

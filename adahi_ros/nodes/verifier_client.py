@@ -23,6 +23,7 @@ from adahi_ros.nodes.messages import (
     verify_qos,
 )
 from adahi_ros.nodes.question import Answer, Question, judged
+from adahi_ros.nodes.rehearsal import Rehearsal
 from adahi_ros.nodes.urgent_executor import Urgent
 from adahi_ros.policy.interface import Policy, misfit
 from adahi_ros.speculation.breaker import Breaker
@@ -119,10 +120,9 @@ class VerifierClient:
         self._watch = node.create_timer(WATCH_PERIOD_S, self._look, clock=steady)
         self._deadline = node.create_timer(1.0, self._missed, clock=steady)
         self._repeat = node.create_timer(1.0, self._ask_again, clock=steady)
-        self._rehearsal = node.create_timer(1.0, self._rehearse, clock=steady)
-        self._timers = (self._watch, self._deadline, self._repeat, self._rehearsal)
-        for timer in self._timers:
+        for timer in (self._watch, self._deadline, self._repeat):
             timer.cancel()
+        self._rehearsal = Rehearsal(node, self._rehearse_answer)
 
     def start(self) -> None:
         """Look for a verifier from now on."""
@@ -140,7 +140,8 @@ class VerifierClient:
     def destroy(self) -> None:
         """Stop, and free the clients and timers."""
         self.stop()
-        for timer in self._timers:
+        self._rehearsal.destroy()
+        for timer in (self._watch, self._deadline, self._repeat):
             self._node.destroy_timer(timer)
         for client in (self._describe_client, self._verify_client):
             self._node.destroy_client(client)
@@ -148,7 +149,8 @@ class VerifierClient:
     @property
     def urgent(self) -> Urgent:
         """What is waited for while a question is out."""
-        return Urgent(timers=[self._deadline, self._repeat, self._rehearsal], clients=[self._verify_client])
+        timers = [self._deadline, self._repeat, self._rehearsal.timer]
+        return Urgent(timers=timers, clients=[self._verify_client])
 
     def estimate(self) -> LinkEstimate:
         """Return how the way to the verifier is."""
@@ -169,21 +171,25 @@ class VerifierClient:
         self._put()
         _set(self._deadline, deadline_s)
         self._wait_for_repetition()
-        _set(self._rehearsal, self._patience.almost_due_s())
+        self._rehearsal.expect(self._patience.usual_s)
 
     def abandon(self) -> None:
         """Give up the question that is out; whatever comes is dropped."""
         self._stop_waiting(self._asked)
 
     def _stop_waiting(self, asked: list[Future]) -> None:
-        for timer in (self._deadline, self._repeat, self._rehearsal):
-            timer.cancel()
+        self._deadline.cancel()
+        self._repeat.cancel()
+        self._rehearsal.call_off()
         self._drop(asked)
 
     def _put(self) -> None:
         """Make the message of the question, and send it."""
-        question = self._question
-        self._message = to_request(
+        self._message = self._message_of(self._question)
+        self._send()
+
+    def _message_of(self, question: Question) -> VerifyDraft.Request:
+        return to_request(
             question.request,
             self._sent_windows.update(question.window),
             self._robot_id,
@@ -191,7 +197,6 @@ class VerifierClient:
             question.step,
             self._fingerprint,
         )
-        self._send()
 
     def _send(self) -> None:
         future = self._verify_client.call_async(self._message)
@@ -235,20 +240,18 @@ class VerifierClient:
         self._put()
         self._wait_for_repetition()
 
-    def _rehearse(self) -> None:
-        """Go through an answer before this one again, just before the next comes.
+    def rehearse_question(self) -> None:
+        """Go through the last question again, to no effect; for whoever is about to ask."""
+        if self._rehearsed is not None:
+            serialize_message(self._message_of(self._rehearsed[0]))
 
-        By then the processor has done other things for milliseconds, and has in its caches nothing of what
-        an answer needs: to fetch that takes longer than to use it, and now is the time.
-        """
-        self._rehearsal.cancel()
-        if self._asked and self._rehearsed is not None:
+    def _rehearse_answer(self) -> None:
+        if self._rehearsed is not None:
             question, serialized = self._rehearsed
-            answer = judged(
-                self._policy.spec, question, deserialize_message(serialized, VerifyDraft.Response), 0.0
-            )
-            if answer.verification is not None:
-                answer.verification.chunks(self._policy.decoder)
+            response = deserialize_message(serialized, VerifyDraft.Response)
+            verification = judged(self._policy.spec, question, response, 0.0).verification
+            if verification is not None:
+                verification.chunks(self._policy.decoder)
 
     def settle(self) -> None:
         """Take note of what the last answer in time tells of link and verifier.

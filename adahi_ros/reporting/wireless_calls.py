@@ -33,7 +33,7 @@ def peers_table(figures: Mapping[str, Any]) -> Table:
         figures: of `wireless.peers.compare_peers`, with `profile` and `calls`.
     """
     trip = figures["link_rtt_ms"]["p50"]
-    title = f"a remote policy at every step, across {figures['profile']}, {figures['calls']} calls; ms"
+    title = f"a remote policy at every step, across {figures['profile']}, {figures['calls']} calls a turn; ms"
     headings = ["p50", "p99", "beyond\nlink and\ncompute", "bytes\na call"]
     headings += ["1 % loss\np50", "p99", "outage\nfailed", "longest", "back\nafter"]
     caption = f"round trip of the link alone {trip:.2f} ms; the outage lasts 500 ms, calls give up after 200"

@@ -138,6 +138,11 @@ class Controller:
         self._index += 1
         return step
 
+    def rehearse(self, step: Step) -> None:
+        """Draft for a step again, to no effect: just after that the next one takes less time."""
+        draws = np.zeros((len(step.windows), self.policy.spec.codebooks))
+        draft_action(self.policy, step.windows, step.goals, draws, self.config.draft_temperature)
+
     def finish(
         self, step: Step, verification: Verification | None, rows: np.ndarray | None = None
     ) -> np.ndarray:

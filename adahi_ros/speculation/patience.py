@@ -1,4 +1,4 @@
-"""When to expect an answer, and how long to wait for it before asking again.
+"""How long an answer takes, and so how long to wait for it before asking again.
 
 As TCP waits (RFC 6298): the usual time and four times its deviation, twice as long after each
 repetition. A repeated question costs the verifier some work and nobody a wrong answer: it is the same
@@ -12,14 +12,17 @@ DEVIATIONS = 4.0
 MARGIN_S = 0.004  # at least, beyond the usual time: less than that is a busy machine
 FIRST_S = 0.02  # before the first answer
 REPETITIONS = 3  # of a question, at most
-AHEAD_S = 0.001  # of an answer: time enough to get ready for it
 
 
 class Patience:
-    """Learns from the answers how long one takes."""
+    """Learns from the answers how long one takes.
+
+    Attributes:
+        usual_s: how long; None before the first.
+    """
 
     def __init__(self) -> None:
-        self._usual_s: float | None = None
+        self.usual_s: float | None = None
         self._deviation_s = 0.0
 
     def answered(self, took_s: float) -> None:
@@ -28,21 +31,15 @@ class Patience:
         However often it was repeated: a verifier that is too slow for the patience there is must not be
         asked twice for ever.
         """
-        if self._usual_s is None:
-            self._usual_s = took_s
-        self._deviation_s += WEIGHT * (abs(took_s - self._usual_s) - self._deviation_s)
-        self._usual_s += WEIGHT * (took_s - self._usual_s)
+        if self.usual_s is None:
+            self.usual_s = took_s
+        self._deviation_s += WEIGHT * (abs(took_s - self.usual_s) - self._deviation_s)
+        self.usual_s += WEIGHT * (took_s - self.usual_s)
 
     def wait_s(self, repetitions: int) -> float | None:
         """Return how long to wait after so many repetitions; None where there were enough."""
         if repetitions >= REPETITIONS:
             return None
-        if self._usual_s is None:
+        if self.usual_s is None:
             return FIRST_S * 2**repetitions
-        return (self._usual_s + max(MARGIN_S, DEVIATIONS * self._deviation_s)) * 2**repetitions
-
-    def almost_due_s(self) -> float | None:
-        """Return how long after a question its answer is about to come; None where unknown, or at once."""
-        if self._usual_s is None or self._usual_s <= AHEAD_S:
-            return None
-        return self._usual_s - AHEAD_S
+        return (self.usual_s + max(MARGIN_S, DEVIATIONS * self._deviation_s)) * 2**repetitions

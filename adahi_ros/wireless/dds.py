@@ -59,6 +59,6 @@ def _measure(link: EmulatedLink, setting: str, size_bytes: int, calls: int) -> d
         at_robot, at_server = shared_cores()
         with serving(link, [script, "serve"], variables, "ready", at_server):
             run_at_robot(link, command, variables, at_robot)
-        figures = call_figures(json.loads(out.read_text()))
+        figures = call_figures([json.loads(out.read_text())])
     del figures["compute_ms"]  # there is none
     return figures

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO
 
@@ -34,9 +34,11 @@ def environment(link: EmulatedLink, extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def shared_cores() -> tuple[set[int], set[int]]:
-    """Return the cores of the robot's end and of the server's, half of this machine's each.
+    """Return the cores of the robot's end, and those of the server's, half of this machine's each.
 
-    Two machines share neither a core nor its caches. Where there is one core, it is that of both.
+    Two machines share neither a core nor its caches. What is between them, the link's process, goes with the
+    server: it works when a packet comes, and the robot's is the end where the time is taken. Where there is
+    one core, it is everybody's.
     """
     usable = sorted(os.sched_getaffinity(0))
     half = (len(usable) + 1) // 2
@@ -45,9 +47,20 @@ def shared_cores() -> tuple[set[int], set[int]]:
 
 @contextmanager
 def serving(
-    link: EmulatedLink, command: Sequence[str], variables: Mapping[str, str], ready: str, cores: set[int]
+    link: EmulatedLink,
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    ready: str,
+    cores: set[int] | None = None,
 ) -> Iterator[None]:
-    """Run a Python program at the server's end, on these cores, from when it has printed a line with `ready`.
+    """Run a Python program at the server's end, from when it has printed a line with `ready` in it.
+
+    Args:
+        link: that is up.
+        command: after the interpreter.
+        variables: added to the environment.
+        ready: part of the line.
+        cores: that it may use; None for all.
 
     Raises:
         RuntimeError: it ends before that, or is not ready in time; shows what it said last.
@@ -59,7 +72,7 @@ def serving(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            preexec_fn=lambda: os.sched_setaffinity(0, cores),
+            preexec_fn=_bound_to(cores),
         )
         is_ready = threading.Event()
 
@@ -111,10 +124,14 @@ def run_at_robot(
             stdout=log,
             stderr=subprocess.STDOUT,
             check=False,
-            preexec_fn=None if cores is None else lambda: os.sched_setaffinity(0, cores),
+            preexec_fn=_bound_to(cores),
         )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: ended with code {done.returncode}{_last_line(log)}")
+
+
+def _bound_to(cores: set[int] | None) -> Callable[[], None] | None:
+    return None if cores is None else lambda: os.sched_setaffinity(0, cores)
 
 
 def _last_line(log: IO[str]) -> str:

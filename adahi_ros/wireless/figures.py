@@ -18,23 +18,24 @@ def distribution(values: Sequence[float]) -> dict[str, float] | None:
     return {"mean": float(np.mean(values)), **found, "max": float(np.max(values))}
 
 
-def call_figures(record: Mapping[str, Any], skipped: int = 0) -> dict[str, Any]:
-    """Return the figures of a driver's record (`benchmarks/peers/driving.py`).
+def call_figures(records: Sequence[Mapping[str, Any]], skipped: int = 0) -> dict[str, Any]:
+    """Return the figures of a driver's records (`benchmarks/peers/driving.py`), taken together.
 
     Args:
-        record: `calls`, and `bytes_up` and `bytes_down` over all of them.
-        skipped: calls at the start that are not counted in times: caches and connections warm up.
+        records: of each `calls`, and `bytes_up` and `bytes_down` over all of them.
+        skipped: calls at the start of each that are not counted in times: caches and connections warm up.
     """
-    calls = record["calls"]
-    counted = [call for call in calls[skipped:] if call["ok"]]
+    calls = [call for record in records for call in record["calls"]]
+    counted = [call for record in records for call in record["calls"][skipped:] if call["ok"]]
+    up, down = (sum(record[f"bytes_{way}"] for record in records) for way in ("up", "down"))
     return {
         "rtt_ms": distribution([call["ms"] for call in counted]),
         "compute_ms": distribution([call["compute_ms"] for call in counted]),
         "calls": len(calls),
         "failed": sum(not call["ok"] for call in calls),
-        "bytes_up_per_call": record["bytes_up"] / len(calls),
-        "bytes_down_per_call": record["bytes_down"] / len(calls),
-        "bytes_per_call": (record["bytes_up"] + record["bytes_down"]) / len(calls),
+        "bytes_up_per_call": up / len(calls),
+        "bytes_down_per_call": down / len(calls),
+        "bytes_per_call": (up + down) / len(calls),
     }
 
 

@@ -34,6 +34,7 @@ TIMEOUT_S = 10.0  # long enough to see how long a lost packet takes
 IMPATIENT_S = 0.2  # through an outage: as a control loop would
 OUTAGE_S = 0.5
 PINGS = 200
+TURNS = 3  # on the clean link, so that what else the machine does meets all peers
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ def compare_peers(
         on_skip: told which peer cannot run here, and why.
 
     Returns:
-        `link_rtt_ms`, of small packets in the same run, and `peers`: for each its calls on the clean link
-        (`call_figures`, and `beyond_ms`: p50 less the link's and the target's), with 1 % loss
+        `link_rtt_ms`, of small packets in the same run, and `peers`: for each its calls on the clean link, in
+        `TURNS` (`call_figures`, and `beyond_ms`: p50 less the link's and the models'), with 1 % loss
         (`loss_1pct`) and through an outage (`outage`).
     """
     environments = _script("environments")
@@ -101,37 +102,42 @@ def compare_peers(
             found[name] = packages
         except environments.EnvironmentMissingError as error:
             on_skip(name, str(error))
-    with tempfile.TemporaryDirectory(prefix="adahi_peers_") as scratch, emulated_link(profile, seed) as link:
+    cores = shared_cores()
+    with (
+        tempfile.TemporaryDirectory(prefix="adahi_peers_") as scratch,
+        emulated_link(profile, seed, cores[1]) as link,
+    ):
         observations = Path(scratch) / "observations.safetensors"
         _script("observations").write_observations(task, calls, observations, seed)
         trips = round_trips_ms(link, profile, PINGS)
         trials = (
-            Trial("clean"),
+            *TURNS * [Trial("clean")],
             Trial("loss_1pct", loss=0.01),
             Trial("outage", cut_at=calls // 2, timeout_s=IMPATIENT_S),
         )
-        peers: dict[str, dict[str, Any]] = {}
+        records: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in found}
         for trial in trials:
             link.change(loss=trial.loss)
             for name, variables in found.items():
                 on_trial(f"{name}, {trial.name}")
-                record = _measure(link, name, variables, task, target, observations, calls, trial)
-                _add(peers.setdefault(name, {}), trial, record, float(np.median(trips)))
+                record = _measure(link, name, variables, task, target, observations, calls, trial, cores)
+                records[name].setdefault(trial.name, []).append(record)
+    link_ms = float(np.median(trips))
     return {
-        "link_rtt_ms": {"mean": float(trips.mean()), "p50": float(np.median(trips))},
-        "peers": peers,
+        "link_rtt_ms": {"mean": float(trips.mean()), "p50": link_ms},
+        "peers": {name: _figures(made, link_ms) for name, made in records.items()},
     }
 
 
-def _add(figures: dict[str, Any], trial: Trial, record: Mapping[str, Any], link_ms: float) -> None:
-    if trial.name == "clean":
-        figures.update(call_figures(record, WARM_UP))
-        beyond = [call["ms"] - call["compute_ms"] for call in record["calls"][WARM_UP:] if call["ok"]]
-        figures["beyond_ms"] = float(np.median(beyond)) - link_ms if beyond else None
-    elif trial.cut_at >= 0:
-        figures[trial.name] = outage_figures(record, OUTAGE_S)
-    else:
-        figures[trial.name] = call_figures(record)
+def _figures(records: Mapping[str, Sequence[Mapping[str, Any]]], link_ms: float) -> dict[str, Any]:
+    counted = [call for record in records["clean"] for call in record["calls"][WARM_UP:] if call["ok"]]
+    beyond = [call["ms"] - call["compute_ms"] for call in counted]
+    return {
+        **call_figures(records["clean"], WARM_UP),
+        "beyond_ms": float(np.median(beyond)) - link_ms if beyond else None,
+        "loss_1pct": call_figures(records["loss_1pct"]),
+        "outage": outage_figures(records["outage"][0], OUTAGE_S),
+    }
 
 
 def _measure(
@@ -143,10 +149,11 @@ def _measure(
     observations: Path,
     calls: int,
     trial: Trial,
+    cores: tuple[set[int], set[int]],
 ) -> dict[str, Any]:
     out = observations.with_name(f"{name}.json")
     extra = {**variables, **(dds_environment("wireless") if name == OURS else {})}
-    at_robot, at_server = shared_cores()
+    at_robot, at_server = cores
     with _server(link, name, target, extra, at_server):
         command = [str(scripts() / f"{name}.py"), "drive", "--address", link.server.address]
         command += ["--port", str(PORT), "--checkpoint", str(asset(f"checkpoints/{task}") / "draft")]
