@@ -24,7 +24,7 @@ def latency(
     methods: Annotated[
         str, typer.Option("--methods", help="Separated by commas.")
     ] = "adahi,hybrid,draft,target,random",
-    rate: Annotated[float, typer.Option(help="Transmission rate of ADAHI's gate, and of the lots.")] = 0.58,
+    rate: Annotated[float, typer.Option(help="Transmission rate of ADAHI's gate, and of the lots.")] = 0.56,
     parameters: Parameters = 5_000_000,
     picture: Annotated[Path, typer.Option(help="Picture to write.")] = Path("results/bench-latency.png"),
     seed: Seed = 0,
