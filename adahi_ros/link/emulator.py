@@ -157,6 +157,11 @@ def command_link(control: Path, command: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def on_cores(cores: Collection[int] | None) -> list[str]:
+    """Return what goes before a command to run it on these cores of the machine; nothing for None."""
+    return [] if cores is None else ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))]
+
+
 @contextmanager
 def emulated_link(
     profile: LinkProfile, seed: int = 0, cores: Collection[int] | None = None
@@ -174,12 +179,11 @@ def emulated_link(
     folder = Path(tempfile.mkdtemp(prefix="adahi_link_"))
     arguments = [str(folder / CONTROL), json.dumps(profile.values()), str(seed)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "adahi_ros.link.forwarder", *arguments],
+        [*on_cores(cores), sys.executable, "-m", "adahi_ros.link.forwarder", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # one that has threads cannot change namespaces
         start_new_session=True,  # Ctrl-C is not for it
-        preexec_fn=None if cores is None else lambda: os.sched_setaffinity(0, cores),
     )
     assert process.stdin is not None
     assert process.stdout is not None

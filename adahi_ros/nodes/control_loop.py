@@ -115,15 +115,13 @@ class ControlLoop:
         self._commander = commander
         self._status = status
         self._waiting: _Begun | None = None
-        self._last: Observation | None = None
-        self._last_step: Step | None = None
+        self._last: _Begun | None = None
 
     def stop(self) -> None:
         """Drop the step that waits for an answer, without a command, and start anew after it."""
         self._verifier.abandon()
         self._waiting = None
         self._last = None
-        self._last_step = None
         self.totals = Totals()
 
     def observe(self, observation: Observation) -> None:
@@ -141,7 +139,7 @@ class ControlLoop:
             if _is_repeated(observation, self._waiting.observation):
                 return
             self._supersede(observation)
-        if self._last is not None and _is_repeated(observation, self._last):
+        if self._last is not None and _is_repeated(observation, self._last.observation):
             self.totals.repeated += 1
             self._commander.repeat(observation)
             return
@@ -167,13 +165,13 @@ class ControlLoop:
 
     def rehearse(self) -> None:
         """Go through the last step again, to no effect; for whoever expects an observation."""
-        if self._waiting is None and self._last_step is not None:
-            self.controller.rehearse(self._last_step)
+        if self._waiting is None and self._last is not None:
+            self.controller.rehearse(self._last.step)
             self._verifier.rehearse_question()
 
     def _continues(self, observation: Observation) -> bool:
         assert self._last is not None
-        episode, step = self._last.key
+        episode, step = self._last.observation.key
         # A smaller step of the same episode: whoever counts them has started again.
         return observation.episode == episode and observation.step > step
 
@@ -210,7 +208,7 @@ class ControlLoop:
             action = self.controller.finish(step, None)[0, 0]
         executed = self._commander.send(action, observation)
         total_ms = _milliseconds_since(begun.received)
-        self._last, self._last_step = observation, step
+        self._last = begun
         verification = answer.verification
         record = StepRecord(
             stamp_ns=observation.stamp_ns,

@@ -174,7 +174,7 @@ class DraftPolicyNode(LifecycleNode):
         self.urgent = Urgent(
             clients=asking.clients,
             services=holding.services,
-            timers=[*asking.timers, *holding.timers, self._rehearsal.timer],
+            timers=[*holding.timers, *asking.timers, self._rehearsal.timer],
             subscriptions=[*holding.subscriptions, *observations],
         )
         steady = Clock(clock_type=ClockType.STEADY_TIME)

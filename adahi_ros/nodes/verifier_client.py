@@ -13,9 +13,7 @@ from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.task import Future
-from rclpy.timer import Timer
 
-from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.messages import (
     fingerprint_number,
     from_description,
@@ -24,6 +22,7 @@ from adahi_ros.nodes.messages import (
 )
 from adahi_ros.nodes.question import Answer, Question, judged
 from adahi_ros.nodes.rehearsal import Rehearsal
+from adahi_ros.nodes.timers import call_in
 from adahi_ros.nodes.urgent_executor import Urgent
 from adahi_ros.policy.interface import Policy, misfit
 from adahi_ros.speculation.breaker import Breaker
@@ -169,7 +168,7 @@ class VerifierClient:
         self.request_bytes = 0
         self._repetitions = 0
         self._put()
-        _set(self._deadline, deadline_s)
+        call_in(self._deadline, deadline_s)
         self._wait_for_repetition()
         self._rehearsal.expect(self._patience.usual_s)
 
@@ -205,7 +204,7 @@ class VerifierClient:
         self.request_bytes += len(serialize_message(self._message))  # it is on its way, and there is time
 
     def _wait_for_repetition(self) -> None:
-        _set(self._repeat, self._patience.wait_s(self._repetitions) if self._repeats else None)
+        call_in(self._repeat, self._patience.wait_s(self._repetitions) if self._repeats else None)
 
     def _ask_again(self) -> None:
         if not self._asked:
@@ -241,7 +240,7 @@ class VerifierClient:
         self._wait_for_repetition()
 
     def rehearse_question(self) -> None:
-        """Go through the last question again, to no effect; for whoever is about to ask."""
+        """Write the last question again, with nothing new in its window; to no effect."""
         if self._rehearsed is not None:
             serialize_message(self._message_of(self._rehearsed[0]))
 
@@ -367,12 +366,3 @@ class VerifierClient:
         if (link, trouble) != (self.link, self.trouble):
             self.link, self.trouble = link, trouble
             self._on_change()
-
-
-def _set(timer: Timer, after_s: float | None) -> None:
-    """Have a timer call after so long; None for not at all."""
-    if after_s is None:
-        timer.cancel()
-    else:
-        timer.timer_period_ns = round(after_s * NANOSECONDS)
-        timer.reset()

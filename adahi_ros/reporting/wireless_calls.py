@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ def peers_table(figures: Mapping[str, Any]) -> Table:
     """
     trip = figures["link_rtt_ms"]["p50"]
     title = f"a remote policy at every step, across {figures['profile']}, {figures['calls']} calls a turn; ms"
-    headings = ["p50", "p99", "beyond\nlink and\ncompute", "bytes\na call"]
-    headings += ["1 % loss\np50", "p99", "outage\nfailed", "longest", "back\nafter"]
+    headings = ["p50", "p99", "beyond\nlink and\ncompute", "in each\nturn", "bytes\na call"]
+    headings += ["1 % loss\np50", "p99", "outage\nfailed", "back\nafter"]
     caption = f"round trip of the link alone {trip:.2f} ms; the outage lasts 500 ms, calls give up after 200"
     table = narrow_table(title, ["way"], headings, caption)
     for name, found in figures["peers"].items():
@@ -44,12 +44,18 @@ def peers_table(figures: Mapping[str, Any]) -> Table:
             PEERS.get(name, name),
             *(number(found["rtt_ms"][each], 1) for each in ("p50", "p99")),
             number(found["beyond_ms"], 2),
+            _range(found["beyond_by_turn_ms"]),
             number(found["bytes_per_call"], 0),
             *(number(lossy[each], 1) for each in ("p50", "p99")),
             str(outage["failed"]),
-            *(number(outage[each], 0) for each in ("longest_ms", "back_after_ms")),
+            number(outage["back_after_ms"], 0),
         )
     return table
+
+
+def _range(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{min(known):.2f} to {max(known):.2f}" if known else ""
 
 
 def draw_peers(figures: Mapping[str, Any], path: Path) -> None:
@@ -62,7 +68,10 @@ def draw_peers(figures: Mapping[str, Any], path: Path) -> None:
     left.barh(rows, [found["beyond_ms"] or 0.0 for found in peers.values()], color=SENT)
     titled(right, "what crosses the link", "bytes a call, whole frames, both ways", "")
     right.barh(rows, [found["bytes_per_call"] for found in peers.values()], color=SKIPPED)
-    right.set_xscale("log")
+    for row, found in enumerate(peers.values()):
+        size = found["bytes_per_call"]
+        right.annotate(f" {size:,.0f}", (size, row), va="center")
+    right.margins(x=0.2)
     for axes in (left, right):
         axes.set_yticks(rows, names)
         axes.invert_yaxis()

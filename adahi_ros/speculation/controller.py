@@ -10,6 +10,7 @@ one at a time. Neither half waits for anything.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -141,7 +142,10 @@ class Controller:
     def rehearse(self, step: Step) -> None:
         """Draft for a step again, to no effect: just after that the next one takes less time."""
         draws = np.zeros((len(step.windows), self.policy.spec.codebooks))
-        draft_action(self.policy, step.windows, step.goals, draws, self.config.draft_temperature)
+        with suppress(
+            ValueError
+        ):  # at codes that were not drawn an action may be unsound; nobody executes it
+            draft_action(self.policy, step.windows, step.goals, draws, self.config.draft_temperature)
 
     def finish(
         self, step: Step, verification: Verification | None, rows: np.ndarray | None = None

@@ -11,7 +11,7 @@ from typing import Any
 from adahi_ros.assets import asset
 from adahi_ros.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.link.profile import profile_named
-from adahi_ros.wireless.ends import DDS, dds_environment, run_at_robot, serving, shared_cores
+from adahi_ros.wireless.ends import DDS, dds_environment, run_at_robot, serving
 from adahi_ros.wireless.figures import call_figures
 
 LINKS = ("wifi_ac", "wifi_ac_loss_1", "wifi_ac_loss_5", "wifi_ac_bursts")
@@ -56,9 +56,8 @@ def _measure(link: EmulatedLink, setting: str, size_bytes: int, calls: int) -> d
         out = Path(scratch) / "calls.json"
         command = [script, "drive", "--size_bytes", str(size_bytes), "--calls", str(calls)]
         command += ["--timeout_s", str(TIMEOUT_S), "--limit_s", str(LIMIT_S), "--out", str(out)]
-        at_robot, at_server = shared_cores()
-        with serving(link, [script, "serve"], variables, "ready", at_server):
-            run_at_robot(link, command, variables, at_robot)
+        with serving(link, [script, "serve"], variables, "ready"):
+            run_at_robot(link, command, variables)
         figures = call_figures([json.loads(out.read_text())])
     del figures["compute_ms"]  # there is none
     return figures

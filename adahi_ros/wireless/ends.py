@@ -7,13 +7,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO
 
 from adahi_ros.assets import asset
 from adahi_ros.link.commands import environment_of
-from adahi_ros.link.emulator import EmulatedLink
+from adahi_ros.link.emulator import EmulatedLink, on_cores
 
 END_S = 5.0
 READY_S = 120.0
@@ -33,8 +33,8 @@ def environment(link: EmulatedLink, extra: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **environment_of(link), "OMP_NUM_THREADS": "1", **extra}
 
 
-def shared_cores() -> tuple[set[int], set[int]]:
-    """Return the cores of the robot's end, and those of the server's, half of this machine's each.
+def cores_of_ends() -> tuple[set[int], set[int]]:
+    """Return the cores of the robot's end, one half of this machine's or more, and those of the server's.
 
     Two machines share neither a core nor its caches. What is between them, the link's process, goes with the
     server: it works when a packet comes, and the robot's is the end where the time is taken. Where there is
@@ -67,12 +67,11 @@ def serving(
     """
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
-            [*link.server.prefix, sys.executable, "-u", *command],
+            [*link.server.prefix, *on_cores(cores), sys.executable, "-u", *command],
             env=environment(link, variables),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            preexec_fn=_bound_to(cores),
         )
         is_ready = threading.Event()
 
@@ -119,19 +118,14 @@ def run_at_robot(
     """
     with tempfile.TemporaryFile("w+") as log:
         done = subprocess.run(
-            [*link.robot.prefix, sys.executable, *command],
+            [*link.robot.prefix, *on_cores(cores), sys.executable, *command],
             env=environment(link, variables),
             stdout=log,
             stderr=subprocess.STDOUT,
             check=False,
-            preexec_fn=_bound_to(cores),
         )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: ended with code {done.returncode}{_last_line(log)}")
-
-
-def _bound_to(cores: set[int] | None) -> Callable[[], None] | None:
-    return None if cores is None else lambda: os.sched_setaffinity(0, cores)
 
 
 def _last_line(log: IO[str]) -> str:

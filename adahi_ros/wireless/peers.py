@@ -22,7 +22,7 @@ from adahi_ros.assets import asset
 from adahi_ros.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.link.measure import round_trips_ms
 from adahi_ros.link.profile import LinkProfile
-from adahi_ros.wireless.ends import dds_environment, run_at_robot, serving, shared_cores
+from adahi_ros.wireless.ends import cores_of_ends, dds_environment, run_at_robot, serving
 from adahi_ros.wireless.figures import call_figures, outage_figures
 
 OURS = "adahi_dds"
@@ -34,7 +34,7 @@ TIMEOUT_S = 10.0  # long enough to see how long a lost packet takes
 IMPATIENT_S = 0.2  # through an outage: as a control loop would
 OUTAGE_S = 0.5
 PINGS = 200
-TURNS = 3  # on the clean link, so that what else the machine does meets all peers
+TURNS = 3  # but of the outage, so that what else the machine does meets all peers
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ def compare_peers(
         on_skip: told which peer cannot run here, and why.
 
     Returns:
-        `link_rtt_ms`, of small packets in the same run, and `peers`: for each its calls on the clean link, in
-        `TURNS` (`call_figures`, and `beyond_ms`: p50 less the link's and the models'), with 1 % loss
-        (`loss_1pct`) and through an outage (`outage`).
+        `link_rtt_ms`, of small packets in the same run, and `peers`: for each its calls on the clean link
+        (`call_figures`, and `beyond_ms`: p50 less the link's and the models', also by turn), with 1 % loss
+        (`loss_1pct`), both in `TURNS`, and through an outage (`outage`).
     """
     environments = _script("environments")
     found: dict[str, Mapping[str, str]] = {}
@@ -102,7 +102,7 @@ def compare_peers(
             found[name] = packages
         except environments.EnvironmentMissingError as error:
             on_skip(name, str(error))
-    cores = shared_cores()
+    cores = cores_of_ends()
     with (
         tempfile.TemporaryDirectory(prefix="adahi_peers_") as scratch,
         emulated_link(profile, seed, cores[1]) as link,
@@ -111,15 +111,15 @@ def compare_peers(
         _script("observations").write_observations(task, calls, observations, seed)
         trips = round_trips_ms(link, profile, PINGS)
         trials = (
-            *TURNS * [Trial("clean")],
-            Trial("loss_1pct", loss=0.01),
+            *TURNS * [Trial("clean"), Trial("loss_1pct", loss=0.01)],
             Trial("outage", cut_at=calls // 2, timeout_s=IMPATIENT_S),
         )
         records: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in found}
         for trial in trials:
             link.change(loss=trial.loss)
             for name, variables in found.items():
-                on_trial(f"{name}, {trial.name}")
+                turn = 1 + len(records[name].get(trial.name, []))
+                on_trial(f"{trial.name}, turn {turn} of {trials.count(trial)}: {name}")
                 record = _measure(link, name, variables, task, target, observations, calls, trial, cores)
                 records[name].setdefault(trial.name, []).append(record)
     link_ms = float(np.median(trips))
@@ -130,14 +130,21 @@ def compare_peers(
 
 
 def _figures(records: Mapping[str, Sequence[Mapping[str, Any]]], link_ms: float) -> dict[str, Any]:
-    counted = [call for record in records["clean"] for call in record["calls"][WARM_UP:] if call["ok"]]
-    beyond = [call["ms"] - call["compute_ms"] for call in counted]
+    turns = [_beyond_ms(record, link_ms) for record in records["clean"]]
+    together = [beyond for turn in turns for beyond in turn]
     return {
         **call_figures(records["clean"], WARM_UP),
-        "beyond_ms": float(np.median(beyond)) - link_ms if beyond else None,
+        "beyond_ms": float(np.median(together)) if together else None,
+        "beyond_by_turn_ms": [float(np.median(turn)) if turn else None for turn in turns],
         "loss_1pct": call_figures(records["loss_1pct"]),
         "outage": outage_figures(records["outage"][0], OUTAGE_S),
     }
+
+
+def _beyond_ms(record: Mapping[str, Any], link_ms: float) -> list[float]:
+    """Return of each call what is neither the link's time nor the models'."""
+    calls = record["calls"][WARM_UP:]
+    return [call["ms"] - call["compute_ms"] - link_ms for call in calls if call["ok"]]
 
 
 def _measure(

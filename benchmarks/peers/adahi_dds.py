@@ -61,6 +61,7 @@ class DdsClient:
     ) -> tuple[np.ndarray, float]:
         """See `Client.ask`; drafts anew, and so needs no codes."""
         start = time.perf_counter()
+        self._rehearsal.call_off()
         uniforms = self._draws.random((1, self._policy.spec.codebooks))
         self._drafted = (window[None], goal[None], uniforms)
         draft = draft_action(self._policy, *self._drafted, TEMPERATURE)

@@ -282,3 +282,14 @@ def test_a_rehearsal_changes_nothing_of_what_follows(fixed_policy: Make) -> None
         np.testing.assert_array_equal(step.transmit, same.transmit)
         np.testing.assert_array_equal(plain.finish(step, None), rehearsing.finish(same, None))
         rehearsing.rehearse(same)
+
+
+def test_a_rehearsal_of_what_nobody_may_execute_is_of_no_consequence(fixed_policy: Make) -> None:
+    sound, unsound = (
+        Controller(fixed_policy(DRAFT, offset=offset), ControllerConfig(Gate("never")))
+        for offset in (0, np.inf)
+    )
+    step = sound.begin(*observe(1))
+    with pytest.raises(ValueError, match="action"):
+        unsound.begin(*observe(1))
+    unsound.rehearse(step)
