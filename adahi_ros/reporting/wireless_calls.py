@@ -55,7 +55,7 @@ def peers_table(figures: Mapping[str, Any]) -> Table:
 
 def _range(values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
-    return f"{min(known):.2f} to {max(known):.2f}" if known else ""
+    return f"{min(known):.2f}-{max(known):.2f}" if known else ""
 
 
 def draw_peers(figures: Mapping[str, Any], path: Path) -> None:
