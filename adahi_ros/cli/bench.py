@@ -24,7 +24,10 @@ def latency(
     methods: Annotated[
         str, typer.Option("--methods", help="Separated by commas.")
     ] = "adahi,hybrid,draft,target,random",
-    rate: Annotated[float, typer.Option(help="Transmission rate of ADAHI's gate, and of the lots.")] = 0.56,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Transmission rate of ADAHI's gate, and of the lots. Default: a little below 0.6."),
+    ] = None,
     parameters: Parameters = 5_000_000,
     picture: Annotated[Path, typer.Option(help="Picture to write.")] = Path("results/bench-latency.png"),
     seed: Seed = 0,
@@ -33,14 +36,15 @@ def latency(
     """Latency, throughput and bytes of every method; robot and server in processes, the link in between."""
     from adahi_ros.evaluation.methods import parse_methods
     from adahi_ros.reporting.wireless_latency import draw_latency, latency_table
-    from adahi_ros.wireless.latency import ROUNDS, measure_latency
+    from adahi_ros.wireless.latency import RATE, ROUNDS, measure_latency
 
     names = parse_methods(methods, on_air=True)
     rounds = min(ROUNDS, episodes)
+    asked_rate = RATE if rate is None else rate
     with progress() as bar:
         advance = episode_bars(bar, names, episodes)
         found = measure_latency(
-            profile, task, episodes, names, rate, parameters, rounds, seed, workers, say, advance
+            profile, task, episodes, names, asked_rate, parameters, rounds, seed, workers, say, advance
         )
     console.print(latency_table(found.figures))
     draw_latency(found.figures, found.runs, picture)
@@ -53,9 +57,7 @@ def peers(
     profile: ProfileName = "wifi_ac",
     task: Annotated[str, typer.Option(help="Whose observations are asked about.")] = "kitchen",
     calls: Annotated[int, typer.Option(min=30, help="Of each way in each turn; few are noise.")] = 300,
-    ways: Annotated[
-        str, typer.Option(help="Separated by commas.")
-    ] = "adahi_dds,openpi_websocket,lerobot_grpc,flask_waitress,flask_json",
+    ways: Annotated[str, typer.Option(help="Separated by commas, or 'all'; a wrong one names them.")] = "all",
     parameters: Parameters = 5_000_000,
     picture: Annotated[Path, typer.Option(help="Picture to write.")] = Path("results/bench-peers.png"),
     seed: Seed = 0,
@@ -63,7 +65,7 @@ def peers(
 ) -> None:
     """Ours beside what people use, openpi, LeRobot and Flask: one model, the same observations, no gate.
 
-    All of them take nine minutes on a machine with nothing else to do. The first run installs each one's
+    With 200 calls all of them take eight minutes. The first run installs each one's
     packages in a folder of its own below ~/.cache/adahi_ros; one that cannot be installed is
     skipped, with the reason.
     """
@@ -73,10 +75,10 @@ def peers(
     from adahi_ros.reporting.wireless_calls import draw_peers, peers_table
     from adahi_ros.wireless.peers import PEERS, compare_peers
 
-    names = tuple(name.strip() for name in ways.split(","))
+    names = PEERS if ways == "all" else tuple(name.strip() for name in ways.split(","))
     for name in names:
         if name not in PEERS:
-            raise ValueError(f"ways: {name!r}, must be one of {', '.join(PEERS)}")
+            raise ValueError(f"ways: {name!r}, must be 'all', or some of {', '.join(PEERS)}")
     target = grown_policies(asset(f"checkpoints/{task}"), parameters) / "target"
     skipped: dict[str, str] = {}
 

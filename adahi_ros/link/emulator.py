@@ -158,8 +158,16 @@ def command_link(control: Path, command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def on_cores(cores: Collection[int] | None) -> list[str]:
-    """Return what goes before a command to run it on these cores of the machine; nothing for None."""
-    return [] if cores is None else ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))]
+    """Return what goes before a command to run it on these cores of the machine; nothing for None.
+
+    Raises:
+        LinkUnavailable: there is no program for it.
+    """
+    if cores is None:
+        return []
+    if shutil.which("taskset") is None:
+        raise LinkUnavailable("ends with cores of their own need the program taskset (util-linux)")
+    return ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))]
 
 
 @contextmanager
@@ -176,10 +184,11 @@ def emulated_link(
     Raises:
         LinkUnavailable: this machine refuses; says what is needed.
     """
+    interpreter = [*on_cores(cores), sys.executable]
     folder = Path(tempfile.mkdtemp(prefix="adahi_link_"))
     arguments = [str(folder / CONTROL), json.dumps(profile.values()), str(seed)]
     process = subprocess.Popen(
-        [*on_cores(cores), sys.executable, "-m", "adahi_ros.link.forwarder", *arguments],
+        [*interpreter, "-m", "adahi_ros.link.forwarder", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # one that has threads cannot change namespaces

@@ -1,4 +1,4 @@
-"""Timers that call once."""
+"""Timers that are set anew each time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from adahi_ros.contract.times import NANOSECONDS
 
 
 def call_in(timer: Timer, after_s: float | None) -> None:
-    """Have a timer call after so long, and whenever as long again, until it is cancelled; None for never."""
+    """Have a timer call after so long, then again and again until it is cancelled; None for never."""
     if after_s is None:
         timer.cancel()
     else:

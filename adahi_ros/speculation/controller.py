@@ -142,9 +142,8 @@ class Controller:
     def rehearse(self, step: Step) -> None:
         """Draft for a step again, to no effect: just after that the next one takes less time."""
         draws = np.zeros((len(step.windows), self.policy.spec.codebooks))
-        with suppress(
-            ValueError
-        ):  # at codes that were not drawn an action may be unsound; nobody executes it
+        # At codes that were not drawn an action may be unsound; nobody executes it.
+        with suppress(ValueError):
             draft_action(self.policy, step.windows, step.goals, draws, self.config.draft_temperature)
 
     def finish(

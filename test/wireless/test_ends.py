@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
+from adahi_ros.link.emulator import LinkUnavailable, on_cores
 from adahi_ros.wireless.ends import cores_of_ends
 
 
@@ -22,3 +25,18 @@ def test_the_ends_share_no_core_and_leave_none_unused(
 def test_a_core_that_is_alone_is_that_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3})
     assert cores_of_ends() == ({3}, {3})
+
+
+def test_a_command_runs_on_the_cores_that_it_is_given() -> None:
+    core = max(os.sched_getaffinity(0))
+    tell = [sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"]
+    told = subprocess.run([*on_cores({core}), *tell], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == str({core})
+    assert on_cores(None) == []
+
+
+def test_a_machine_that_cannot_bind_to_cores_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert on_cores(None) == []
+    with pytest.raises(LinkUnavailable, match="taskset"):
+        on_cores({0})
