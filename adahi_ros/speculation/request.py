@@ -101,7 +101,7 @@ def _check_size(field: str, size: int, shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_codes(spec: PolicySpec, codes: Sequence[int]) -> None:
+def _check_codes(spec: PolicySpec, codes: Sequence[int] | np.ndarray) -> None:
     _check_size("codes", len(codes), (spec.codebooks,))
     for index, code in enumerate(codes):
         if not 0 <= code < spec.codebook_size:
@@ -124,25 +124,33 @@ def check_request(
         counts: (N * K,) integers, the draft's probabilities as `sampling.counted` rounds them.
 
     Raises:
-        RequestError: wrong size, not finite, a code out of range, or not distributions.
+        RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
     """
     books, size = spec.codebooks, spec.codebook_size
     _check_size("goal", goal.size, (spec.goal_dim,))
     check_finite("goal", goal)
-    _check_codes(spec, codes.tolist())
+    _check_codes(spec, codes)
     _check_size("draft_probabilities", counts.size, (books, size))
-    sums = counts.reshape(books, size).sum(axis=-1, dtype=np.int64)
+    counts = counts.reshape(books, size)
+    sums = counts.sum(axis=-1, dtype=np.int64)
     if counts.min() < 0 or (sums != UNITS).any():
         raise RequestError(
             RequestFault.NOT_A_DISTRIBUTION,
             f"draft_probabilities: rows sum to {sums.tolist()} with smallest entry "
             f"{counts.min()}, must sum to {UNITS} and not be negative",
         )
+    impossible = np.flatnonzero(counts[np.arange(books), codes] == 0)
+    if impossible.size:
+        raise RequestError(
+            RequestFault.CODE_OUT_OF_RANGE,
+            f"codes[{impossible[0]}]: {codes[impossible[0]]}, drafted with probability 0, must be a code that "
+            "draft_probabilities has more than 0 for",
+        )
     return VerificationRequest(
         window[None],
         goal[None].astype(np.float32),
         codes[None].astype(np.int64, copy=False),
-        counts.reshape(1, books, size).astype(np.uint16),
+        counts[None].astype(np.uint16),
     )
 
 

@@ -21,6 +21,7 @@ from adahi_ros.speculation.answers import ANSWERS_KEPT
 from adahi_ros.speculation.request import RequestFault
 
 Ask = Callable[..., VerifyDraft.Response]
+EVEN = [8192] * 7 + [8191]
 
 
 class Counting:
@@ -61,7 +62,7 @@ def served(exported: Path) -> Iterator[tuple[Ask, Counting]]:
             "observation_window": [0.5] * 18,
             "goal": [0.1, -0.1],
             "codes": [2, 5],
-            "draft_probabilities": [65535, *[0] * 7] * 2,
+            "draft_probabilities": EVEN * 2,
         }
 
         def ask(**changes: Any) -> VerifyDraft.Response:
@@ -92,7 +93,7 @@ def test_a_repeated_question_is_answered_alike_without_the_target(served: tuple[
         {"observation_window": [0.5] * 15},
         {"goal": [0.1, 0.1]},
         {"codes": [2, 4]},
-        {"draft_probabilities": [0, 65535, *[0] * 6] * 2},
+        {"draft_probabilities": EVEN[::-1] * 2},
     ],
 )
 def test_another_question_is_another(served: tuple[Ask, Counting], change: dict[str, Any]) -> None:

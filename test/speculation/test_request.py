@@ -73,6 +73,7 @@ def test_a_policy_without_a_goal_takes_an_empty_one() -> None:
         ("codes", np.array([0, 4]), "CODE_OUT_OF_RANGE", "codes[1]: 4, must be at least 0 and below 4"),
         ("codes", np.array([-1, 3]), "CODE_OUT_OF_RANGE", "codes[0]: -1, must be at least 0 and below 4"),
         ("codes", np.array([65535, 0]), "CODE_OUT_OF_RANGE", "codes[0]: 65535"),
+        ("codes", np.array([0, 2]), "CODE_OUT_OF_RANGE", "codes[1]: 2, drafted with probability 0, must be"),
         ("counts", with_entry(P, 4, 1), "NOT_A_DISTRIBUTION", "rows sum to [65535, 65536]"),
         ("counts", with_entry(P, 7, 65534), "NOT_A_DISTRIBUTION", "rows sum to [65535, 65534]"),
         ("counts", P - [6554, 0, 0, -6554] * 2, "NOT_A_DISTRIBUTION", "with smallest entry -6554"),
