@@ -7,6 +7,7 @@ from typing import Any
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.contract.plain import plain_contract
+from adahi_ros.nodes.bounds import IMAGE_BYTES, NAME_LENGTH, REQUEST
 from adahi_ros.nodes.command_interfaces import COMMAND_INTERFACES
 from adahi_ros.nodes.messages import COMMAND_FIELDS
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, ParameterError, names_in
@@ -23,7 +24,9 @@ BY_CONTRACT = "by_contract"
 TABLE = (
     *policy_parameters("ball/draft"),
     Parameter("seed", 0, "Seed of the draft's and the gate's draws", 0, LARGEST_INTEGER),
-    Parameter("robot_id", "robot", "Names this robot's stream of random draws at the verifier"),
+    Parameter(
+        "robot_id", "robot", "Names this robot's stream of random draws at the verifier", longest=NAME_LENGTH
+    ),
     Parameter(
         "contract",
         "",
@@ -112,7 +115,7 @@ TABLE = (
         0,
         "An image's JPEG gets a lower quality where it would be larger; 0 for no budget",
         0,
-        10_000_000,
+        IMAGE_BYTES,
     ),
     Parameter("verifier_wait_s", 5.0, "How long to wait for a verifier before the first step", 0.0, 3600.0),
 )
@@ -166,7 +169,7 @@ def check_features(
         encoder: of the images; None without cameras.
 
     Raises:
-        ParameterError: they do not, or the images are not of the encoder's size.
+        ParameterError: they do not, or the images are not of the encoder's size, or too many to be sent.
     """
     features = 0 if encoder is None else encoder.features
     if encoder is not None:
@@ -180,6 +183,12 @@ def check_features(
             f"contract: {values['contract']!r}, {contract.number_dim} numbers and {len(contract.cameras)} "
             f"cameras of {features} features, must make {spec.observation_dim} entries, the size of the "
             "policy's observation"
+        )
+    images = spec.window_length * len(contract.cameras)
+    if VIEWS[values["verification.vision"]].needs_encoder and images > REQUEST["images"]:
+        raise ParameterError(
+            f"verification.vision: {values['verification.vision']!r}, sends {images} images with a window, "
+            f"must be at most {REQUEST['images']}; features has no such bound"
         )
 
 

@@ -16,6 +16,7 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
+from adahi_ros.nodes.bounds import check_request_bounds, shortened
 from adahi_ros.policy.interface import Policy, PolicySpec
 from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.records import EpisodeRecord, StepRecord
@@ -29,7 +30,7 @@ COMMAND_FIELDS = tuple(
 CAMERA_FRAME = "camera_optical_frame"
 JPEG = "jpeg"
 TOLD_ALIKE = (  # by StepRecord and DraftStatus
-    *("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified", "message"),
+    *("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified"),
     *("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes"),
 )
 QUESTIONS_KEPT = 100  # by a verifier that is busy, of all its robots together
@@ -109,8 +110,9 @@ def from_request(message: VerifyDraft.Request) -> tuple[WindowUpdate, np.ndarray
     `WindowCache.complete` makes a window of the first, `check_request` a request of that and the others.
 
     Raises:
-        RequestError: an image is of another format.
+        RequestError: a field is longer than it may be, or an image of another format.
     """
+    check_request_bounds(message)
     for index, image in enumerate(message.images):
         if image.format != JPEG:
             raise RequestError(
@@ -227,6 +229,7 @@ def to_status(record: StepRecord) -> DraftStatus:
         reason_counts=list(record.reason_counts),
         draft_action=list(record.draft_action),
         action=list(record.action),
+        message=shortened(record.message),
         **{name: getattr(record, name) for name in TOLD_ALIKE},
     )
 

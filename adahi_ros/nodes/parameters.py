@@ -12,7 +12,10 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
+from adahi_ros.nodes.bounds import shortened
+
 LARGEST_INTEGER = 2**63 - 1
+TOLD = 100  # characters of a value that is wrong
 NO_NAMES = ("",)  # parameter files have no empty list of strings
 FOR_OTHERS = ("calibration.", "qos_overrides.", "start_type_description_service")  # not in any table
 
@@ -39,6 +42,7 @@ class Parameter:
         choices: the strings allowed; empty for any but the empty one.
         live: may be set while the node is configured; takes effect at the next control step.
         optional: a string may be empty.
+        longest: characters that a string may have; None for no bound.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     live: bool = False
     optional: bool = False
+    longest: int | None = None
 
     @property
     def allowed(self) -> str:
@@ -59,6 +64,8 @@ class Parameter:
             return f"at least {self.low:g}"
         if self.low is not None and self.high is not None:
             return f"from {self.low:g} to {self.high:g}"
+        if self.longest is not None:
+            return f"a string of {int(not self.optional)} to {self.longest} characters"
         kinds = {
             bool: "true or false",
             int: "an integer",
@@ -88,7 +95,9 @@ class Parameter:
 
     def fault(self, value: Any) -> str | None:
         """Say what is wrong with a value of the right type that is within the range, if anything is."""
-        if isinstance(self.default, str):
+        if self.longest is not None and len(value) > self.longest:
+            right = False
+        elif isinstance(self.default, str):
             right = value in self.choices if self.choices else self.optional or bool(value)
         elif isinstance(self.default, list):
             right = len(value) > 0 and len(set(value)) == len(value)
@@ -96,7 +105,7 @@ class Parameter:
             right = math.isfinite(value)
         else:
             right = True
-        return None if right else f"{self.name}: {value!r}, must be {self.allowed}"
+        return None if right else f"{self.name}: {shortened(repr(value), TOLD)}, must be {self.allowed}"
 
 
 class Parameters:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.assets import CHECKPOINTS, ENCODERS, named
+from adahi_ros.nodes.bounds import check_spec_bounds
 from adahi_ros.nodes.messages import RELIABILITIES
 from adahi_ros.nodes.parameters import Parameter, ParameterError
 from adahi_ros.policy.backends import BACKENDS, load_policy
@@ -56,13 +57,18 @@ def policy_from(values: dict[str, Any]) -> Policy:
     """Load the policy, and let it predict once: the first prediction takes many times as long.
 
     Raises:
-        ParameterError: it cannot be loaded; names the parameter, its value and why.
+        ParameterError: it cannot be loaded, or its sizes are too large for messages; names the parameter,
+            its value and why.
     """
     try:
         policy = load_policy(named(values["checkpoint"], CHECKPOINTS), values["backend"])
     except (CheckpointError, OSError) as error:
         raise ParameterError(f"checkpoint: {values['checkpoint']!r}, cannot be loaded: {error}") from error
     spec = policy.spec
+    try:
+        check_spec_bounds(spec)
+    except ValueError as error:
+        raise ParameterError(f"checkpoint: {values['checkpoint']!r}, {error}") from None
     window = np.zeros((1, spec.window_length, spec.observation_dim), dtype=np.float32)
     first = policy.predict(window, np.zeros((1, spec.goal_dim), dtype=np.float32))
     if not (np.isfinite(first.logits).all() and np.isfinite(first.offsets).all()):

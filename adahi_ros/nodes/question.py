@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import serialize_message
 
+from adahi_ros.nodes.bounds import shortened
 from adahi_ros.nodes.messages import from_answer
 from adahi_ros.policy.interface import PolicySpec
 from adahi_ros.speculation.records import Reason
@@ -67,7 +68,7 @@ def judged(spec: PolicySpec, question: Question, response: VerifyDraft.Response,
         verify_ms: of the answer.
     """
     if response.status != VerifyDraft.Response.STATUS_OK:
-        message = response.message or f"status {response.status}"
+        message = shortened(response.message) or f"status {response.status}"
         return Answer(None, Reason.REFUSED, message, response=response)
     asked = (question.episode, question.step)
     answered = (response.episode_id, response.step_id)

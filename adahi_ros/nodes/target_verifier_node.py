@@ -15,6 +15,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
+from adahi_ros.nodes.bounds import NAME_LENGTH, shortened
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.messages import describe, fill_answer, fingerprint_number, from_request, verify_qos
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
@@ -93,11 +94,11 @@ class TargetVerifierNode(Node):
         try:
             fill_answer(response, self._answer(request))
         except RequestError as error:
-            response.status, response.message = int(error.fault), str(error)
+            response.status, response.message = int(error.fault), shortened(str(error))
         except Exception as error:  # noqa: BLE001  one robot's request must not end the service of the others
             response = VerifyDraft.Response(episode_id=request.episode_id, step_id=request.step_id)
             response.status = VerifyDraft.Response.STATUS_INTERNAL_ERROR
-            response.message = f"{type(error).__name__}: {error}"
+            response.message = shortened(f"{type(error).__name__}: {error}")
         response.compute_time_ms = 1e3 * (time.perf_counter() - start)
         self._count(request, response)
         return response
@@ -121,9 +122,9 @@ class TargetVerifierNode(Node):
         if response.status == RequestFault.WINDOW_UNKNOWN:
             return  # nobody's fault; the whole window is on its way
         self._refused += 1
+        robot = shortened(request.robot_id, NAME_LENGTH)
         self.get_logger().warning(
-            f"refused {request.robot_id!r}, episode {request.episode_id}, step {request.step_id}: "
-            f"{response.message}",
+            f"refused {robot!r}, episode {request.episode_id}, step {request.step_id}: {response.message}",
             throttle_duration_sec=WARNING_PERIOD_S,
         )
 

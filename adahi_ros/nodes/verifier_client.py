@@ -14,6 +14,7 @@ from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.task import Future
 
+from adahi_ros.nodes.bounds import shortened
 from adahi_ros.nodes.messages import (
     fingerprint_number,
     from_description,
@@ -363,6 +364,7 @@ class VerifierClient:
         self._change(Link.ABSENT, trouble)
 
     def _change(self, link: Link, trouble: str) -> None:
+        trouble = shortened(trouble)  # it may name what a stranger describes itself as
         if (link, trouble) != (self.link, self.trouble):
             self.link, self.trouble = link, trouble
             self._on_change()

@@ -141,9 +141,10 @@ def check_request(
         )
     impossible = np.flatnonzero(counts[np.arange(books), codes] == 0)
     if impossible.size:
+        index = impossible[0]
         raise RequestError(
             RequestFault.CODE_OUT_OF_RANGE,
-            f"codes[{impossible[0]}]: {codes[impossible[0]]}, drafted with probability 0, must be a code that "
+            f"codes[{index}]: {codes[index]}, drafted with probability 0, must be one that "
             "draft_probabilities has more than 0 for",
         )
     return VerificationRequest(

@@ -1,7 +1,9 @@
-"""A question that is repeated costs the target nothing, and gets the same answer."""
+"""A question that is repeated costs the target nothing and is answered alike; a strange one is not kept."""
 
 from __future__ import annotations
 
+import tracemalloc
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,10 @@ import numpy as np
 import pytest
 from adahi_msgs.srv import VerifyDraft
 from rclpy.parameter import Parameter
+from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.nodes import target_verifier_node
+from adahi_ros.nodes.bounds import TEXT_LENGTH
 from adahi_ros.nodes.domain import exclusive_domain
 from adahi_ros.nodes.messages import fingerprint_number
 from adahi_ros.nodes.observer import Observer
@@ -118,3 +122,32 @@ def test_old_answers_are_forgotten(served: tuple[Ask, Counting]) -> None:
     assert policy.predictions == before
     ask(episode_id=7, step_id=0)
     assert policy.predictions == before + 1
+
+
+MEGABYTE = 1 << 20
+STRANGE: dict[str, Callable[[int], Any]] = {
+    "robot_id": lambda number: f"{number:08d}" * (MEGABYTE // 8),
+    "observation_window": lambda number: array("f", bytes(4 * MEGABYTE)),
+    "features": lambda number: array("H", bytes(2 * MEGABYTE)),
+    "images": lambda number: [CompressedImage(format="jpeg", data=array("B", bytes(MEGABYTE)))],
+    "goal": lambda number: array("f", bytes(4 * MEGABYTE)),
+    "codes": lambda number: array("H", bytes(2 * MEGABYTE)),
+    "draft_probabilities": lambda number: array("H", bytes(2 * MEGABYTE)),
+}
+
+
+@pytest.mark.parametrize("field", STRANGE)
+def test_of_large_strange_requests_nothing_is_kept_or_said_at_length(
+    served: tuple[Ask, Counting], field: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ask, _ = served
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            response = ask(check_fields=False, **{field: STRANGE[field](number)})
+            assert response.status == RequestFault.WRONG_SHAPE
+            assert len(response.message) <= TEXT_LENGTH
+        assert tracemalloc.get_traced_memory()[0] < MEGABYTE
+    finally:
+        tracemalloc.stop()
+    assert len(capfd.readouterr().err) < 10 * TEXT_LENGTH

@@ -216,3 +216,23 @@ def test_it_describes_itself(ask: Ask, stage: Any, exported: Path) -> None:
     assert description.parameters == policy.spec.parameters
     sizes = (description.window_length, description.observation_dim, description.goal_dim)
     assert sizes == (policy.spec.window_length, policy.spec.observation_dim, policy.spec.goal_dim)
+
+
+def test_huge_names_are_refused_in_short_and_not_kept(ask: Ask, good: dict[str, Any], stage: Any) -> None:
+    (process,) = stage.processes.all
+    before = len(process.output)
+    rss_kb = _resident_kb(process.pid)
+    for number in range(64):
+        response = ask(
+            VerifyDraft.Request(check_fields=False, **{**good, "robot_id": f"{number:08d}" * 2**18})
+        )
+        assert response.status == RequestFault.WRONG_SHAPE
+        assert response.message == "robot_id: length 2097152, must be at most 64"
+    assert _resident_kb(process.pid) - rss_kb < 64 * 1024  # half of what the names alone take
+    assert len(process.output) - before < 10_000
+    assert ask(VerifyDraft.Request(**good)).status == VerifyDraft.Response.STATUS_OK
+
+
+def _resident_kb(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))

@@ -1,0 +1,82 @@
+"""How long the fields of messages may be.
+
+Their definitions say it, but whoever receives must check: Fast DDS and rclpy deliver strings and sequences of
+any length, also from a sender whose definitions know no bounds. And whoever sends must keep to it: a sequence
+that is too long cannot be sent at all.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from adahi_msgs.msg import DraftStatus
+from adahi_msgs.srv import VerifyDraft
+
+from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.speculation.request import RequestError, RequestFault
+
+
+def _bounds(kind: Any) -> dict[str, int]:
+    """Return the bounds of a message's strings (characters) and sequences (entries), by field."""
+    found = {}
+    for field, described in kind.get_fields_and_field_types().items():
+        bounded = re.fullmatch(r"(?:string|sequence)<(?:.+, )?(\d+)>", described)
+        if bounded:
+            found[field] = int(bounded[1])
+    return found
+
+
+REQUEST = _bounds(VerifyDraft.Request)
+RESPONSE = _bounds(VerifyDraft.Response)
+STATUS = _bounds(DraftStatus)
+NAME_LENGTH = REQUEST["robot_id"]
+TEXT_LENGTH = RESPONSE["message"]
+IMAGE_BYTES = 10_000_000  # a bound of ours: CompressedImage has none
+
+
+def shortened(text: str, length: int = TEXT_LENGTH) -> str:
+    """Return a text that may be a stranger's, of so many characters at most."""
+    return text if len(text) <= length else f"{text[: length - 3]}..."
+
+
+def check_request_bounds(message: VerifyDraft.Request) -> None:
+    """Check the lengths of all that has one, before anything is copied.
+
+    Raises:
+        RequestError: names the first field that is too long, its length and what is allowed.
+    """
+    for field, most in REQUEST.items():
+        _check(field, len(getattr(message, field)), most)
+    for index, image in enumerate(message.images):
+        _check(f"images[{index}].data", len(image.data), IMAGE_BYTES)
+
+
+def _check(field: str, length: int, most: int) -> None:
+    if length > most:
+        raise RequestError(RequestFault.WRONG_SHAPE, f"{field}: length {length}, must be at most {most}")
+
+
+def check_spec_bounds(spec: PolicySpec) -> None:
+    """Check that what a policy of these sizes asks and answers can be said in messages.
+
+    Raises:
+        ValueError: names the first size that is too large, its value and what is allowed.
+    """
+    said = {
+        "window_length times observation_dim": (
+            spec.window_length * spec.observation_dim,
+            REQUEST["observation_window"],
+        ),
+        "goal_dim": (spec.goal_dim, REQUEST["goal"]),
+        "codebooks": (spec.codebooks, REQUEST["codes"]),
+        "codebooks times codebook_size": (
+            spec.codebooks * spec.codebook_size,
+            REQUEST["draft_probabilities"],
+        ),
+        "chunk_length times action_dim": (spec.chunk_length * spec.action_dim, RESPONSE["offset"]),
+        "action_dim": (spec.action_dim, STATUS["action"]),
+    }
+    for name, (size, most) in said.items():
+        if size > most:
+            raise ValueError(f"{name}: {size}, must be at most {most}")

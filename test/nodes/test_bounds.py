@@ -1,0 +1,148 @@
+"""What is longer than a message may have it is refused before it is copied, and is never sent."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from array import array
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from adahi_msgs.msg import DraftStatus
+from adahi_msgs.srv import VerifyDraft
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import CompressedImage
+
+from adahi_ros.nodes.bounds import IMAGE_BYTES, TEXT_LENGTH, check_spec_bounds, shortened
+from adahi_ros.nodes.draft_policy_parameters import TABLE, check_features
+from adahi_ros.nodes.messages import from_request, from_status, to_status
+from adahi_ros.nodes.parameters import ParameterError
+from adahi_ros.nodes.question import Question, judged
+from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.speculation.records import StepRecord
+from adahi_ros.speculation.request import RequestError, RequestFault
+
+SPEC = PolicySpec(
+    window_length=10,
+    observation_dim=60,
+    goal_dim=4,
+    codebooks=2,
+    codebook_size=16,
+    chunk_length=1,
+    action_dim=9,
+    parameters=0,
+)
+MANY = 1 << 20
+LONG: dict[str, tuple[Any, str]] = {
+    "robot_id": ("x" * MANY, "robot_id: length 1048576, must be at most 64"),
+    "observation_window": (
+        array("f", bytes(4 * MANY)),
+        "observation_window: length 1048576, must be at most 65536",
+    ),
+    "features": (array("H", bytes(2 * MANY)), "features: length 1048576, must be at most 65536"),
+    "images": ([CompressedImage(format="jpeg")] * 65, "images: length 65, must be at most 64"),
+    "goal": (array("f", bytes(4 * MANY)), "goal: length 1048576, must be at most 4096"),
+    "codes": (array("H", bytes(2 * MANY)), "codes: length 1048576, must be at most 64"),
+    "draft_probabilities": (
+        array("H", bytes(2 * MANY)),
+        "draft_probabilities: length 1048576, must be at most 65536",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"), [(key, *case) for key, case in LONG.items()], ids=LONG
+)
+def test_what_is_too_long_is_refused_and_not_copied(field: str, value: Any, message: str) -> None:
+    request = VerifyDraft.Request(check_fields=False, **{field: value})
+    tracemalloc.start()
+    try:
+        with pytest.raises(RequestError) as refusal:
+            from_request(request)
+        assert tracemalloc.get_traced_memory()[1] < MANY / 10
+    finally:
+        tracemalloc.stop()
+    assert (refusal.value.fault, str(refusal.value)) == (RequestFault.WRONG_SHAPE, message)
+
+
+def test_an_image_has_a_bound_too() -> None:
+    image = CompressedImage(format="jpeg", data=array("B", bytes(IMAGE_BYTES + 1)))
+    with pytest.raises(RequestError, match=r"images\[1\].data: length 10000001, must be at most 10000000"):
+        from_request(VerifyDraft.Request(images=[CompressedImage(format="jpeg"), image]))
+
+
+def test_the_middleware_delivers_what_is_longer_than_the_message_may_have_it() -> None:
+    """Where this fails, `check_request_bounds` may go."""
+    named = serialize_message(VerifyDraft.Request(check_fields=False, robot_id="x" * MANY))
+    assert len(deserialize_message(named, VerifyDraft.Request).robot_id) == MANY
+    # The end is two lengths of 0, of codes and probabilities. That is how those look of whom no bound binds.
+    coded = serialize_message(VerifyDraft.Request())[:-8] + struct.pack("<I", MANY) + bytes(2 * MANY + 4)
+    assert len(deserialize_message(coded, VerifyDraft.Request).codes) == MANY
+
+
+def test_a_long_message_of_a_step_is_shortened(step_record: Callable[..., StepRecord]) -> None:
+    status = to_status(step_record(message="x" * MANY))
+    assert len(status.message) == TEXT_LENGTH
+    assert from_status(deserialize_message(serialize_message(status), DraftStatus)).message.endswith("x...")
+
+
+def test_a_long_message_of_a_verifier_is_shortened() -> None:
+    response = VerifyDraft.Response(check_fields=False, status=6, message="x" * MANY)
+    question = Question(None, 0, 0, None)  # type: ignore[arg-type]  # of which a refusal needs nothing
+    assert judged(SPEC, question, response, 1.0).message == "x" * (TEXT_LENGTH - 3) + "..."
+
+
+def test_a_text_that_is_short_enough_stays() -> None:
+    assert shortened("as long as it may be", 20) == "as long as it may be"
+    assert shortened("longer than it may be", 20) == "longer than it ma..."
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        (
+            {"window_length": 65536, "observation_dim": 2},
+            "window_length times observation_dim: 131072, must be",
+        ),
+        ({"goal_dim": 4097}, "goal_dim: 4097, must be at most 4096"),
+        ({"codebooks": 65}, "codebooks: 65, must be at most 64"),
+        ({"codebook_size": 32769}, "codebooks times codebook_size: 65538, must be at most 65536"),
+        ({"chunk_length": 456}, "chunk_length times action_dim: 4104, must be at most 4096"),
+        ({"action_dim": 1025}, "action_dim: 1025, must be at most 1024"),
+    ],
+)
+def test_a_policy_that_no_message_has_room_for_is_refused(sizes: dict[str, int], message: str) -> None:
+    check_spec_bounds(SPEC)
+    with pytest.raises(ValueError, match=message):
+        check_spec_bounds(replace(SPEC, **sizes))
+
+
+@pytest.mark.parametrize(("name", "right"), [("x", True), ("ü" * 64, True), ("", False), ("x" * 65, False)])
+def test_a_robot_is_named_by_what_a_message_can_say(name: str, right: bool) -> None:
+    (row,) = (row for row in TABLE if row.name == "robot_id")
+    assert (row.fault(name) is None) == right
+    assert row.allowed == "a string of 1 to 64 characters"
+
+
+@pytest.mark.parametrize(("cameras", "fits"), [(6, True), (7, False)])
+def test_more_images_than_a_request_may_have_are_refused_before_the_first(cameras: int, fits: bool) -> None:
+    encoder = SimpleNamespace(features=8, image_size=(8, 8))
+    contract = SimpleNamespace(
+        cameras=("camera",) * cameras, number_dim=60 - 8 * cameras, check_image_size=lambda size: None
+    )
+    values = {"contract": "arm", "verification.vision": "features"}
+    check_features(values, contract, SPEC, encoder)  # type: ignore[arg-type]
+    message = "verification.vision: 'jpeg', sends 70 images with a window, must be at most 64"
+    with nullcontext() if fits else pytest.raises(ParameterError, match=message):
+        check_features({**values, "verification.vision": "jpeg"}, contract, SPEC, encoder)  # type: ignore[arg-type]
+
+
+def test_a_value_of_a_parameter_is_told_in_short() -> None:
+    for row in TABLE:
+        if isinstance(row.default, str) and (fault := row.fault("x" * MANY)):
+            assert fault.startswith(f"{row.name}: 'xxxx")
+            assert len(fault) < TEXT_LENGTH
