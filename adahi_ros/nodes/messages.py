@@ -18,9 +18,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.nodes.bounds import check_request_bounds, shortened
 from adahi_ros.policy.interface import Policy, PolicySpec
+from adahi_ros.speculation.answers import Answered
 from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.records import EpisodeRecord, StepRecord
-from adahi_ros.speculation.request import RequestError, RequestFault, Verification, VerificationRequest
+from adahi_ros.speculation.request import RequestError, RequestFault, VerificationRequest
 from adahi_ros.speculation.window_updates import WindowUpdate
 from adahi_ros.speculation.wire_window import WireRows
 
@@ -130,8 +131,9 @@ def from_request(message: VerifyDraft.Request) -> tuple[WindowUpdate, np.ndarray
     )
 
 
-def fill_answer(response: VerifyDraft.Response, verification: Verification) -> None:
+def fill_answer(response: VerifyDraft.Response, answered: Answered) -> None:
     """Put the answer to one robot's draft (M = 1) into a response."""
+    verification, response.window_kept = answered
     response.codes = _codes(verification.codes)
     response.accepted = [bool(kept) for kept in verification.accepted[0]]
     response.offset = _floats(verification.offset)

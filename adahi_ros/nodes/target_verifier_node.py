@@ -23,9 +23,10 @@ from adahi_ros.nodes.policies import RELIABILITY, encoder_from, policy_from, pol
 from adahi_ros.nodes.received_images import ReceivedImages
 from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
-from adahi_ros.speculation.answers import Answers
-from adahi_ros.speculation.request import RequestError, RequestFault, Verification
+from adahi_ros.speculation.answers import Answered, Answers
+from adahi_ros.speculation.request import RequestError, RequestFault
 from adahi_ros.speculation.verifier import RULES, TargetVerifier
+from adahi_ros.speculation.window_updates import MAX_AGE_S, ROBOTS_KEPT
 
 WARNING_PERIOD_S = 1.0
 
@@ -45,6 +46,21 @@ TABLE = (
         "Checkpoint of the encoder of images that robots send; a relative path is below the package's "
         "checkpoints/encoders. '' for none: then they send features, or nothing of their cameras",
         optional=True,
+    ),
+    Parameter(
+        "cache.robots",
+        ROBOTS_KEPT,
+        "Robots whose last windows are remembered, four of each, so that they send only what is new; more "
+        "robots are answered alike, and send whole windows",
+        1,
+        65536,
+    ),
+    Parameter(
+        "cache.max_age_s",
+        MAX_AGE_S,
+        "A robot that has asked nothing for so long leaves its place to another",
+        1.0,
+        86400.0,
     ),
     RELIABILITY,
 )
@@ -66,7 +82,9 @@ class TargetVerifierNode(Node):
         parameters.frozen = True
         self._policy = policy
         verifier = TargetVerifier(policy, values["rule"], values["temperature"])
-        self._answers = Answers(verifier, values["seed"], images)
+        self._answers = Answers(
+            verifier, values["seed"], images, values["cache.robots"], values["cache.max_age_s"]
+        )
         self._description = describe(policy, "" if images is None else images.fingerprint)
         self._answered: Counter[str] = Counter()
         self._compute_ms = 0.0
@@ -103,14 +121,15 @@ class TargetVerifierNode(Node):
         self._count(request, response)
         return response
 
-    def _answer(self, request: VerifyDraft.Request) -> Verification:
+    def _answer(self, request: VerifyDraft.Request) -> Answered:
         ours = fingerprint_number(self._policy.decoder.fingerprint)
         if request.tokenizer_fingerprint != ours:
             raise RequestError(
                 RequestFault.TOKENIZER_MISMATCH,
                 f"tokenizer_fingerprint: {request.tokenizer_fingerprint:016x}, must be {ours:016x}",
             )
-        return self._answers.to(request.robot_id, request.episode_id, request.step_id, *from_request(request))
+        names = request.robot_id, request.episode_id, request.step_id
+        return self._answers.to(*names, time.monotonic(), *from_request(request))
 
     def _count(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> None:
         if response.status == VerifyDraft.Response.STATUS_OK:

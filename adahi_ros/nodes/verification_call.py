@@ -39,7 +39,10 @@ class CalledVerifier:
         request = deserialize_message(question, VerifyDraft.Request)
         episode, step = request.episode_id, request.step_id
         response = VerifyDraft.Response(episode_id=episode, step_id=step)
-        fill_answer(response, self._answers.to(request.robot_id, episode, step, *from_request(request)))
+        now_s = 0.0  # nobody else is heard meanwhile
+        fill_answer(
+            response, self._answers.to(request.robot_id, episode, step, now_s, *from_request(request))
+        )
         serialized: bytes = serialize_message(response)
         return serialized
 
@@ -74,8 +77,8 @@ class VerificationCalls:
         message = to_request(request, update, self._robot_id, episode, step, self._fingerprint)
         question = serialize_message(message)
         answer = self._verifier.answer(question)
-        self._sent.answered(window)
+        response = deserialize_message(answer, VerifyDraft.Response)
+        self._sent.answered(window, response.window_kept)
         self.request_bytes.append(len(question))
         self.response_bytes.append(len(answer))
-        response = deserialize_message(answer, VerifyDraft.Response)
         return check_answer(self._verifier.policy.spec, *from_answer(response))

@@ -269,7 +269,7 @@ class VerifierClient:
         self._estimator.answered(time.monotonic(), rtt_ms, size_bytes, repeated=self._repetitions > 0)
         self._patience.answered(1e-3 * verify_ms)
         if answer.verification is not None:
-            self._sent_windows.answered(done.question.window)
+            self._sent_windows.answered(done.question.window, done.response.window_kept)
             self._rehearsed = done.question, serialize_message(done.response)
         on_trial = self._breaker.on_trial
         self._breaker.answered()

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from adahi_ros.speculation.request import Verification, check_request
 from adahi_ros.speculation.verifier import TargetVerifier, verification_uniforms
-from adahi_ros.speculation.window_updates import ImageEncoder, WindowCache, WindowUpdate
+from adahi_ros.speculation.window_updates import (
+    MAX_AGE_S,
+    ROBOTS_KEPT,
+    ImageEncoder,
+    WindowCache,
+    WindowUpdate,
+)
 
 ANSWERS_KEPT = 256  # of all robots together: a question comes again within milliseconds, or never
+
+
+class Answered(NamedTuple):
+    """An answer to one robot.
+
+    Attributes:
+        verification: of its draft.
+        window_kept: a later update of the robot may continue this window.
+    """
+
+    verification: Verification
+    window_kept: bool
 
 
 class Answers:
@@ -21,13 +39,23 @@ class Answers:
         verifier: decides.
         seed: of its draws.
         images: makes features of the images that robots send; None where they may send none.
+        robots: whose last windows there is room for.
+        max_age_s: a robot that was not heard for so long gives its room up.
     """
 
-    def __init__(self, verifier: TargetVerifier, seed: int, images: ImageEncoder | None = None) -> None:
+    def __init__(
+        self,
+        verifier: TargetVerifier,
+        seed: int,
+        images: ImageEncoder | None = None,
+        robots: int = ROBOTS_KEPT,
+        max_age_s: float = MAX_AGE_S,
+    ) -> None:
         self._verifier = verifier
         self._seed = seed
         self._spec = verifier.policy.spec
-        self._windows = WindowCache(self._spec.window_length, self._spec.observation_dim, images)
+        length, dim = self._spec.window_length, self._spec.observation_dim
+        self._windows = WindowCache(length, dim, images, robots, max_age_s)
         self._remembered: OrderedDict[tuple[Any, ...], Verification] = OrderedDict()
 
     def to(
@@ -35,16 +63,18 @@ class Answers:
         robot_id: str,
         episode: int,
         step: int,
+        now_s: float,
         update: WindowUpdate,
         codes: np.ndarray,
         counts: np.ndarray,
-    ) -> Verification:
+    ) -> Answered:
         """Answer one robot about one draft (M = 1).
 
         Args:
             robot_id: names the robot's windows and draws.
             episode: its number.
             step: its number.
+            now_s: of a clock that only goes forward.
             update: of the robot's window, as it was sent.
             codes: flat and unchecked.
             counts: flat and unchecked.
@@ -60,8 +90,7 @@ class Answers:
             draws = verification_uniforms(self._seed, robot_id, episode, step, self._spec.codebooks)
             verification = self._verifier.verify(checked, draws)
             self._remember(question, verification)
-        self._windows.keep(robot_id, window)
-        return verification
+        return Answered(verification, self._windows.keep(robot_id, window, now_s))
 
     def _remember(self, question: tuple[Any, ...], verification: Verification) -> None:
         """Keep an answer for when its question is repeated. Draws are addressed: it would be the same."""

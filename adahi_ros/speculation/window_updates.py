@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -24,7 +25,8 @@ from adahi_ros.speculation.wire_window import (
 )
 
 WHOLE = 0  # as a base: none
-ROBOTS_KEPT = 256
+ROBOTS_KEPT = 1024  # of them the windows, unless told otherwise
+MAX_AGE_S = 60.0  # likewise
 WINDOWS_KEPT = 4  # per robot: answers that come too late leave the robot with an older base
 
 
@@ -53,8 +55,11 @@ class SentWindows:
         """Send the next window whole."""
         self._base = None
 
-    def answered(self, window: WireWindow) -> None:
-        """The verifier has answered about a window: it has it."""
+    def answered(self, window: WireWindow, kept: bool) -> None:
+        """The verifier has answered about a window, and has it from now on, or has no room for this robot."""
+        if not kept:
+            self.forget()
+            return
         self._base = window
         self._digest = window_digest(window.rows.digests(window.length), window.goal)
 
@@ -104,20 +109,42 @@ class KnownWindow(NamedTuple):
     goal: np.ndarray
 
 
+@dataclass
+class _Robot:
+    """The last windows of a robot, the newest last, and when it was heard."""
+
+    windows: OrderedDict[int, KnownWindow]
+    heard_s: float
+
+
 class WindowCache:
     """The verifier's side: the last windows of each robot.
+
+    A robot keeps its place for as long as it is heard, so that neither one robot too many nor a flood of new
+    names takes it. Whoever finds none sends whole windows.
 
     Args:
         window_length: H.
         observation_dim: O.
         encoder: of the images that robots send; None where they may not.
+        robots: for how many there is room.
+        max_age_s: a robot that was not heard for so long loses its place.
     """
 
-    def __init__(self, window_length: int, observation_dim: int, encoder: ImageEncoder | None = None) -> None:
+    def __init__(
+        self,
+        window_length: int,
+        observation_dim: int,
+        encoder: ImageEncoder | None = None,
+        robots: int = ROBOTS_KEPT,
+        max_age_s: float = MAX_AGE_S,
+    ) -> None:
         self._length = window_length
         self._dim = observation_dim
         self._encoder = encoder
-        self._robots: OrderedDict[str, OrderedDict[int, KnownWindow]] = OrderedDict()
+        self._room = robots
+        self._max_age_s = max_age_s
+        self._robots: OrderedDict[str, _Robot] = OrderedDict()  # the one that was heard last is the last
 
     def complete(self, robot_id: str, update: WindowUpdate) -> KnownWindow:
         """Return the window that an update of a robot says.
@@ -126,7 +153,7 @@ class WindowCache:
             RequestError: the base is not here, or what was sent does not fit it, is not finite or is no
                 image.
         """
-        windows: Mapping[int, KnownWindow] = self._robots.get(robot_id, {})
+        windows = self._robots[robot_id].windows if robot_id in self._robots else {}
         sent, goal = update.rows, update.goal
         if sent.images:
             self._check_takes_images(sent)
@@ -155,16 +182,26 @@ class WindowCache:
             self._encode(sent.images, values[kept:, numbers:], rows[kept:], windows)
         return KnownWindow(digest, rows, numbers, values, np.frombuffer(goal, dtype=np.float32))
 
-    def keep(self, robot_id: str, window: KnownWindow) -> None:
-        """Remember a window that was answered about."""
-        windows = self._robots.setdefault(robot_id, OrderedDict())
-        self._robots.move_to_end(robot_id)
-        windows[window.digest] = window
-        windows.move_to_end(window.digest)
-        if len(windows) > WINDOWS_KEPT:
-            windows.popitem(last=False)
-        if len(self._robots) > ROBOTS_KEPT:
+    def keep(self, robot_id: str, window: KnownWindow, now_s: float) -> bool:
+        """Remember a window that was answered about; return whether there is room for the robot.
+
+        Args:
+            robot_id: whose.
+            window: made by `complete`.
+            now_s: of a clock that only goes forward.
+        """
+        while self._robots and now_s - next(iter(self._robots.values())).heard_s > self._max_age_s:
             self._robots.popitem(last=False)
+        if robot_id not in self._robots and len(self._robots) >= self._room:
+            return False
+        robot = self._robots.setdefault(robot_id, _Robot(OrderedDict(), now_s))
+        self._robots.move_to_end(robot_id)
+        robot.heard_s = now_s
+        robot.windows[window.digest] = window
+        robot.windows.move_to_end(window.digest)
+        if len(robot.windows) > WINDOWS_KEPT:
+            robot.windows.popitem(last=False)
+        return True
 
     def _known(self, windows: Mapping[int, KnownWindow], base: int) -> KnownWindow:
         if base not in windows:

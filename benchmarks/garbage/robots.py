@@ -121,6 +121,7 @@ class Verifier(Thread):
         response.codes = request.codes
         response.accepted = [True] * len(request.codes)
         response.offset = self._offset
+        response.window_kept = True
         garbage, self.garbage = self.garbage, None
         if garbage is None:
             return response

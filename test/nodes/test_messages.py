@@ -25,6 +25,7 @@ from adahi_ros.nodes.messages import (
     to_stamp,
     to_status,
 )
+from adahi_ros.speculation.answers import Answered
 from adahi_ros.speculation.link_estimate import LinkEstimate
 from adahi_ros.speculation.records import Reason, StepRecord
 from adahi_ros.speculation.request import RequestError, RequestFault, Verification, VerificationRequest
@@ -111,13 +112,14 @@ def test_answers_survive_the_wire(seed: int) -> None:
         draw.integers(65536, size=(1, 3)), draw.random((1, 3)) < 0.5, np.float32(draw.normal(size=(1, 2, 4)))
     )
     response = VerifyDraft.Response()
-    fill_answer(response, answer)
+    fill_answer(response, Answered(answer, window_kept=True))
     codes, accepted, offset = from_answer(
         deserialize_message(serialize_message(response), VerifyDraft.Response)
     )
     assert list(codes) == answer.codes[0].tolist()
     assert accepted == answer.accepted[0].tolist()
     np.testing.assert_array_equal(offset, answer.offset.ravel())
+    assert response.window_kept
 
 
 def test_a_status_survives_the_wire() -> None:

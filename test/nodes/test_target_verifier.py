@@ -23,8 +23,11 @@ from adahi_ros.nodes.target_verifier_node import TargetVerifierNode
 from adahi_ros.policy.interface import Policy, Prediction
 from adahi_ros.speculation.answers import ANSWERS_KEPT
 from adahi_ros.speculation.request import RequestFault
+from adahi_ros.speculation.window_updates import SentWindows
+from adahi_ros.speculation.wire_window import WireWindow
 
 Ask = Callable[..., VerifyDraft.Response]
+ROOM = 256
 EVEN = [8192] * 7 + [8191]
 
 
@@ -57,7 +60,10 @@ def served(exported: Path) -> Iterator[tuple[Ask, Counting]]:
         node = TargetVerifierNode(
             context=observer.context,
             use_global_arguments=False,
-            parameter_overrides=[Parameter("checkpoint", value=str(exported / "target"))],
+            parameter_overrides=[
+                Parameter("checkpoint", value=str(exported / "target")),
+                Parameter("cache.robots", value=ROOM),
+            ],
         )
         (service,) = node.urgent.services
         good = {
@@ -122,6 +128,28 @@ def test_old_answers_are_forgotten(served: tuple[Ask, Counting]) -> None:
     assert policy.predictions == before
     ask(episode_id=7, step_id=0)
     assert policy.predictions == before + 1
+
+
+def test_robots_for_whom_there_is_no_room_ask_once_and_are_answered_alike(
+    served: tuple[Ask, Counting],
+) -> None:
+    ask, _ = served
+    rows, goal = np.random.default_rng(0).normal(size=(6, 6)).astype(np.float32), np.float32([0.1, -0.1])
+    sides = {f"robot {number}": SentWindows() for number in range(ROOM + 4)}
+    for step in range(3):
+        window, kept = WireWindow.of(rows[step : step + 3], goal), 0
+        for name, side in sides.items():
+            update = side.update(window)
+            sent = {"base_window": update.base, "goal": array("f", update.goal)}
+            answer = ask(
+                robot_id=name, step_id=step, observation_window=array("f", update.rows.numbers), **sent
+            )
+            assert answer.status == VerifyDraft.Response.STATUS_OK
+            whole = rows[step : step + 3].ravel().tolist()
+            assert ask(robot_id=name, step_id=step, observation_window=whole, goal=goal.tolist()) == answer
+            side.answered(window, answer.window_kept)
+            kept += answer.window_kept
+        assert 0 < kept <= ROOM
 
 
 MEGABYTE = 1 << 20

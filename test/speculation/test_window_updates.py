@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from adahi_ros.speculation.request import RequestError, RequestFault
 from adahi_ros.speculation.window_updates import (
-    ROBOTS_KEPT,
     WHOLE,
     WINDOWS_KEPT,
     KnownWindow,
@@ -55,8 +54,8 @@ class Camera:
         self._features = draw.normal(size=(H + steps, F)).astype(np.float16).astype(np.float32)
         self._images = [draw.bytes(4) for _ in range(CAMERAS * (H + steps))]
 
-    def cache(self) -> WindowCache:
-        return WindowCache(H, self.dim, self.encoder)
+    def cache(self, robots: int = 10, max_age_s: float = 60.0) -> WindowCache:
+        return WindowCache(H, self.dim, self.encoder, robots, max_age_s)
 
     def sent(self, step: int, goal: np.ndarray = GOAL) -> WireWindow:
         """The window of a step as the robot sends it."""
@@ -115,9 +114,9 @@ def test_what_arrives_is_the_window_or_a_plain_no(mode: str, seed: int, fates: l
             got = cache.complete("robot", sent.update(window))
         assert bits(got.values) == bits(robot.meant(step))
         assert bits(got.goal) == bits(goal)
-        cache.keep("robot", got)
+        cache.keep("robot", got, 0.0)
         if fate == "answered":
-            sent.answered(window)
+            sent.answered(window, kept=True)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(MODES[1:])), max_size=20))
@@ -129,8 +128,8 @@ def test_a_robot_may_send_other_parts_of_the_next_window(steps: list[tuple[int, 
         window = robots[mode].sent(step)
         got = cache.complete("robot", sent.update(window))
         assert bits(got.values) == bits(robots[mode].meant(step))
-        cache.keep("robot", got)
-        sent.answered(window)
+        cache.keep("robot", got, 0.0)
+        sent.answered(window, kept=True)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -140,7 +139,7 @@ def test_only_what_is_new_is_sent(mode: str, skipped: int) -> None:
     window, cache = robot.sent(0), robot.cache()
     first = sent.update(window)
     assert first == WindowUpdate(WHOLE, window.rows, window.goal)
-    sent.answered(window)
+    sent.answered(window, kept=True)
     update = sent.update(robot.sent(skipped))
     assert update.base == cache.complete("robot", first).digest
     assert update.rows == robot.sent(skipped).newest(skipped)
@@ -153,13 +152,13 @@ def test_only_what_is_new_is_sent(mode: str, skipped: int) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_window_that_shares_nothing_is_sent_whole(mode: str) -> None:
     sent, robot = SentWindows(), Camera(mode, 10)
-    sent.answered(robot.sent(0))
+    sent.answered(robot.sent(0), kept=True)
     assert sent.update(robot.sent(H)).base == WHOLE
 
 
 def test_another_goal_is_sent() -> None:
     sent, robot = SentWindows(), Camera("state", 2)
-    sent.answered(robot.sent(0))
+    sent.answered(robot.sent(0), kept=True)
     update = sent.update(robot.sent(1, GOAL + 1))
     assert len(update.rows.numbers) == 4 * S
     assert update.goal == (GOAL + 1).tobytes()
@@ -167,7 +166,7 @@ def test_another_goal_is_sent() -> None:
 
 def test_what_was_sent_is_a_copy() -> None:
     sent, numbers = SentWindows(), np.ones((H, S), np.float32)
-    sent.answered(WireWindow.of(numbers, GOAL))
+    sent.answered(WireWindow.of(numbers, GOAL), kept=True)
     before = numbers.copy()
     numbers += 1.0
     assert sent.update(WireWindow.of(numbers, GOAL)).base == WHOLE
@@ -180,13 +179,13 @@ def test_an_image_is_encoded_once() -> None:
 
     def answer(update: WindowUpdate) -> KnownWindow:
         window = cache.complete("robot", update)
-        cache.keep("robot", window)
+        cache.keep("robot", window, 0.0)
         return window
 
     encoded = robot.encoder.encoded
     answer(sent.update(robot.sent(0)))
     assert len(encoded) == CAMERAS * H
-    sent.answered(robot.sent(0))
+    sent.answered(robot.sent(0), kept=True)
     repeated = sent.update(robot.sent(1))
     assert answer(repeated) is answer(repeated)
     answer(SentWindows().update(robot.sent(2)))  # whole: all but the last observation came before
@@ -200,36 +199,86 @@ def test_an_image_is_encoded_once() -> None:
 def test_no_robot_has_the_windows_of_another() -> None:
     sent, robot = SentWindows(), Camera("state", 2)
     cache = robot.cache()
-    cache.keep("a", cache.complete("a", sent.update(robot.sent(0))))
-    sent.answered(robot.sent(0))
+    cache.keep("a", cache.complete("a", sent.update(robot.sent(0))), 0.0)
+    sent.answered(robot.sent(0), kept=True)
     update = sent.update(robot.sent(1))
     assert bits(cache.complete("a", update).values) == bits(robot.meant(1))
     with pytest.raises(RequestError, match=re.escape("send the whole window")):
         cache.complete("b", update)
 
 
-def test_old_windows_and_old_robots_are_forgotten() -> None:
+def known(cache: WindowCache, name: str, window: KnownWindow) -> bool:
+    try:
+        cache.complete(name, WindowUpdate(window.digest, WireRows(b""), b""))
+    except RequestError as error:
+        assert error.fault is RequestFault.WINDOW_UNKNOWN  # noqa: PT017
+        return False
+    return True
+
+
+def test_old_windows_are_forgotten() -> None:
     robot = Camera("state", WINDOWS_KEPT + 1)
     cache = robot.cache()
     windows = [
         cache.complete("a", SentWindows().update(robot.sent(step))) for step in range(WINDOWS_KEPT + 1)
     ]
     for window in windows:
-        cache.keep("a", window)
+        assert cache.keep("a", window, 0.0)
+    assert [known(cache, "a", window) for window in windows] == [False] + [True] * WINDOWS_KEPT
 
-    def known(name: str, window: KnownWindow) -> bool:
-        try:
-            cache.complete(name, WindowUpdate(window.digest, WireRows(b""), b""))
-        except RequestError as error:
-            assert error.fault is RequestFault.WINDOW_UNKNOWN  # noqa: PT017
-            return False
-        return True
 
-    assert [known("a", window) for window in windows] == [False] + [True] * WINDOWS_KEPT
-    for number in range(ROBOTS_KEPT):
-        cache.keep(str(number), windows[0])
-    assert not known("a", windows[-1])
-    assert known("0", windows[0])
+def test_robots_unheard_for_long_are_forgotten_and_others_take_their_place() -> None:
+    robot = Camera("state", 1)
+    cache = robot.cache(robots=2, max_age_s=10.0)
+    window = cache.complete("a", SentWindows().update(robot.sent(0)))
+    assert cache.keep("a", window, 0.0)
+    assert cache.keep("b", window, 5.0)
+    assert cache.keep("a", window, 9.0)
+    assert not cache.keep("c", window, 15.0)  # both are young
+    assert cache.keep("c", window, 15.1)
+    assert [known(cache, name, window) for name in "abc"] == [True, False, True]
+    assert cache.keep("d", window, 25.2)
+    assert [known(cache, name, window) for name in "abcd"] == [False, False, False, True]
+
+
+def test_no_flood_of_new_names_costs_a_robot_its_windows() -> None:
+    robot = Camera("state", 100)
+    cache, sent = robot.cache(robots=3), SentWindows()
+    strange = cache.complete("x", SentWindows().update(robot.sent(0)))
+    for step in range(100):
+        window = cache.complete("robot", sent.update(robot.sent(step)))
+        sent.answered(robot.sent(step), kept=cache.keep("robot", window, 0.05 * step))
+        kept = [cache.keep(f"{step}/{number}", strange, 0.05 * step) for number in range(10)]
+        assert sum(kept) == (2 if step == 0 else 0)
+        assert known(cache, "robot", window)
+
+
+def test_more_robots_than_there_is_room_for_ask_once_each() -> None:
+    robots = {f"robot {seed}": Camera("state", 6, seed) for seed in range(260)}
+    cache = WindowCache(H, S, robots=256)
+    sides = {name: SentWindows() for name in robots}
+    for step in range(6):
+        whole = 0
+        for name, robot in robots.items():
+            update = sides[name].update(robot.sent(step))
+            got = cache.complete(name, update)  # never unknown
+            assert bits(got.values) == bits(robot.meant(step))
+            sides[name].answered(robot.sent(step), kept=cache.keep(name, got, 0.05 * step))
+            whole += update.base == WHOLE
+        assert whole == (260 if step == 0 else 4)
+
+
+def test_a_robot_that_finds_room_later_sends_only_what_is_new() -> None:
+    first, second = Camera("state", 9, 1), Camera("state", 9, 2)
+    cache, sent = first.cache(robots=1, max_age_s=10.0), SentWindows()
+    cache.keep("first", cache.complete("first", SentWindows().update(first.sent(0))), 0.0)
+    wholes = []
+    for step in range(4):
+        update = sent.update(second.sent(step))
+        wholes.append(update.base == WHOLE)
+        window = cache.complete("second", update)
+        sent.answered(second.sent(step), kept=cache.keep("second", window, 6.0 * step))
+    assert wholes == [True, True, True, False]
 
 
 def numbers(size: int, value: float = 1.0) -> bytes:
@@ -313,7 +362,7 @@ def test_rows_that_do_not_fit_their_base_are_refused(rows: WireRows, message: st
     robot = Camera("images", 1)
     cache = robot.cache()
     base = cache.complete("a", SentWindows().update(robot.sent(0)))
-    cache.keep("a", base)
+    cache.keep("a", base, 0.0)
     with pytest.raises(RequestError, match=re.escape(message)):
         cache.complete("a", WindowUpdate(base.digest, rows, b""))
 
@@ -331,8 +380,8 @@ def test_a_robot_may_have_nothing_but_cameras(mode: str) -> None:
     for step in (0, 1, 3):
         got = cache.complete("robot", sent.update(robot.sent(step)))
         assert bits(got.values) == bits(robot.meant(step))
-        cache.keep("robot", got)
-        sent.answered(robot.sent(step))
+        cache.keep("robot", got, 0.0)
+        sent.answered(robot.sent(step), kept=True)
 
 
 PARTS = st.tuples(
@@ -351,7 +400,7 @@ def test_garbage_is_refused_or_makes_a_finite_window(
     robot = Camera("images", 1)
     cache = robot.cache()
     known = [cache.complete("a", SentWindows().update(robot.sent(0)))]
-    cache.keep("a", known[0])
+    cache.keep("a", known[0], 0.0)
     for parts, base, goal in updates:
         digest = WHOLE if base < 0 else known[base % len(known)].digest
         try:
@@ -360,5 +409,5 @@ def test_garbage_is_refused_or_makes_a_finite_window(
             continue
         assert window.values.shape == (H, S + F)
         assert np.isfinite(window.values).all()
-        cache.keep("a", window)
+        cache.keep("a", window, 0.0)
         known.append(window)

@@ -187,6 +187,7 @@ class HeldVerifier:
             "codes": [request.codes[0], 0],
             "accepted": [True, False],
             "offset": [0.5, 0.5],
+            "window_kept": True,
             **changes,
         }
         self._answers.put(VerifyDraft.Response(**fields))
