@@ -55,7 +55,7 @@ def parts_of_a_step() -> dict[str, Callable[[], object]]:
 
     def write() -> None:
         update = SentWindows().update(WireWindow.of(window[0], goal[0]))
-        serialize_message(to_request(request, update, "robot", 0, 0, 0))
+        serialize_message(to_request(request, update, "robot", 0, 0, 0, 0))
 
     def read() -> None:
         verification = judged(

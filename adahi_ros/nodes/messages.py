@@ -81,6 +81,7 @@ def to_request(
     request: VerificationRequest,
     window: WindowUpdate,
     robot_id: str,
+    session: int,
     episode: int,
     step: int,
     fingerprint: int,
@@ -88,6 +89,7 @@ def to_request(
     """Make the message that asks about one robot's draft (M = 1), its window as it is to be sent."""
     return VerifyDraft.Request(
         robot_id=robot_id,
+        session_id=session,
         episode_id=episode,
         step_id=step,
         tokenizer_fingerprint=fingerprint,

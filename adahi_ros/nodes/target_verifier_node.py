@@ -25,10 +25,12 @@ from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.speculation.answers import Answered, Answers
 from adahi_ros.speculation.request import RequestError, RequestFault
+from adahi_ros.speculation.sessions import Sessions
 from adahi_ros.speculation.verifier import RULES, TargetVerifier
 from adahi_ros.speculation.window_updates import MAX_AGE_S, ROBOTS_KEPT
 
 WARNING_PERIOD_S = 1.0
+SHARED_WARNING_PERIOD_S = 10.0  # of two robots of one name
 
 TABLE = (
     *policy_parameters("ball/target"),
@@ -86,6 +88,7 @@ class TargetVerifierNode(Node):
             verifier, values["seed"], images, values["cache.robots"], values["cache.max_age_s"]
         )
         self._description = describe(policy, "" if images is None else images.fingerprint)
+        self._sessions = Sessions()
         self._answered: Counter[str] = Counter()
         self._compute_ms = 0.0
         self._refused = 0
@@ -111,6 +114,7 @@ class TargetVerifierNode(Node):
         response.step_id = request.step_id
         try:
             fill_answer(response, self._answer(request))
+            self._notice(request)
         except RequestError as error:
             response.status, response.message = int(error.fault), shortened(str(error))
         except Exception as error:  # noqa: BLE001  one robot's request must not end the service of the others
@@ -131,6 +135,14 @@ class TargetVerifierNode(Node):
         names = request.robot_id, request.episode_id, request.step_id
         return self._answers.to(*names, time.monotonic(), *from_request(request))
 
+    def _notice(self, request: VerifyDraft.Request) -> None:
+        """Say it where two robots ask by one name; they are answered all the same."""
+        if self._sessions.heard(request.robot_id, request.session_id, time.monotonic()):
+            self.get_logger().warning(
+                f"robot_id: {request.robot_id!r}, two robots ask by this name, must be another for each",
+                throttle_duration_sec=SHARED_WARNING_PERIOD_S,
+            )
+
     def _count(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> None:
         if response.status == VerifyDraft.Response.STATUS_OK:
             self._answered["ok"] += 1
@@ -149,13 +161,19 @@ class TargetVerifierNode(Node):
 
     def _health(self) -> Health:
         news, self._reported = self._refused - self._reported, self._refused
+        shared = self._sessions.shared(time.monotonic())
         values = {
             "requests": self._answered.total(),
             "compute_ms_mean": f"{self._compute_ms / max(1, self._answered['ok']):.3f}",
             **{f"answers.{status}": count for status, count in self._answered.items()},
+            "shared_names": len(shared),
         }
-        if news:
-            return Health(DiagnosticStatus.WARN, f"{news} requests refused", values)
+        troubles = [f"{news} requests refused"] if news else []
+        if shared:
+            name = max(shared, key=lambda name: shared[name])
+            troubles.append(f"two robots are named {name!r}: sessions have come back {shared[name]} times")
+        if troubles:
+            return Health(DiagnosticStatus.WARN, "; ".join(troubles), values)
         return Health(DiagnosticStatus.OK, "serving", values)
 
 

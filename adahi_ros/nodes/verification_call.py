@@ -16,6 +16,8 @@ from adahi_ros.speculation.verifier import TargetVerifier
 from adahi_ros.speculation.window_updates import ImageEncoder, SentWindows
 from adahi_ros.speculation.wire_window import WireWindow
 
+SESSION = 0  # nobody else has the robot's name
+
 
 class CalledVerifier:
     """Answers one robot.
@@ -74,7 +76,7 @@ class VerificationCalls:
             RequestError: the request is refused.
         """
         update = self._sent.update(window)
-        message = to_request(request, update, self._robot_id, episode, step, self._fingerprint)
+        message = to_request(request, update, self._robot_id, SESSION, episode, step, self._fingerprint)
         question = serialize_message(message)
         answer = self._verifier.answer(question)
         response = deserialize_message(answer, VerifyDraft.Response)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from adahi_ros.speculation.window_updates import SentWindows
 
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0
+SESSION_BITS = 32
 PROBES_OUT = 4  # a probe that is late still tells that the link is back
 
 
@@ -102,6 +104,8 @@ class VerifierClient:
         self._policy = policy
         self._fingerprint = fingerprint_number(policy.decoder.fingerprint)
         self._robot_id = robot_id
+        # No draw of an experiment, which would be repeated: it must differ from that of every other start.
+        self._session = secrets.randbits(SESSION_BITS)
         self._on_change = on_change
         self._encoder_fingerprint = encoder_fingerprint
         self._breaker = Breaker()
@@ -193,6 +197,7 @@ class VerifierClient:
             question.request,
             self._sent_windows.update(question.window),
             self._robot_id,
+            self._session,
             question.episode,
             question.step,
             self._fingerprint,

@@ -67,7 +67,11 @@ def question(
         counted(draw.dirichlet(np.ones(size), size=(1, books))),
     )
     update = WindowUpdate(2**64 - 1, rows, np.float32([1.0, 2.0]).tobytes())
-    return request, update, to_request(request, update, "robot", 7, 8, fingerprint_number("f123456789abcdef"))
+    return (
+        request,
+        update,
+        to_request(request, update, "robot", 2**32 - 1, 7, 8, fingerprint_number("f123456789abcdef")),
+    )
 
 
 def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
@@ -79,7 +83,8 @@ def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
 def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int) -> None:
     request, update, sent = question(ROWS[kind], books, size, seed)
     received = over_the_wire(sent)
-    assert (received.robot_id, received.episode_id, received.step_id) == ("robot", 7, 8)
+    assert (received.robot_id, received.session_id) == ("robot", 2**32 - 1)
+    assert (received.episode_id, received.step_id) == (7, 8)
     assert received.tokenizer_fingerprint == 0xF123456789ABCDEF
     got, codes, counts = from_request(received)
     assert got == update
@@ -90,9 +95,8 @@ def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int) 
 def test_a_request_without_cameras_carries_nothing_of_them() -> None:
     """The serialized size is that of its fields, and the two lengths, of no features and no images."""
     *_, sent = question(WireRows(np.zeros(6, np.float32).tobytes()))
-    fields = 4 + 4 + 8 + 4 + 4 + 8 + 8 + (4 + 6 * 4) + 4 + 4 + (4 + 2 * 4) + (4 + 2 * 2) + (4 + 2 * 8 * 2)
-    padding = 4
-    assert len(serialize_message(sent)) == fields + padding
+    fields = 4 + 4 + 8 + 4 + 4 + 4 + 8 + 8 + (4 + 6 * 4) + 4 + 4 + (4 + 2 * 4) + (4 + 2 * 2) + (4 + 2 * 8 * 2)
+    assert len(serialize_message(sent)) == fields
 
 
 def test_an_image_of_another_format_is_refused() -> None:

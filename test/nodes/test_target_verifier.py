@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from array import array
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from adahi_msgs.srv import VerifyDraft
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import CompressedImage
 
@@ -45,8 +47,8 @@ class Counting:
 
 
 @pytest.fixture(scope="module")
-def served(exported: Path) -> Iterator[tuple[Ask, Counting]]:
-    """What asks a node in this process, and its target: H 3, O 6, G 2, N 2, K 8."""
+def running(exported: Path) -> Iterator[tuple[TargetVerifierNode, Counting]]:
+    """A node in this process, and its target: H 3, O 6, G 2, N 2, K 8."""
     policies: list[Counting] = []
     load = target_verifier_node.policy_from
 
@@ -65,24 +67,31 @@ def served(exported: Path) -> Iterator[tuple[Ask, Counting]]:
                 Parameter("cache.robots", value=ROOM),
             ],
         )
-        (service,) = node.urgent.services
-        good = {
-            "robot_id": "robot",
-            "tokenizer_fingerprint": fingerprint_number(policies[0].decoder.fingerprint),
-            "observation_window": [0.5] * 18,
-            "goal": [0.1, -0.1],
-            "codes": [2, 5],
-            "draft_probabilities": EVEN * 2,
-        }
-
-        def ask(**changes: Any) -> VerifyDraft.Response:
-            response = service.callback(VerifyDraft.Request(**{**good, **changes}), VerifyDraft.Response())
-            response.compute_time_ms = 0.0
-            return response
-
-        yield ask, policies[0]
+        yield node, policies[0]
         node.destroy_node()
         observer.close()
+
+
+@pytest.fixture(scope="module")
+def served(running: tuple[TargetVerifierNode, Counting]) -> tuple[Ask, Counting]:
+    """What asks the node, and its target."""
+    node, policy = running
+    (service,) = node.urgent.services
+    good = {
+        "robot_id": "robot",
+        "tokenizer_fingerprint": fingerprint_number(policy.decoder.fingerprint),
+        "observation_window": [0.5] * 18,
+        "goal": [0.1, -0.1],
+        "codes": [2, 5],
+        "draft_probabilities": EVEN * 2,
+    }
+
+    def ask(**changes: Any) -> VerifyDraft.Response:
+        response = service.callback(VerifyDraft.Request(**{**good, **changes}), VerifyDraft.Response())
+        response.compute_time_ms = 0.0
+        return response
+
+    return ask, policy
 
 
 def test_a_repeated_question_is_answered_alike_without_the_target(served: tuple[Ask, Counting]) -> None:
@@ -150,6 +159,27 @@ def test_robots_for_whom_there_is_no_room_ask_once_and_are_answered_alike(
             side.answered(window, answer.window_kept)
             kept += answer.window_kept
         assert 0 < kept <= ROOM
+
+
+def test_two_robots_of_one_name_are_answered_alike_and_it_is_said(
+    running: tuple[TargetVerifierNode, Counting],
+    served: tuple[Ask, Counting],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    node, (ask, _) = running[0], served
+    now_s = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    assert ask(robot_id="arm", session_id=1) == ask(robot_id="arm", session_id=2)
+    assert node._health().values["shared_names"] == 0  # restarted, as far as anybody knows
+    now_s += 2.0
+    assert ask(robot_id="arm", session_id=1) == ask(robot_id="arm", session_id=2)
+    assert "robot_id: 'arm', two robots ask by this name" in capfd.readouterr().err
+    health = node._health()
+    assert (health.level, health.values["shared_names"]) == (DiagnosticStatus.WARN, 1)
+    assert "two robots are named 'arm': sessions have come back 1 times" in health.message
+    now_s += 60.0
+    assert node._health().message == "serving"
 
 
 MEGABYTE = 1 << 20

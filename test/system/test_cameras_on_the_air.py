@@ -144,6 +144,18 @@ def test_a_robot_that_sends_images_needs_a_verifier_with_its_encoder(
     )
 
 
+def test_each_start_of_a_robot_is_a_session(
+    connect: Callable[[str | None], VerifierClient], verifier: Any, target: Policy
+) -> None:
+    numbers = np.zeros((H, S + 4), np.float32)
+    counts = np.full((1, 2, 8), [[8192] * 7 + [8191]], np.uint16)
+    request = VerificationRequest(numbers[None], GOAL[None], np.zeros((1, 2), np.int64), counts)
+    question = Question(request, 1, 0, WireWindow.of(numbers[:, :S], GOAL))
+    first, second = (connect(None) for _ in range(2))
+    sessions = [client._message_of(question).session_id for client in (first, first, second)]
+    assert sessions[0] == sessions[1] != sessions[2]
+
+
 def test_it_describes_its_encoder(
     stage: Any, verifier: Any, target: Policy, encoder: tuple[Path, Encoder]
 ) -> None:

@@ -51,6 +51,7 @@ def test_only_what_is_new_of_a_window_is_sent_and_all_of_it_where_that_is_asked_
     scene.stage.wait(lambda: len(scene.verifier.questions(episode, 2)) == 2, "the question again")
     whole = scene.verifier.questions(episode, 2)[1]
     assert whole.base_window == 0
+    assert whole.session_id == short.session_id
     assert np.reshape(whole.observation_window, (3, 6))[-1].tolist() == short.observation_window.tolist()
     assert whole.goal.tolist() == pytest.approx([0.1, 0.1])
     assert (whole.codes, whole.draft_probabilities) == (short.codes, short.draft_probabilities)
