@@ -40,9 +40,10 @@ def damaged(message: Any, garbage: Garbage) -> bytes:
 
 
 def _replaced(kind: str, before: Any, garbage: Garbage) -> Any:
-    sequence = re.fullmatch(r"sequence<(.+?)(, \d+)?>", kind)
+    sequence = re.fullmatch(r"sequence<(.+?)(?:, (\d+))?>", kind)
     if sequence:
-        return _sequence(sequence[1], list(before), garbage)
+        values = _sequence(sequence[1], list(before), garbage)
+        return values[: int(sequence[2])] if sequence[2] else values  # no middleware sends more
     if kind == "builtin_interfaces/Time":
         return _stamp(before, garbage)
     if "/" in kind:
@@ -60,7 +61,7 @@ def _stamp(before: Any, garbage: Garbage) -> Any:
 def _single(kind: str, garbage: Garbage) -> Any:
     if kind == "boolean":
         return garbage.chance(0.5)
-    if kind == "string":
+    if kind.startswith("string"):  # longer than it may be, too: that is sent
         return garbage.text()
     if kind == "double":
         return garbage.float()

@@ -10,17 +10,19 @@ import numpy as np
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
+from adahi_ros.nodes.bounds import TEXT_LENGTH
 from adahi_ros.nodes.messages import fingerprint_number, verify_qos
 from adahi_ros.speculation.sampling import UNITS
 from adahi_ros.vision.images import to_jpeg
 
-from .messages import mutated
+from .messages import LARGEST_FLOAT32, mutated
 from .outcome import Outcome
 from .scene import Stage, stage
 from .values import Garbage
 
 CALL_S = 20.0
 EVERY = 10  # inputs, a good request
+ENDS = (LARGEST_FLOAT32, -LARGEST_FLOAT32, 1e-45, -1e-45, -0.0, float("nan"), float("inf"), float("-inf"))
 NUMBERS = 2  # of a row that has an image beside it
 
 
@@ -79,7 +81,28 @@ class Asked:
             torn = CompressedImage(format="jpeg", data=garbage.damaged(data))
             request.images = [torn, *request.images[1:]]
             return request
+        if garbage.chance(0.4):
+            return self._strange(request, garbage)
         return mutated(request, garbage)
+
+    def _strange(self, request: VerifyDraft.Request, garbage: Garbage) -> VerifyDraft.Request:
+        """Make a request that has the right sizes, but for its name."""
+        how = garbage.count(0, 4)
+        if how == 0:  # a name of up to megabytes, never the same
+            request.robot_id = f"{garbage.number:08d}" * 2 ** garbage.count(0, 19)
+        elif how == 1:  # one of a flood of names
+            request.robot_id = f"{garbage.text()[:40]}{garbage.number}"
+        elif how == 2:  # a code that cannot have been drafted
+            request.codes[garbage.count(0, len(request.codes) - 1)] = garbage.count(
+                1, self._its.codebook_size
+            )
+        elif how == 3:  # another robot of the same name
+            request.session_id = garbage.pick((0, 1, 2**32 - 1))
+        else:  # as it should be, with every number at the end of what there is
+            for field in ("episode_id", "step_id"):
+                setattr(request, field, garbage.integer(0, 2**32 - 1))
+            request.observation_window = array("f", [garbage.pick(ENDS)] * len(request.observation_window))
+        return request
 
 
 def requests(numbers: Sequence[int], seed: int) -> Outcome:
@@ -116,6 +139,8 @@ def _ask_all(outcome: Outcome, numbers: Sequence[int], seed: int, camera: bool) 
 def _fault(response: Any) -> str:
     if response.status == VerifyDraft.Response.STATUS_INTERNAL_ERROR:
         return f"internal error, {response.message}"
+    if len(response.message) > TEXT_LENGTH:
+        return f"a message of {len(response.message)} characters"
     if response.status == VerifyDraft.Response.STATUS_OK:
         return "" if np.isfinite(response.offset).all() else "an offset that is not finite"
     return "" if response.message else f"status {response.status} without a reason"
