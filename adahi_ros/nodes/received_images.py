@@ -10,6 +10,8 @@ from PIL import Image
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import ImageError, from_jpeg
 
+HEADER_BYTES = 4096  # of a JPEG, beside its pixels
+
 
 class ReceivedImages:
     """Makes features of images of strangers; an `ImageEncoder` of `WindowCache`.
@@ -28,15 +30,21 @@ class ReceivedImages:
         """Return the features (features,) float32 of an image.
 
         Raises:
-            ImageError: it is no JPEG, damaged, or not of the encoder's size.
+            ImageError: it is no JPEG, damaged, too long, or not of the encoder's size.
         """
         self._check_size(jpeg)
         features: np.ndarray = self._encoder.encode(from_jpeg(jpeg)[None])[0]
         return features
 
     def _check_size(self, jpeg: bytes) -> None:
-        """Check what a JPEG says of itself, before any of its pixels is made: they may be very many."""
+        """Check how long a JPEG is, and what it says of itself, before any of its pixels is made.
+
+        They may be very many, or be made very many times: each scan of a JPEG goes over all of them.
+        """
         rows, columns = self._encoder.image_size
+        most = 3 * rows * columns + HEADER_BYTES
+        if len(jpeg) > most:
+            raise ImageError(f"data: {len(jpeg)} bytes, must be at most {most}, no more than the pixels are")
         try:
             with Image.open(io.BytesIO(jpeg), formats=("JPEG",)) as picture:
                 size = picture.height, picture.width

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from adahi_ros.nodes.received_images import ReceivedImages
-from adahi_ros.vision.images import ImageError, from_jpeg, to_jpeg
+from adahi_ros.vision.images import QUALITIES, ImageError, from_jpeg, to_jpeg
 
 ROWS, COLUMNS = 16, 24
 
@@ -68,6 +68,23 @@ def test_the_features_are_the_encoders_of_the_pixels_of_the_jpeg() -> None:
 def test_what_is_no_jpeg_of_the_right_size_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(ImageError, match=f"^data: {message}"):
         IMAGES.encode(data)
+
+
+def test_a_jpeg_of_very_many_scans_is_refused_before_it_is_decoded() -> None:
+    file = io.BytesIO()
+    Image.fromarray(FRAME * 0).save(file, "JPEG", progressive=True)
+    small = file.getvalue()
+    scans = [at for at in range(len(small)) if small[at : at + 2] == b"\xff\xda"]
+    bomb = (
+        small[:-2] + small[scans[0] : scans[1]] * 10_000 + small[-2:]
+    )  # each scan costs as much as a picture
+    with pytest.raises(ImageError, match=rf"^data: {len(bomb)} bytes, must be at most 5248"):
+        IMAGES.encode(bomb)
+
+
+def test_the_largest_jpeg_that_a_robot_makes_is_taken() -> None:
+    noise = np.random.default_rng(1).integers(2, size=(ROWS, COLUMNS, 3), dtype=np.uint8) * np.uint8(255)
+    assert IMAGES.encode(to_jpeg(noise, QUALITIES[1])).shape == (3,)
 
 
 @given(st.binary(max_size=100) | st.tuples(st.integers(0, len(JPEG) - 1), st.binary(max_size=8)))
