@@ -18,7 +18,7 @@ from adahi_ros import cli
 from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.interface import Policy, Prediction
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.speculation.records import Reason, StepRecord
 from adahi_ros.tasks import Task
@@ -211,6 +211,35 @@ def codes_of() -> Callable[[Policy, np.ndarray, np.ndarray, np.ndarray], np.ndar
         return every[np.argmin(distances, axis=0)]
 
     return read
+
+
+class Faulty:
+    """A policy, but for windows whose newest observation begins with more than 1e3.
+
+    Args:
+        policy: for all the others.
+        value: that takes the place of something, or is added to it.
+        logits: whether it takes the place of the logits there; else it is added to the offsets.
+    """
+
+    def __init__(self, policy: Policy, value: float, logits: bool = False) -> None:
+        self.spec, self.decoder, self.digest = policy.spec, policy.decoder, policy.digest
+        self._policy, self._value, self._logits = policy, value, logits
+
+    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
+        prediction = self._policy.predict(np.where(np.abs(windows) > 1e3, np.float32(0), windows), goals)
+        logits, offsets = prediction.logits.copy(), prediction.offsets.copy()
+        bad = windows[:, -1, 0] > 1e3
+        if self._logits:
+            logits[bad] = self._value
+        else:
+            offsets[bad] += np.float32(self._value)
+        return Prediction(logits, offsets)
+
+
+@pytest.fixture(scope="session")
+def faulty() -> type[Faulty]:
+    return Faulty
 
 
 @pytest.fixture(scope="session")

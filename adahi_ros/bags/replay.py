@@ -150,6 +150,7 @@ def replay(
             "transmission_rate": transmission_rate(log.transmitted, log.active),
             "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
             "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
+            "refused": int(log.refused[log.active].sum()),
             "deviation": spread(known.tolist()),
             "modelled_latency_ms": spread(latency[log.active].tolist()),
         }

@@ -130,6 +130,7 @@ def outcome_figures(outcome: Outcome) -> dict[str, Any]:
         "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
         "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
         "steps_per_episode": float(log.active.sum() / episodes),
+        "refused": int(log.refused[log.active].sum()),
     }
 
 

@@ -29,6 +29,8 @@ def open_loop_rollout(
 ) -> Log:
     """Run episodes to their end.
 
+    A plan that is no action is refused, and what was executed last repeated until the next one is due.
+
     Args:
         world: is reset, and left at the end of the episodes.
         target: proposes chunks of W actions.
@@ -49,6 +51,7 @@ def open_loop_rollout(
     draws = EpisodeStreams(seed, "open_loop", numbers, spec.codebooks)
     nothing = np.zeros((len(numbers), 0), dtype=bool)
     unknown = np.full(len(numbers), np.nan)
+    action = np.zeros((len(numbers), spec.action_dim), dtype=np.float32)
     rows: list[tuple[np.ndarray, ...]] = []
     while not world.done.all():
         active = ~world.done
@@ -56,10 +59,10 @@ def open_loop_rollout(
         ahead = len(rows) % executed
         if ahead == 0:
             goals = world.goal.astype(np.float32)
-            chunks = draft_action(target, windows, goals, draws.next(), TEMPERATURE).chunk
-        action = chunks[:, ahead]
+            plan = draft_action(target, windows, goals, draws.next(), TEMPERATURE, stand_in=action)
+        action = plan.chunk[:, ahead]
         world.step(action)
         asked = np.full(len(numbers), ahead == 0)
-        rows.append((active, asked, unknown, unknown, nothing, action, action))
+        rows.append((active, asked, unknown, unknown, nothing, action, action, asked & ~plan.sound))
         on_step(len(rows))
     return Log(*(np.stack(column) for column in zip(*rows, strict=True)))

@@ -48,6 +48,9 @@ class Log:
             N is 0 where nothing is drafted.
         draft_action: (T, E, A) float32, what the draft alone would have executed.
         action: (T, E, A) float32, executed.
+        refused: (T, E) bool, a policy proposed no action there: not finite, or out of its decoder's range.
+            Of an answer, the draft was executed; of a draft or a plan, what had been executed last
+            (nothing, at the start).
     """
 
     active: np.ndarray
@@ -57,6 +60,7 @@ class Log:
     accepted: np.ndarray
     draft_action: np.ndarray
     action: np.ndarray
+    refused: np.ndarray
 
     @classmethod
     def side_by_side(cls, logs: Sequence[Log]) -> Log:
@@ -108,6 +112,8 @@ def rollout(
 ) -> Log:
     """Run episodes to their end.
 
+    What is no action is refused as a robot refuses it, and ends nothing.
+
     Args:
         world: is reset, and left at the end of the episodes.
         controller: is reset.
@@ -121,12 +127,15 @@ def rollout(
     world.reset(seed, numbers)
     controller.reset(seed, numbers)
     draws = VerificationDraws(seed, robot_id, numbers, verifier.policy.spec.codebooks)
+    decoder = controller.policy.decoder
+    action = np.zeros((len(numbers), decoder.action_dim), dtype=np.float32)
     rows = []
     while not world.done.all():
         active = ~world.done
-        step = controller.begin(world.observation, world.goal.astype(np.float32))
-        everyone = verifier.verify(step.request(np.arange(len(numbers))), draws.next())
-        action = controller.finish(step, everyone.rows(step.transmit), step.transmit)[:, 0]
+        step = controller.begin(world.observation, world.goal.astype(np.float32), stand_in=action)
+        everyone = verifier.verify_each(step.request(np.arange(len(numbers))), draws.next())
+        corrected = step.transmit & decoder.sound(everyone.chunks(decoder))
+        action = controller.finish(step, everyone.rows(corrected), corrected)[:, 0]
         world.step(action)
         rows.append(
             (
@@ -137,6 +146,7 @@ def rollout(
                 everyone.accepted,
                 step.draft.action,
                 action,
+                ~step.draft.sound | (step.transmit & ~corrected),
             )
         )
         on_step(len(rows))

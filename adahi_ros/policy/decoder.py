@@ -52,6 +52,12 @@ class ActionDecoder:
         chunks: np.ndarray = self.table[tuple(codes.T)]
         return chunks
 
+    def sound(self, chunks: np.ndarray) -> np.ndarray:
+        """Return which of chunks (B, W, A) a policy on this tokenizer may mean, (B,) bool; see `check`."""
+        inside = (chunks >= self.low) & (chunks <= self.high)  # false for what is not a number
+        sound: np.ndarray = inside.all(axis=(1, 2))
+        return sound
+
     def check(self, chunks: np.ndarray) -> None:
         """Refuse chunks (B, W, A) that no policy on this tokenizer means.
 

@@ -55,6 +55,15 @@ class Prediction:
         offset: np.ndarray = self.offsets[rows, books, codes].sum(axis=1)
         return offset
 
+    def where_finite(self) -> Prediction:
+        """Return the same; of rows that are not finite even logits, and offsets that are not numbers."""
+        finite = np.isfinite(self.logits).all(axis=(1, 2)) & np.isfinite(self.offsets).all(axis=(1, 2, 3, 4))
+        if finite.all():
+            return self
+        logits, offsets = self.logits.copy(), self.offsets.copy()
+        logits[~finite], offsets[~finite] = 0.0, np.nan
+        return Prediction(logits, offsets)
+
 
 class Policy(Protocol):
     """Predicts codes and offsets from an observation window and a goal.

@@ -37,6 +37,19 @@ def narrow_table(title: str, names: Sequence[str], headings: Sequence[str], capt
     return table
 
 
+def _refusals(figures: Mapping[str, Mapping[str, Any]], task: str = "") -> list[str]:
+    return [
+        f"{task} {METHODS[name].label} {each['refused']}".strip()
+        for name, each in figures.items()
+        if each.get("refused")
+    ]
+
+
+def _told(refusals: Sequence[str]) -> str | None:
+    """Return the caption of a table; None where nothing was refused."""
+    return f"refused, being no action: {', '.join(refusals)}" if refusals else None
+
+
 def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
     """Return success, TR and TSR of each method, with MSE or, where it was measured, latency.
 
@@ -58,6 +71,7 @@ def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
     else:
         measured.append(("MSE", lambda f: number(f["mse"])))
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
+    table.caption = _told(_refusals(figures))
     table.add_column("method")
     for heading, _ in measured:
         table.add_column(heading, justify="right")
@@ -74,6 +88,7 @@ def paper_table(tasks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
     """
     headings = ("success", "95 %", "paper", "TR", "TSR", "paper", "MSE", "paper", "parts")
     table = narrow_table("Table I, ours beside the paper's", ("method",), headings)
+    table.caption = _told([each for task, methods in tasks.items() for each in _refusals(methods, task)])
     for task, methods in tasks.items():
         table.add_section()
         table.add_row(f"[bold]{task}[/]")

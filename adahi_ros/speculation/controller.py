@@ -107,13 +107,21 @@ class Controller:
         self._step_draws: np.ndarray | None = None
         self._index = 0
 
-    def begin(self, observations: np.ndarray, goals: np.ndarray, link: LinkEstimate | None = None) -> Step:
+    def begin(
+        self,
+        observations: np.ndarray,
+        goals: np.ndarray,
+        link: LinkEstimate | None = None,
+        stand_in: np.ndarray | None = None,
+    ) -> Step:
         """Draft an action for each robot and decide whether to ask the target.
 
         Args:
             observations: (B, O) float32.
             goals: (B, G) float32.
             link: how the way to the target is, for gates that go by it.
+            stand_in: (B, A) float32, executed unasked where the policy makes nothing sound of an observation,
+                so that the other robots go on; None raises an error there.
 
         Raises:
             ValueError: wrong shape, not finite, or the policy makes nothing sound of it; nothing has
@@ -128,11 +136,12 @@ class Controller:
         if self._step_draws is None:
             self._step_draws = self._draws.next()
         draws = self._step_draws
-        draft = draft_action(self.policy, windows, goals, draws[:, 1:], self.config.draft_temperature)
+        temperature = self.config.draft_temperature
+        draft = draft_action(self.policy, windows, goals, draws[:, 1:], temperature, stand_in)
         deviation = self._deviation.deviation(draft.action)
         gate = self.config.gate
         score = gate.score(Evidence(draft, deviation, draws[:, 0], windows, goals, link))
-        transmit = ~(score <= gate.threshold)  # a score that is not a number asks, too
+        transmit = ~(score <= gate.threshold) & draft.sound  # a score that is not a number asks, too
         step = Step(self._index, windows, goals, draft, deviation, gate, score, transmit)
         self._window.keep(windows)
         self._step_draws = None

@@ -52,12 +52,17 @@ class TargetVerifier:
         Raises:
             RequestError: the target makes nothing finite of an observation window.
         """
-        prediction = self.policy.predict(request.windows, request.goals)
-        if not (np.isfinite(prediction.logits).all() and np.isfinite(prediction.offsets).all()):
+        verification = self.verify_each(request, uniforms)
+        if not np.isfinite(verification.offset).all():
             raise RequestError(
                 RequestFault.NOT_FINITE,
                 "observation_window: so far from the task's that the target's prediction is not finite",
             )
+        return verification
+
+    def verify_each(self, request: VerificationRequest, uniforms: np.ndarray) -> Verification:
+        """Verify M drafts; an offset is not a number where the target makes nothing finite of a window."""
+        prediction = self.policy.predict(request.windows, request.goals).where_finite()
         q = softmax(prediction.logits, self._temperature)
         codes, accepted = self._rule(request.probabilities, q, request.codes, uniforms)
         return Verification(codes, accepted, prediction.offset_at(codes))

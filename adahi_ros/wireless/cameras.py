@@ -225,7 +225,8 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
             accepted[asked] = verification.accepted
         action = controller.finish(step, verification, asked)[:, 0]
         world.step(action)
-        rows.append((active, asked, step.deviation, step.score, accepted, step.draft.action, action))
+        refused = np.zeros_like(active)  # it would have been an error
+        rows.append((active, asked, step.deviation, step.score, accepted, step.draft.action, action, refused))
     return Played(
         Log(*(np.stack(column) for column in zip(*rows, strict=True))),
         world.success,

@@ -133,7 +133,7 @@ def outcome(completed: list[list[bool]], fulfilled: list[list[bool]]) -> Outcome
     episodes = len(completed)
     yes, zero = np.ones((1, episodes), dtype=bool), np.zeros((1, episodes))
     action = np.zeros((1, episodes, 2))
-    log = Log(yes, ~yes, zero, zero, yes[..., None], action, action)
+    log = Log(yes, ~yes, zero, zero, yes[..., None], action, action, ~yes)
     parts = np.array(completed)
     return Outcome(log, parts.all(axis=1), parts, np.array(fulfilled))
 
@@ -148,6 +148,15 @@ def test_sub_tasks_by_hand() -> None:
     assert (figures["true_skip_ratio"], figures["rejection_rate"]) == (1.0, [0.0])
     both = Outcome.side_by_side([outcome(done, kept), outcome(done[:1], kept[:1])])
     assert outcome_figures(both)["success_rate"] == 3 / 5
+
+
+def test_what_was_refused_is_counted_while_an_episode_lasts() -> None:
+    nothing = outcome([[True]] * 3, [[True]] * 3)
+    assert outcome_figures(nothing)["refused"] == 0
+    log = nothing.log
+    active, refused = np.array([[True, True, False]]), np.array([[False, True, True]])
+    some = replace(nothing, log=replace(log, active=active, refused=refused))
+    assert outcome_figures(some)["refused"] == 1
 
 
 def test_held_out_episodes_are_the_experts_own(expert: Trajectories) -> None:

@@ -86,6 +86,26 @@ def test_an_episode_is_the_same_alone_and_among_others(chunks: Policy) -> None:
     assert not np.array_equal(other.action[0], alone.action[0])
 
 
+@pytest.mark.parametrize(("value", "logits"), [(1e6, False), (np.nan, False), (np.nan, True)])
+def test_a_plan_that_is_no_action_is_refused_and_the_last_action_stands(
+    chunks: Policy, faulty: Callable[..., Policy], value: float, logits: bool
+) -> None:
+    observations = np.random.default_rng(3).normal(scale=0.3, size=(EPISODES, STEPS, 6))
+    observations[1, 0, 0] = observations[2, 4, 0] = 1e6  # where plans are made: before any action, and after
+    observations[4, 5, 0] = 1e6  # where none is
+    world = RecordedWorld(recording(observations))
+    log = open_loop_rollout(world, faulty(chunks, value, logits), 2, 1, range(EPISODES))
+    plain = open_loop_rollout(world, faulty(chunks, 0.0), 2, 1, range(EPISODES))
+    refused = np.zeros((STEPS, EPISODES), dtype=bool)
+    refused[0, 1] = refused[4, 2] = True
+    np.testing.assert_array_equal(log.refused, refused)
+    expected = plain.action.copy()
+    expected[:2, 1] = 0.0
+    expected[4:6, 2] = expected[3, 2]
+    np.testing.assert_array_equal(log.action, expected)
+    assert not plain.refused.any()
+
+
 @pytest.mark.parametrize("executed", [-1, 0, 9])
 def test_more_or_less_than_a_plan_is_refused(chunks: Policy, executed: int) -> None:
     expected = f"executed: {executed}, must be 1 to 8, the target's chunk length"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.stats import chi2_contingency
 from adahi_ros.evaluation.bench import Policies
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log, rollout
+from adahi_ros.policy.interface import Policy
 from adahi_ros.speculation.controller import Controller, ControllerConfig
 from adahi_ros.speculation.gates import Gate
 from adahi_ros.speculation.verifier import TargetVerifier
@@ -89,6 +91,74 @@ def test_lots_transmit_at_their_rate(policies: Policies) -> None:
     log, _ = run(policies, Gate("random", 0.7), range(30))
     sent = log.transmitted[log.active]
     assert abs(sent.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / len(sent))
+
+
+def disturbed(*where: tuple[int, int]) -> RecordedWorld:
+    """Five episodes of eight steps, with an observation that `faulty` policies fail at in some places."""
+    observations = np.random.default_rng(3).normal(scale=0.3, size=(5, 8, 6)).astype(np.float32)
+    for step, episode in where:
+        observations[episode, step, 0] = 1e6
+    actions, goals = np.zeros((40, 2), np.float32), np.full((5, 2), 0.1, np.float32)
+    return RecordedWorld(
+        Trajectories("ball", observations.reshape(40, 6), actions, goals, np.arange(8, 41, 8))
+    )
+
+
+BAD = [(1e6, False), (np.nan, False), (np.nan, True)]
+
+
+@pytest.mark.parametrize(("value", "logits"), BAD)
+def test_an_answer_that_is_no_action_is_refused_and_the_draft_executed(
+    policies: Policies, faulty: Callable[..., Policy], value: float, logits: bool
+) -> None:
+    world = disturbed((0, 1), (3, 2), (7, 4))
+    draft = faulty(policies.draft, 0.0)
+    logs = [
+        rollout(
+            world,
+            Controller(draft, ControllerConfig(Gate("random", 0.4), smoothing=1.0)),
+            TargetVerifier(faulty(policies.target, *bad)),
+            1,
+            range(5),
+        )
+        for bad in ((value, logits), (0.0, False))
+    ]
+    log, plain = logs
+    at = np.zeros((8, 5), dtype=bool)
+    at[0, 1] = at[3, 2] = at[7, 4] = True
+    np.testing.assert_array_equal(log.transmitted, plain.transmitted)
+    assert 0 < (at & log.transmitted).sum() < 3  # nobody refuses what was never asked
+    np.testing.assert_array_equal(log.refused, at & log.transmitted)
+    expected = np.where(log.refused[..., None], plain.draft_action, plain.action)
+    np.testing.assert_array_equal(log.action, expected)
+    assert not plain.refused.any()
+
+
+@pytest.mark.parametrize(("value", "logits"), BAD)
+def test_where_the_draft_is_no_action_nobody_is_asked_and_the_last_action_stands(
+    policies: Policies, faulty: Callable[..., Policy], value: float, logits: bool
+) -> None:
+    world = disturbed((0, 1), (3, 2), (4, 2))
+    logs = [
+        rollout(
+            world,
+            Controller(faulty(policies.draft, *bad), ControllerConfig(Gate("always"))),
+            TargetVerifier(faulty(policies.target, 0.0)),
+            1,
+            range(5),
+        )
+        for bad in ((value, logits), (0.0, False))
+    ]
+    log, plain = logs
+    refused = np.zeros((8, 5), dtype=bool)
+    refused[0, 1] = refused[3, 2] = refused[4, 2] = True
+    np.testing.assert_array_equal(log.refused, refused)
+    np.testing.assert_array_equal(log.transmitted, ~refused)
+    expected = plain.action.copy()
+    expected[0, 1] = 0.0
+    expected[3:5, 2] = expected[2, 2]
+    np.testing.assert_array_equal(log.action, expected)
+    assert np.isfinite(log.deviation[1:]).all()
 
 
 def first_actions(policies: Policies, gate: str, rule: str, seed: int) -> dict[bytes, int]:

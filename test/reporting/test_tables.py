@@ -72,6 +72,18 @@ def test_ours_beside_the_papers() -> None:
     assert [column[-1] for column in columns][3] == ""  # nobody reported that task
 
 
+def test_refused_steps_are_told_where_there_were_any() -> None:
+    whole = {**FIGURES, "refused": 0, "subtasks": 1, "subtasks_completed": 0.9}
+    some = {"adahi": whole, "hybrid": {**whole, "refused": 12}, "chunks_2": {**whole, "refused": 1}}
+    assert method_table({"adahi": whole}, "swarm").caption is None
+    assert paper_table({"swarm": {"adahi": whole}}).caption is None
+    told = "refused, being no action: Hybrid 12, Chunks of 2 1"
+    assert method_table(some, "swarm").caption == told
+    assert paper_table({"ball": {"adahi": whole}, "swarm": some}).caption == (
+        "refused, being no action: swarm Hybrid 12, swarm Chunks of 2 1"
+    )
+
+
 def test_every_label_is_whole_on_a_terminal_of_eighty_columns() -> None:
     figures = {**FIGURES, "true_skip_ratio": 0.5, "subtasks": 4, "subtasks_completed": 3.5}
     table = paper_table({"kitchen": dict.fromkeys(METHODS, figures)})

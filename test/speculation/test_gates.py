@@ -20,7 +20,7 @@ def evidence(robots: int) -> Evidence:
     draw = np.random.default_rng(1)
     counts = counted(draw.dirichlet(np.ones(4), size=(robots, 2)))
     codes = draw.integers(4, size=(robots, 2))
-    draft = Draft(codes, counts, np.zeros((robots, 1, 2), np.float32))
+    draft = Draft(codes, counts, np.zeros((robots, 1, 2), np.float32), np.ones(robots, bool))
     deviation = draw.exponential(size=robots)
     deviation[0] = np.inf
     return evidence_of(draft, deviation, draw.random(robots))
@@ -40,7 +40,7 @@ def test_deviation_scores_by_the_deviation() -> None:
 
 def test_uncertainty_scores_by_what_the_draft_gave_its_own_codes() -> None:
     counts = counted(np.array([[[0.5, 0.5], [0.2, 0.8]], [[1.0, 0.0], [0.0, 1.0]]]))
-    draft = Draft(np.array([[0, 1], [0, 1]]), counts, np.zeros((2, 1, 2), np.float32))
+    draft = Draft(np.array([[0, 1], [0, 1]]), counts, np.zeros((2, 1, 2), np.float32), np.ones(2, bool))
     score = Gate("uncertainty").score(evidence_of(draft, np.zeros(2), np.zeros(2)))
     np.testing.assert_allclose(score, [1 - 0.5 * 0.8, 0.0], atol=2 / UNITS)
 

@@ -57,10 +57,11 @@ class Onlooker(TargetVerifier):
         self._see = see
         self._features = ObservationWindow(1, self.policy.spec.window_length, world.encoder.features)
 
-    def verify(self, request: VerificationRequest, uniforms: np.ndarray) -> Verification:
+    def verify_each(self, request: VerificationRequest, uniforms: np.ndarray) -> Verification:
         seen = self._features.push(self._see(self._world.encoder, self._world.images[0])[None])
         numbers = request.windows[:, :, : -self._world.encoder.features]
-        return super().verify(replace(request, windows=np.concatenate([numbers, seen], axis=2)), uniforms)
+        shown = replace(request, windows=np.concatenate([numbers, seen], axis=2))
+        return super().verify_each(shown, uniforms)
 
 
 def in_process(comparison: Comparison, method: str, see: See) -> Log:
@@ -151,7 +152,7 @@ def played_by_hand(asked: bool = True) -> Played:
     accepted[0, 0] = [True, False]
     numbers = np.zeros((2, 2))
     actions = np.zeros((2, 2, 1), dtype=np.float32)
-    log = Log(active, transmitted, numbers, numbers, accepted & asked, actions, actions)
+    log = Log(active, transmitted, numbers, numbers, accepted & asked, actions, actions, ~active)
     count = 3 * asked
     sizes = np.array([300, 100, 200])[:count], np.array([50, 60, 70])[:count]
     return Played(log, np.array([True, False]), *sizes)
