@@ -83,7 +83,7 @@ class GatedMethod:
 
 @dataclass(frozen=True)
 class OracleMethod:
-    """Verify where the target really is likely to reject: what no robot can know beforehand."""
+    """Verify where the target really is likely to reject: what no robot can know, and no upper bound."""
 
     label: str
     about: str

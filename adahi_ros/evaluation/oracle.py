@@ -1,6 +1,7 @@
 """A gate that no robot can have: it knows how likely the target rejects the codes that were drafted.
 
-What is left between it and a real gate is what a better gate could still win.
+It is no upper bound of what a gate can win: it knows whether the target would reject, not how much worse the
+draft's action is, nor what comes after. On the swarm ADAHI's gate succeeds more often at the same rate.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ TEXTS = {
     ),
     "sweep": (
         "Success against transmission rate",
-        "Every gate at every rate, with 95 % intervals. The oracle knows the true rejection probability.",
+        "Every gate at every rate, with 95 % intervals. The oracle knows the true rejection probability; it "
+        "is no upper bound.",
     ),
     "traces": ("Deviation along an episode", "What the gate saw; transmitted steps are marked."),
 }

@@ -1,6 +1,7 @@
 """Gates: score a draft by what the robot alone knows; above the threshold, ask the target.
 
-A new gate is a function from `Evidence` to scores and an entry in `GATES`.
+A new gate is a function from `Evidence` to scores and an entry in `GATES`; in `BLIND`, too, where it does not
+look at what was drawn.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ Score = Callable[[Evidence], np.ndarray]
 
 
 def deviation_score(evidence: Evidence) -> np.ndarray:
-    """ADAHI: the action deviation itself. Paper, section III-B."""
+    """ADAHI: the action deviation itself. Paper, section III-B. Looks at the drawn codes: at their action."""
     return evidence.deviation
 
 
 def uncertainty_score(evidence: Evidence) -> np.ndarray:
-    """1 - p of the sampled codes, all codebooks together; after U-HLM (Oh et al., 2025)."""
+    """1 - p of the sampled codes, all codebooks together; after U-HLM (Oh et al., 2025). Looks at them."""
     draft = evidence.draft
     return 1.0 - probabilities_at(draft.probabilities, draft.codes).prod(axis=-1)
 
@@ -75,6 +76,10 @@ GATES: dict[str, Score] = {
     "always": always_score,
     "never": never_score,
 }
+
+# Gates that decide without a look at what was drawn. Behind these, what the verifier returns is distributed
+# as the target's; others send some draws and keep others, and there it is not (evaluation/exactness.py).
+BLIND = frozenset({"random", "always", "never"})
 
 
 @dataclass(frozen=True)

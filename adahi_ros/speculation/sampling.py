@@ -26,7 +26,8 @@ def counted(probabilities: np.ndarray) -> np.ndarray:
     """Round distributions to whole units of 1/UNITS: two bytes each on the air, and exact.
 
     Whoever samples from the rounded distributions (`probabilities_of`) and sends them loses nothing:
-    speculative sampling asks only that p is what the codes were drawn from.
+    speculative sampling asks only that p is what the codes were drawn from. What rounding changes is the
+    draft, each distribution by a total variation of K / (2 UNITS) at most.
 
     Args:
         probabilities: (..., K), each row summing to one to rounding.
@@ -97,6 +98,9 @@ def speculative_sample(
     p: np.ndarray, q: np.ndarray, codes: np.ndarray, uniforms: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Accept or resample codes so that what comes out is distributed as q.
+
+    That holds of all codes that are sampled from p. Of some of them that were selected for what they are, as
+    gates do that look at them (all but `gates.BLIND`), it does not: they are no sample of p.
 
     Args:
         p: (..., N, K), the distributions that the codes were sampled from.

@@ -28,6 +28,9 @@ RULES: dict[str, Rule] = {"speculative": speculative_sample, "target": target_sa
 class TargetVerifier:
     """Verifies drafts by a target policy.
 
+    What it returns is distributed as the target's own samples where it gets every draft, or a share of them
+    that does not depend on the codes drawn; see `gates.BLIND`.
+
     Args:
         policy: the target.
         rule: a key of `RULES`.

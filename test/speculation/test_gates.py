@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from adahi_ros.speculation.drafting import Draft
-from adahi_ros.speculation.gates import GATES, Evidence, Gate
+from adahi_ros.speculation.gates import BLIND, GATES, Evidence, Gate
 from adahi_ros.speculation.sampling import UNITS, counted
 
 
@@ -56,6 +57,15 @@ def test_random_is_blind_to_the_draft() -> None:
     seen = evidence(5)
     other = evidence_of(evidence(6).draft, np.zeros(5), seen.uniforms)
     np.testing.assert_array_equal(Gate("random").score(seen), Gate("random").score(other))
+
+
+@pytest.mark.parametrize("name", sorted(GATES))
+def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(name: str) -> None:
+    seen, other = evidence(5), evidence(5)
+    codes = (other.draft.codes + 1) % 4
+    other = replace(other, draft=replace(other.draft, codes=codes), deviation=other.deviation[::-1])
+    same = np.array_equal(Gate(name).score(seen), Gate(name).score(other))
+    assert same == (name in BLIND)
 
 
 @pytest.mark.parametrize("threshold", [-1e300, 0.0, 1e300])
