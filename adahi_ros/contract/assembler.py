@@ -33,6 +33,7 @@ class Observation:
         step: number of the step in it.
         values: (O,) float32: S numbers, then the features of the images.
         goal: (G,) float32.
+        read: (S,) float64, the S numbers as they were read, before any operator: in the messages' units.
         images: of each camera, (rows, columns, 3) uint8.
     """
 
@@ -41,6 +42,7 @@ class Observation:
     step: int
     values: np.ndarray
     goal: np.ndarray
+    read: np.ndarray
     images: tuple[np.ndarray, ...] = ()
 
     @property
@@ -229,9 +231,11 @@ class ObservationAssembler:
         self._pending = None
         seen = len(self.contract.cameras)
         images = tuple(map(_pictured, self.contract.cameras, samples[:seen]))
-        sources = self.contract.numbers + (() if self.contract.goal is None else (self.contract.goal,))
-        parts = [source.from_wire(sample) for source, sample in zip(sources, samples[seen:], strict=True)]  # type: ignore[arg-type]
-        goal = np.empty(0) if self.contract.goal is None else parts.pop()
+        read: list[np.ndarray] = samples[seen:]  # type: ignore[assignment]
+        goal = np.empty(0)
+        if self.contract.goal is not None:
+            goal = self.contract.goal.from_wire(read.pop())
+        parts = [source.from_wire(sample) for source, sample in zip(self.contract.numbers, read, strict=True)]
         if images:
             assert self._encode is not None
             parts.append(self._encode(np.stack(images)).ravel())
@@ -241,6 +245,7 @@ class ObservationAssembler:
             pace.step,
             np.concatenate(parts).astype(np.float32),
             goal.astype(np.float32),
+            np.concatenate(read) if read else np.empty(0),
             images,
         )
 

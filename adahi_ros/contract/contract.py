@@ -110,6 +110,32 @@ class Camera:
 
 
 @dataclass(frozen=True)
+class MeasuredPositions:
+    """Where commanded joints stand, as far as a contract observes it.
+
+    Attributes:
+        names: of the A joints.
+        places: of each joint's position among the S numbers of an observation; None where it is not observed.
+    """
+
+    names: tuple[str, ...]
+    places: tuple[int | None, ...]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The joints whose positions are not observed."""
+        return tuple(name for name, place in zip(self.names, self.places, strict=True) if place is None)
+
+    def of(self, read: np.ndarray) -> np.ndarray:
+        """Return the positions (A,) float64 in rad or m, NaN where they are unknown.
+
+        Args:
+            read: (S,) float64, an observation's numbers as they were read, before any operator.
+        """
+        return np.array([np.nan if place is None else read[place] for place in self.places])
+
+
+@dataclass(frozen=True)
 class Contract:
     """What a robot's observation and action are made of.
 
@@ -182,15 +208,15 @@ class Contract:
                     f"{list(image_size)}, the image size of its encoder {self.encoder!r}"
                 )
 
-    def measured(self, names: Sequence[str]) -> list[int] | None:
-        """Return where the positions of these joints are in an observation; None where some are not."""
+    def measured(self, names: Sequence[str]) -> MeasuredPositions:
+        """Return where the positions of these joints are in what is read for an observation."""
         places: dict[str, int] = {}
         start = 0
         for source in self.numbers:
-            if source.channel.kind == JOINT_STATE and not source.operators:
+            if source.channel.kind == JOINT_STATE:
                 for index, path in enumerate(source.select):
                     field, _, name = path.partition(".")
                     if field == "position":
                         places[name] = start + index
             start += source.size
-        return [places[name] for name in names] if all(name in places for name in names) else None
+        return MeasuredPositions(tuple(names), tuple(places.get(name) for name in names))

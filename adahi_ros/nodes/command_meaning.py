@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.contract import JOINT_STATE, Contract, MeasuredPositions
 from adahi_ros.contract.fields import NAMED
 from adahi_ros.nodes.command_interfaces import (
     INTERFACE_OF_KIND,
@@ -72,18 +72,27 @@ def interface_of(contract: Contract, what: Commanded, values: dict[str, Any]) ->
     return command_interface(name, what.names, what.field, values["command.frame_id"])
 
 
-def limits_of(values: dict[str, Any], names: tuple[str, ...]) -> Limits:
+def limits_of(values: dict[str, Any], what: Commanded, measured: MeasuredPositions) -> Limits:
     """Return the limits that the parameters name: in a file, or a shipped one.
 
     Raises:
-        ParameterError: there is none, or it says nothing that can be used; or there must be some.
+        ParameterError: there is none, or it says nothing that can be used; or there must be some, and they
+            leave an entry without.
     """
-    name = values["safety.limits"]
-    if not name and values["safety.require_limits"]:
+    name, required = values["safety.limits"], values["safety.require_limits"]
+    if not name and required:
         raise ParameterError(f"safety.limits: '', must name a file of limits, or be {NO_LIMITS}")
     if name in ("", NO_LIMITS):
-        return Limits.of(names, {})
+        return Limits.of(what.names, {})
     try:
-        return load_limits(limits_path(name), names)
+        limits = load_limits(limits_path(name), what.names, what.field if required else "")
     except (ValueError, OSError) as error:
         raise ParameterError(f"safety.limits: {name!r}, cannot be used: {error}") from None
+    needing = limits.needing_position(what.field) if required else {}
+    for joint in measured.unknown:
+        if joint in needing:
+            raise ParameterError(
+                f"safety.limits: {name!r}, {needing[joint]} of {joint} needs its measured position: the "
+                f"contract must observe position.{joint} of a {JOINT_STATE}, or the file leave that limit out"
+            )
+    return limits

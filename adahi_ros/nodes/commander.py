@@ -54,8 +54,8 @@ class Commander:
         self._robot_id = values["robot_id"]
         self._what = commanded(contract, values)
         self._interface = interface_of(contract, self._what, values)
-        self._measured_at = contract.measured(self._what.names)
-        limits = limits_of(values, self._what.names)
+        self._measured = contract.measured(self._what.names)
+        limits = limits_of(values, self._what, self._measured)
         config = GuardConfig(
             contract.period_s,
             values["safety.hold_after_s"],
@@ -94,9 +94,10 @@ class Commander:
             node.get_logger().warning(
                 f"safety.limits: {named!r}, nothing limits where, and how fast, commands move"
             )
-        elif self._what.field == "positions" and self._measured_at is None:
+        elif self._what.field == "positions" and self._measured.unknown:
             node.get_logger().warning(
-                "contract: does not observe the positions that it commands; the first command may be far off"
+                f"contract: does not observe where {', '.join(self._measured.unknown)} stands; the first "
+                "command may be far off"
             )
 
     @property
@@ -137,9 +138,7 @@ class Commander:
         Returns:
             What is commanded, as an action; None where nothing is.
         """
-        source, measured = self._contract.action, None
-        if self._measured_at is not None:
-            measured = observation.values[self._measured_at].astype(np.float64)
+        source, measured = self._contract.action, self._measured.of(observation.read)
         wanted = np.asarray(source.to_wire(action), dtype=np.float64)
         sent = self._send(self.guard.act(wanted, measured, time.monotonic()), observation.stamp_ns)
         if sent is None:

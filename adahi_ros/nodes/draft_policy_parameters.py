@@ -80,7 +80,7 @@ TABLE = (
     Parameter(
         "safety.require_limits",
         False,
-        "Refuse to be configured without limits, but where safety.limits says none",
+        "Refuse to be configured without limits of every commanded entry, but where safety.limits says none",
     ),
     Parameter(
         "safety.hold_after_s", 0.5, "Without an observation for so long, the robot is held", 1e-2, 3600.0

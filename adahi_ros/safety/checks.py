@@ -21,6 +21,8 @@ LEAST = {
     "effort": 0.0,
 }
 
+ENDLESS = {"position_low": -math.inf, "position_high": math.inf}  # of a joint that turns on and on
+
 
 def checked(where: str, quantity: str, value: Any) -> float:
     """Return a limit; infinite is no limit.

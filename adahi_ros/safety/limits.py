@@ -18,6 +18,12 @@ from adahi_ros.yaml_files import parse_yaml
 DEFAULT = "default"
 MARGIN = 0.1
 SCALING = {"default_velocity_scaling_factor", "default_acceleration_scaling_factor"}  # a planner's habits
+NEEDED = {  # by what is commanded: what limits it
+    "positions": ("position", "velocity"),
+    "velocities": ("velocity",),
+    "accelerations": ("acceleration",),
+    "effort": ("effort",),
+}
 URDF_SUFFIXES = (".urdf", ".xml")
 YAML_SUFFIXES = (".yaml", ".yml")
 
@@ -70,6 +76,23 @@ class Limits:
             known = np.isfinite(margin) & (margin > 0.0)  # else nobody knows what is far
             return bool((known & ((positions < low - margin) | (positions > high + margin))).any())
 
+    def needing_position(self, commanded: str) -> dict[str, str]:
+        """Return the entries with a limit that holds only where their position is measured, and which it is.
+
+        Args:
+            commanded: a key of `NEEDED`.
+        """
+        columns = {
+            "positions": {"max_step": self.max_step},
+            "velocities": {"position": np.minimum(-self.position_low, self.position_high)},
+        }
+        return {
+            name: limit
+            for limit, values in columns.get(commanded, {}).items()
+            for name, value in zip(self.names, values, strict=True)
+            if math.isfinite(value)
+        }
+
     @classmethod
     def of(cls, names: Sequence[str], limits: Mapping[str, Mapping[str, float]]) -> Limits:
         """Make limits from those of each name by field; what is not given is unlimited."""
@@ -81,7 +104,7 @@ class Limits:
         return cls(tuple(names), *(column(field.name) for field in fields(cls)[1:]))
 
 
-def load_limits(path: Path, names: Sequence[str]) -> Limits:
+def load_limits(path: Path, names: Sequence[str], commanded: str = "") -> Limits:
     """Read the limits of some entries.
 
     Three kinds of file. Our YAML, every key of an entry optional; `default` serves the names that have
@@ -96,6 +119,8 @@ def load_limits(path: Path, names: Sequence[str]) -> Limits:
     Args:
         path: NAME.yaml, NAME.yml, NAME.urdf or NAME.xml.
         names: the A commanded entries.
+        commanded: a key of `NEEDED`: each entry must say what limits that, `.inf` where nothing does, and be
+            limited by some of it; empty for entries that need not be limited.
 
     Raises:
         FileNotFoundError: no such file.
@@ -103,18 +128,35 @@ def load_limits(path: Path, names: Sequence[str]) -> Limits:
     """
     path = Path(path)
     try:
-        return _named(names, _read(path))
+        limits = _named(names, _read(path))
+        if commanded:
+            _check_limited(limits, commanded)
+        return Limits.of(names, limits)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _named(names: Sequence[str], limits: dict[str, dict[str, float]]) -> Limits:
+def _named(names: Sequence[str], limits: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     missing = [name for name in names if name not in limits]
     if missing and DEFAULT not in limits:
         raise ValueError(
             f"no limits of {', '.join(missing)}, only of {', '.join(map(str, limits)) or 'none'}"
         )
-    return Limits.of(names, {name: limits.get(name, limits.get(DEFAULT, {})) for name in names})
+    return {name: limits.get(name, limits.get(DEFAULT, {})) for name in names}
+
+
+def _check_limited(limits: dict[str, dict[str, float]], commanded: str) -> None:
+    """Check that something limits each entry, and that no limit was merely forgotten."""
+    for name, entry in limits.items():
+        limited = False
+        for quantity in NEEDED[commanded]:
+            values = [value for field, value in entry.items() if field.startswith(quantity)]
+            if not values:
+                raise ValueError(f"{name}.{quantity}: missing, must be there for commanded {commanded}")
+            limited |= all(map(math.isfinite, values))
+        if not limited:
+            some = " or ".join(NEEDED[commanded])
+            raise ValueError(f"{name}: nothing limits commanded {commanded}, {some} must be finite")
 
 
 def _read(path: Path) -> dict[str, dict[str, float]]:

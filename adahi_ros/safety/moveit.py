@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from adahi_ros.safety.checks import check_keys, check_order, checked, shown
+from adahi_ros.safety.checks import ENDLESS, check_keys, check_order, checked, shown
 
 KINDS = ("position", "velocity", "acceleration", "deceleration", "jerk", "effort")
 KNOWN = {
@@ -21,7 +21,7 @@ def moveit_limits(where: str, entry: Any) -> dict[str, float]:
     """Return the limits of one joint by quantity; those of jerk are not for us.
 
     A limit holds where its `has_..._limits` says so, or says nothing and a value is there. The lower
-    one of acceleration and deceleration holds for both.
+    one of acceleration and deceleration holds for both. Positions that are said to have none are infinite.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -42,6 +42,8 @@ def moveit_limits(where: str, entry: Any) -> dict[str, float]:
         )
         check_order(f"{where}.position", low, high)
         limits["position_low"], limits["position_high"] = low, high
+    elif "has_position_limits" in values:
+        limits |= ENDLESS
     return limits
 
 

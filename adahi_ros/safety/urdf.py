@@ -6,7 +6,7 @@ import math
 from typing import Any
 from xml.etree import ElementTree
 
-from adahi_ros.safety.checks import check_order, checked, shown
+from adahi_ros.safety.checks import ENDLESS, check_order, checked, shown
 
 BOUNDED = ("revolute", "prismatic")
 REFUSED = ("<!DOCTYPE", "<!ENTITY")  # a few lines of entities expand to gigabytes
@@ -16,7 +16,7 @@ def urdf_limits(content: bytes) -> dict[str, dict[str, float]]:
     """Return the limits of every joint that turns or slides, by name and field.
 
     They are those of `<limit>`, narrowed by the soft limits of a `<safety_controller>`. A continuous joint
-    has none of position, and none has any of acceleration: URDF does not know them.
+    has infinite ones of position, and none has any of acceleration: URDF does not know them.
 
     Raises:
         ValueError: no URDF, or a limit is missing or no number; names joint and attribute.
@@ -50,14 +50,15 @@ def _limits(name: str, joint: ElementTree.Element, bounded: bool) -> dict[str, f
     if limit is None:
         if bounded:
             raise ValueError(f"{name}.limit: missing")
-        return {}
+        return dict(ENDLESS)
     limits: dict[str, float] = {
         quantity: checked(f"{name}.{quantity}", quantity, _number(f"{name}.{quantity}", limit.get(quantity)))
         for quantity in ("velocity", "effort")
         if quantity in limit.attrib
     }
-    if bounded:
-        limits["position_low"], limits["position_high"] = _range(name, joint, limit)
+    if not bounded:
+        return limits | ENDLESS
+    limits["position_low"], limits["position_high"] = _range(name, joint, limit)
     return limits
 
 

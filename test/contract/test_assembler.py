@@ -213,3 +213,17 @@ def test_operators_change_units_and_back() -> None:
     assert values(inputs.add(JOINTS, message, 0)) == [180.0, 0.0]
     assert inputs.contract.action.to_wire(np.array([360.0])).tolist() == [pytest.approx(np.pi)]
     assert inputs.contract.action.from_wire(np.array([np.pi])).tolist() == [360.0]
+
+
+def test_where_joints_stand_is_known_whatever_the_policys_unit_each_by_itself() -> None:
+    clamp: dict[str, object] = {"clamp": {"min": -10.0, "max": 10.0}}
+    inputs = counting(observations={"observation.state": {**JOINT_PART, "apply": ["rad2deg", clamp]}})
+    message = to_joint_state(["a", "b"], np.array([0.1, 1.0 / 3.0]), np.zeros(2), 0)
+    observation = inputs.add(JOINTS, message, 0)
+    assert observation is not None
+    assert values(observation)[1] == 10.0  # the policy sees the clamp's end
+    measured = inputs.contract.measured(["b", "gripper", "a"])
+    assert measured.unknown == ("gripper",)
+    positions = measured.of(observation.read)
+    assert positions.dtype == np.float64
+    np.testing.assert_array_equal(positions, [1.0 / 3.0, np.nan, 0.1])

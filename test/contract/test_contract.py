@@ -69,7 +69,7 @@ def test_a_contract_in_rosettas_format_is_taken() -> None:
     assert list(contract.channels) == ["/front/image_raw/compressed", "/gripper", "/joint_states"]
     assert contract.channels["/joint_states"].reliability == "reliable"
     assert (contract.cameras[0].rows, contract.cameras[0].columns) == (96, 128)
-    assert contract.measured(["elbow"]) is None  # in degrees
+    assert contract.measured(["elbow", "gripper"]).unknown == ("gripper",)  # though in degrees
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,65 @@ def test_names_that_a_file_has_not_are_an_error_unless_it_has_a_default(tmp_path
     assert math.isinf(limits.effort[0])
 
 
+ENDS = {"position": [-1.0, 2.0]}
+
+
+@pytest.mark.parametrize(
+    ("commanded", "entry", "fault"),
+    [
+        ("positions", {}, "wrist.position: missing, must be there for commanded positions"),
+        ("positions", {"velocity": 1.0}, "wrist.position: missing"),
+        ("positions", {**ENDS, "effort": 1.0, "max_step": 1.0}, "wrist.velocity: missing"),
+        ("positions", {"position": [0.0, math.inf], "velocity": math.inf}, "wrist: nothing limits commanded"),
+        ("velocities", {**ENDS, "acceleration": 1.0}, "wrist.velocity: missing"),
+        (
+            "velocities",
+            {"velocity": math.inf},
+            "nothing limits commanded velocities, velocity must be finite",
+        ),
+        ("accelerations", {**ENDS, "velocity": 1.0}, "wrist.acceleration: missing"),
+        ("effort", {**ENDS, "velocity": 1.0}, "wrist.effort: missing"),
+    ],
+)
+def test_an_entry_that_must_be_limited_and_is_not_is_named(
+    tmp_path: Path, commanded: str, entry: Any, fault: str
+) -> None:
+    elbow = {**ELBOW, "velocity": 1.0}
+    for name in ("wrist", "default"):
+        path = written(tmp_path, {"limits": {"elbow": elbow, name: entry}})
+        load_limits(path, ["elbow", "wrist"])
+        load_limits(path, ["elbow"], commanded)
+        with pytest.raises(ValueError, match=re.escape(f"{path}: ") + ".*" + re.escape(fault)):
+            load_limits(path, ["elbow", "wrist"], commanded)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {**ENDS, "velocity": 1.0},
+        {**ENDS, "velocity": math.inf},
+        {"position": [-math.inf, math.inf], "velocity": 1.0},
+    ],
+)
+def test_what_is_said_to_be_unlimited_is_not_missing(tmp_path: Path, entry: Any) -> None:
+    load_limits(written(tmp_path, {"limits": {"elbow": entry}}), ["elbow"], "positions")
+
+
+def test_a_position_that_is_unknown_is_not_far_outside() -> None:
+    ends = {"position_low": 0.0, "position_high": 1.0}
+    limits = Limits.of(["elbow", "wrist"], {"elbow": ends, "wrist": ends})
+    assert not limits.far_outside(np.array([0.5, math.nan]))
+    assert limits.far_outside(np.array([2.0, math.nan]))
+
+
+def test_which_limits_need_the_measured_position(tmp_path: Path) -> None:
+    entries = {"elbow": ELBOW, "wrist": {**ENDS, "velocity": 1.0}, "wheel": {"velocity": 1.0}}
+    limits = load_limits(written(tmp_path, {"limits": entries}), ["elbow", "wrist", "wheel"])
+    assert limits.needing_position("positions") == {"elbow": "max_step"}
+    assert limits.needing_position("velocities") == {"elbow": "position", "wrist": "position"}
+    assert limits.needing_position("effort") == {}
+
+
 def test_infinite_is_unlimited(tmp_path: Path) -> None:
     path = written(tmp_path, "limits: {elbow: {position: [-.inf, .inf], velocity: .inf, effort: .inf}}")
     assert row(load_limits(path, ["elbow"])) == UNLIMITED
@@ -171,7 +230,10 @@ def test_moveits_limits_are_read(tmp_path: Path) -> None:
 def test_moveits_limits_hold_unless_they_are_switched_off(tmp_path: Path) -> None:
     off = {**MOVEIT, "has_velocity_limits": False, "has_acceleration_limits": False, "max_acceleration": 0}
     assert row(load_limits(moveit(tmp_path, {**off, "has_position_limits": False}), ["elbow"])) == UNLIMITED
+    load_limits(moveit(tmp_path, {**MOVEIT, "has_position_limits": False}), ["elbow"], "positions")
     said_nothing = {"max_velocity": 3.0}
+    with pytest.raises(ValueError, match=r"elbow\.position: missing"):
+        load_limits(moveit(tmp_path, said_nothing), ["elbow"], "positions")
     assert load_limits(moveit(tmp_path, said_nothing), ["elbow"]).velocity.tolist() == [3.0]
     slower = {**MOVEIT, "has_deceleration_limits": True, "max_deceleration": 2.5}
     assert load_limits(moveit(tmp_path, slower), ["elbow"]).acceleration.tolist() == [2.5]
@@ -221,6 +283,9 @@ def test_a_urdf_is_read(tmp_path: Path) -> None:
     assert row(limits, 1) == [-1.0, 2.0, 3.0, math.inf, math.inf, 87.0]
     assert row(limits, 2) == [-0.5, 2.0, 3.0, math.inf, math.inf, 87.0]
     assert row(limits, 3) == UNLIMITED
+    load_limits(tmp_path / "arm.urdf", ["tool", "elbow"], "positions")  # a tool that turns on and on
+    with pytest.raises(ValueError, match=r"wheel\.velocity: missing"):
+        load_limits(tmp_path / "arm.urdf", ["wheel"], "positions")
     with pytest.raises(ValueError, match="no limits of mount, only of elbow, rail, wheel, tool"):
         load_limits(tmp_path / "arm.urdf", ["mount"])
 

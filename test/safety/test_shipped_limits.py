@@ -61,6 +61,12 @@ def test_every_shipped_file_is_read_and_no_task_is_without() -> None:
     assert files >= {*TASKS, "panda"}
 
 
+def test_a_robot_that_must_have_limits_takes_every_shipped_file(spec: TaskSpec) -> None:
+    load_limits(asset(f"config/limits/{spec.name}.yaml"), spec.commanded, spec.command_field)
+    for field in ("positions", "velocities"):
+        load_limits(asset("config/limits/panda.yaml"), [*JOINTS, *FINGERS], field)
+
+
 def test_the_pandas_limits_are_all_there() -> None:
     arm, fingers = shipped("panda", JOINTS), shipped("panda", FINGERS)
     for column in (arm.position_low, arm.position_high, arm.velocity, arm.acceleration, arm.effort):
