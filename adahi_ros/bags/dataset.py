@@ -92,11 +92,13 @@ class BagSurvey:
         actions: how many messages had one.
         refused: by field, what was refused or has none of the names that are looked for: how often, and
             the first such fault.
+        missed: by topic, how many steps were given up for want of a sample of it, and the first such fault.
     """
 
     observations: int
     actions: int
     refused: dict[str, tuple[int, str]]
+    missed: dict[str, tuple[int, str]]
 
 
 def survey_bag(path: Path, contract: Contract, namespace: str = "") -> BagSurvey:
@@ -210,6 +212,7 @@ class _Tally:
     counts: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     first_faults: dict[str, str] = field(default_factory=dict)
+    missed: dict[str, tuple[int, str]] = field(default_factory=dict)
     strangers: Counter[str] = field(default_factory=Counter)  # with none of the names; may well be another's
     observations: int = 0
     actions: int = 0
@@ -238,15 +241,20 @@ class _Tally:
         self.strangers[error.field] += 1
         self.first_faults.setdefault(error.field, str(error))
 
+    def miss(self, error: InputError) -> None:
+        count, first = self.missed.get(error.field, (0, str(error)))
+        self.missed[error.field] = count + 1, first
+
     def survey(self) -> BagSurvey:
         commonest = (self.faults + self.strangers).most_common()
         refused = {name: (count, self.first_faults[name]) for name, count in commonest}
-        return BagSurvey(self.observations, self.actions, refused)
+        return BagSurvey(self.observations, self.actions, refused, self.missed)
 
     def why(self) -> str:
-        """Say why there is no step: the commonest faults, else what was left out."""
+        """Say why there is no step: what was left out, and the commonest faults, else what was missing."""
         found = self.survey()
-        faults = [f"{count} times {first}" for count, first in list(found.refused.values())[:MOST_FAULTS]]
+        told = list((found.refused or found.missed).values())[:MOST_FAULTS]
+        faults = [f"{count} times {first}" for count, first in told]
         left_out = [f"{count} {name.replace('_', ' ')}" for name, count in (+self.counts).items()]
         made = f"{found.observations} observations, {found.actions} actions"
         return "; ".join([made, *left_out, *faults])
@@ -282,6 +290,9 @@ class _Tally:
                 name: {"count": count, "first": self.first_faults[name]}
                 for name, count in self.faults.items()
             },
+            "missed": {
+                topic: {"count": count, "first": first} for topic, (count, first) in self.missed.items()
+            },
         }
 
     def _topic(self, topic: str) -> dict[str, Any]:
@@ -307,7 +318,7 @@ class _Pass:
     def __init__(self, contract: Contract, encode: Encode | None, tally: _Tally) -> None:
         self._contract = contract
         self._tally = tally
-        self._assembler = ObservationAssembler(contract, encode)
+        self._assembler = ObservationAssembler(contract, encode, tally.miss)
         self._action = contract.action.reader()
         sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), contract.action)
         self._readers: dict[str, list[FieldReader]] = defaultdict(list)

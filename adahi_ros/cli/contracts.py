@@ -115,7 +115,7 @@ def _topic(channel: Channel) -> str:
 def _found(bag: Path, found: BagSurvey) -> Iterator[str]:
     """Say what a bag has for a contract."""
     yield f"{bag}: {found.observations} observations, {found.actions} actions"
-    for count, first in found.refused.values():
+    for count, first in (*found.refused.values(), *found.missed.values()):
         yield f"  {count} times {first}"
     if not found.refused:
         yield "  nothing was refused"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from adahi_ros.contract.contract import Camera, Contract, Source
 from adahi_ros.contract.fields import FieldReader, InputError
+from adahi_ros.contract.samples import Samples
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.vision.images import ImageError, from_image, resized
 
 LARGEST_NUMBER = 2**32 - 1  # of episodes and steps, as messages have them
-SAMPLES_KEPT = 64  # per topic
 EARLY = 0.25  # of a control period: so much before its time a sample may make a step
 EPISODE_GAP_S = 1.0  # without a step; then the robot counts a new episode
 
@@ -59,13 +58,13 @@ class _Pace:
     step: int
 
 
-@dataclass
 class _Stream:
-    """The samples of one source, oldest first, with their times."""
+    """Reads the samples of one source."""
 
-    source: Source | Camera
-    reader: FieldReader | None
-    samples: deque[tuple[int, Any]] = field(default_factory=lambda: deque(maxlen=SAMPLES_KEPT))
+    def __init__(self, source: Source | Camera, reader: FieldReader | None) -> None:
+        self.source = source
+        self.reader = reader
+        self.samples = Samples(source)
 
     def concerns(self, message: Any) -> bool:
         """Whether a message has any of what is looked for."""
@@ -75,34 +74,6 @@ class _Stream:
         """Return the sample of a message."""
         # An image is looked at when a step needs it: most frames never are.
         return message if self.reader is None else self.reader.read(message)
-
-    def at(self, at_ns: int) -> Any | None:
-        """Return the sample that goes with a time; None where it may yet come.
-
-        Raises:
-            InputError: the newest is too old, and there is none to wait for.
-        """
-        align = self.source.align
-        tolerance_ns = round(align.tolerance_s * NANOSECONDS)
-        if align.strategy == "asof":
-            if not self.samples:
-                return None
-            distance, sample = min(
-                ((abs(at_ns - at), sample) for at, sample in self.samples), key=lambda each: each[0]
-            )
-            return sample if distance <= tolerance_ns else None
-        before = [(at, sample) for at, sample in self.samples if at <= at_ns]
-        if not before:
-            return None
-        at, sample = max(before, key=lambda each: each[0])
-        if at_ns - at > tolerance_ns:
-            topic = self.source.channel.topic.lstrip("/")
-            raise InputError(
-                topic,
-                f"its newest sample is {(at_ns - at) / NANOSECONDS:.3f} s old, at most "
-                f"{align.tolerance_s:g} s allowed ({self.source.key})",
-            )
-        return sample
 
 
 class ObservationAssembler:
@@ -114,11 +85,18 @@ class ObservationAssembler:
     Args:
         contract: what an observation is made of.
         encode: the encoder of the contract's images; needed where there are cameras.
+        missed: told what was missing for each step that is given up when the next one begins.
     """
 
-    def __init__(self, contract: Contract, encode: Encode | None = None) -> None:
+    def __init__(
+        self,
+        contract: Contract,
+        encode: Encode | None = None,
+        missed: Callable[[InputError], None] = lambda fault: None,
+    ) -> None:
         self.contract = contract
         self._encode = encode
+        self._missed = missed
         goal = () if contract.goal is None else (contract.goal,)
         self._streams = [
             *(_Stream(camera, None) for camera in contract.cameras),
@@ -127,6 +105,10 @@ class ObservationAssembler:
         self._counter = None if contract.episode is None else contract.episode.reader()
         self._pacer = next(each for each in contract.observed if each.channel.topic == contract.paced_by)
         self._max_age_ns = round(contract.max_age_s * NANOSECONDS)
+        waits_s = [each.align.tolerance_s for each in contract.observed if each.align.strategy == "asof"]
+        self._longest_wait_ns = self._max_age_ns + round(max(waits_s, default=0.0) * NANOSECONDS)
+        self._lacking: Samples
+        """What the step that is pending waits for."""
         self._episode = 0
         self._begun = False
         self.clear()
@@ -160,7 +142,8 @@ class ObservationAssembler:
             if stream.source.channel.topic == topic and stream.concerns(message)
         ]
         for stream, at_ns, sample in read:  # only once every part of the message has turned out sound
-            stream.samples.append((at_ns, sample))
+            # The oldest step is one that still waits for a sample that may be as old as any when it comes.
+            stream.samples.add(at_ns, sample, now_ns - self._longest_wait_ns, now_ns + self._max_age_ns)
         if topic == self.contract.paced_by and (read or self._counter is not None):
             self._pace(message, now_ns)
         return None if self._pending is None else self._complete(self._pending)
@@ -187,9 +170,15 @@ class ObservationAssembler:
     def _pace(self, message: Any, now_ns: int) -> None:
         at_ns = self._stamp(self._pacer, message, now_ns)
         if self.contract.episode is not None:
-            self._pending = _Pace(at_ns, *self._counted(self.contract.episode, message))
+            self._begin(_Pace(at_ns, *self._counted(self.contract.episode, message)))
         elif self._due(at_ns):
-            self._pending = _Pace(at_ns, self._episode, self._step)
+            self._begin(_Pace(at_ns, self._episode, self._step))
+
+    def _begin(self, pace: _Pace) -> None:
+        """Have a step wait for its samples, in the place of the one before."""
+        before, self._pending = self._pending, pace
+        if before is not None and (before.episode, before.step) != (pace.episode, pace.step):
+            self._missed(self._lacking.missing_at(before.stamp_ns))
 
     def _counted(self, source: Source, message: Any) -> tuple[int, int]:
         """Return the numbers of episode and step in a message."""
@@ -222,12 +211,14 @@ class ObservationAssembler:
 
     def _complete(self, pace: _Pace) -> Observation | None:
         try:
-            samples = [stream.at(pace.stamp_ns) for stream in self._streams]
+            samples = [stream.samples.at(pace.stamp_ns) for stream in self._streams]
         except InputError:
             self._pending = None
             raise
-        if any(sample is None for sample in samples):
-            return None
+        for stream, sample in zip(self._streams, samples, strict=True):
+            if sample is None:
+                self._lacking = stream.samples
+                return None
         self._pending = None
         seen = len(self.contract.cameras)
         images = tuple(map(_pictured, self.contract.cameras, samples[:seen]))

@@ -133,7 +133,8 @@ class DraftPolicyNode(LifecycleNode):
         contract = self._contract = contract_of(values, policy.spec)
         encoder = encoder_from(contract.encoder) if contract.cameras else None
         check_features(values, contract, policy.spec, encoder)
-        self._inputs = ObservationAssembler(contract, None if encoder is None else encoder.encode)
+        encode = None if encoder is None else encoder.encode
+        self._inputs = ObservationAssembler(contract, encode, self._on_missed)
         view = target_view(
             values["verification.vision"],
             policy.spec.window_length,
@@ -209,6 +210,7 @@ class DraftPolicyNode(LifecycleNode):
     def _forget(self) -> None:
         self._inputs.clear()
         self._faults: Counter[str] = Counter()
+        self._missed: Counter[str] = Counter()
         self._newest_ns = 0
         self._heard = time.monotonic()
         self._reported = (self._heard, 0, 0, 0, 0)
@@ -248,6 +250,10 @@ class DraftPolicyNode(LifecycleNode):
             self.get_logger().warning(f"ignored: {error}", throttle_duration_sec=WARNING_PERIOD_S)
         except DraftError as error:
             self.get_logger().warning(f"no command: {error}", throttle_duration_sec=WARNING_PERIOD_S)
+
+    def _on_missed(self, fault: InputError) -> None:
+        self._missed[fault.field] += 1
+        self.get_logger().warning(f"no step: {fault}", throttle_duration_sec=WARNING_PERIOD_S)
 
     def _observe(self, observation: Observation) -> None:
         self._newest_ns, self._heard = observation.stamp_ns, time.monotonic()
@@ -319,6 +325,7 @@ class DraftPolicyNode(LifecycleNode):
             "link.goodput_bytes_s": f"{estimate.goodput_bytes_s:.0f}",
             **{f"fallbacks.{reason}": count for reason, count in fallbacks.items()},
             **{f"ignored.{name}": count for name, count in self._faults.items()},
+            **{f"missed.{name}": count for name, count in self._missed.items()},
             "enabled": self._commander.enabled,
             **{f"safety.{why.name.lower()}": count for why, count in self._commander.guard.counts.items()},
         }

@@ -197,6 +197,9 @@ def test_a_survey_counts_what_the_node_would_have_made(
     assert found.refused == {
         "joint_states.position[1]": (3, "joint_states.position[1]: nan, must be finite as float32")
     }
+    assert found.missed == {
+        "joint_states": (3, "joint_states: no sample for a step has come (observation.joints)")
+    }
 
 
 def test_a_camera_of_another_size_than_the_encoders_is_named(contract_values: dict[str, Any]) -> None:
@@ -273,6 +276,7 @@ def test_input_that_is_refused_is_counted_by_field_and_shown(
     bad[11] = bad[11]._replace(message=replace(bad[11].message, points=[]))
     bad[12] = bad[12]._replace(received_ns=bad[12].received_ns + SECOND_NS)
     found = read_dataset([in_bag(bad)], contract)
+    assert found.summary["missed"]["joint_states"]["count"] == 3
     assert found.summary["faults"] == {
         "joint_states.position[1]": {
             "count": 2,

@@ -227,3 +227,57 @@ def test_where_joints_stand_is_known_whatever_the_policys_unit_each_by_itself() 
     positions = measured.of(observation.read)
     assert positions.dtype == np.float64
     np.testing.assert_array_equal(positions, [1.0 / 3.0, np.nan, 0.1])
+
+
+POSE = {
+    "channel": {"topic": "pose", "type": "geometry_msgs/msg/PointStamped"},
+    "select": ["point.x"],
+}
+
+
+class Pose:
+    """A point somewhere, by its time."""
+
+    def __init__(self, stamp_ms: float) -> None:
+        self.header = joints_at(stamp_ms).header
+        self.point = type("", (), {"x": stamp_ms})()
+
+
+@pytest.mark.parametrize("strategy", ["hold", "asof"])
+def test_fast_joints_wait_for_a_slow_topic_that_comes_late(strategy: str) -> None:
+    """Joints at 1 kHz; a pose at 20 Hz that paces the steps and is 80 ms old when it comes."""
+    joint_part = {**JOINT_PART, "align": {"strategy": strategy, "tolerance_ms": 1}}
+    missed: list[InputError] = []
+    contract = counting(
+        paced_by="pose", observations={"observation.state": joint_part, "observation.pose": POSE}
+    ).contract
+    inputs = ObservationAssembler(contract, missed=missed.append)
+    made = []
+    for now in range(100, 2100):
+        message = to_joint_state(["a", "b"], np.full(2, float(now)), np.zeros(2), now * MS)
+        assert inputs.add(JOINTS, message, now * MS) is None
+        if now >= 180 and now % 50 == 30:
+            made.append(inputs.add("pose", Pose(now - 80), now * MS))
+    assert [values(each) for each in made] == [[at, at, at] for at in np.arange(100.0, 2001.0, 50.0)]
+    assert missed == []
+
+
+def test_a_step_that_waits_in_vain_says_for_what() -> None:
+    missed: list[InputError] = []
+    inputs = ObservationAssembler(make(max_skew_s=0.004).contract, missed=missed.append)
+    inputs.add(STATE, state(10, step=0), 10 * MS)
+    inputs.add(STATE, state(10, step=0), 12 * MS)  # the same again
+    assert missed == []
+    inputs.add(STATE, state(60, step=1), 60 * MS)
+    inputs.add(JOINTS, joints(67), 67 * MS)
+    inputs.add(STATE, state(110, step=2), 110 * MS)
+    assert values(inputs.add(JOINTS, joints(110), 110 * MS)) == [0.0, 1.0, 5.0, 6.0]
+    inputs.add(STATE, state(160, step=3), 160 * MS)
+    assert [str(each) for each in missed] == [
+        "joint_states: no sample for a step has come (observation.joints)",
+        "joint_states: the sample nearest to a step is 0.007 s away, at most 0.004 s allowed "
+        "(observation.joints)",
+    ]
+    inputs.clear()  # nobody waits any more
+    inputs.add(STATE, state(210, step=4), 210 * MS)
+    assert len(missed) == 2

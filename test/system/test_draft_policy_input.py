@@ -117,3 +117,13 @@ def test_what_is_ignored_is_said_and_counted(scene: Any) -> None:
     first = scene.report("ignored.joint_states.position[1]")
     assert (first.level, first.message) == (DiagnosticStatus.WARN, "input ignored")
     assert "ignored: " in scene.process.output
+
+
+def test_a_step_whose_joints_never_came_is_said_and_counted(scene: Any) -> None:
+    episode, robot = scene.new_episode(), scene.robot
+    assert not scene.set(gate__name="never")
+    scene.health.clear()
+    robot.state_out.publish(robot.state(episode, 1, robot.now()))
+    robot.command_to(robot.show(episode, 2))
+    scene.report("missed.joint_states")
+    assert "no step: joint_states: the sample nearest to a step is " in scene.process.output
