@@ -82,7 +82,7 @@ def _parts(contract: Contract) -> Iterator[str]:
     yield "topics:"
     for channel in contract.channels.values():
         yield f"  observed {_topic(channel)}"
-    yield f"  action {_topic(action.channel)}"
+    yield f"  action {action.channel.topic}: {action.channel.kind}"
 
 
 def _size(contract: Contract) -> str:
@@ -109,7 +109,9 @@ def _size(contract: Contract) -> str:
 
 
 def _topic(channel: Channel) -> str:
-    return f"{channel.topic}: {channel.kind}, {channel.reliability}, depth {channel.depth}"
+    kept = "all kept" if channel.history == "keep_all" else f"depth {channel.depth}"
+    qos = f"{channel.reliability}, {channel.durability}, {kept}"
+    return f"{channel.topic}: {channel.kind}, {qos}"
 
 
 def _found(bag: Path, found: BagSurvey) -> Iterator[str]:

@@ -17,6 +17,8 @@ JOINT_STATE = "sensor_msgs/msg/JointState"
 STRATEGIES = ("hold", "asof", "drop")
 TIMELINES = ("header", "receive")
 RELIABILITIES = ("best_effort", "reliable")
+DURABILITIES = ("volatile", "transient_local")
+HISTORIES = ("keep_last", "keep_all")
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,16 @@ class Channel:
         topic: relative to the robot's namespace unless it begins with a slash.
         kind: type of its messages, such as sensor_msgs/msg/JointState.
         reliability: of a subscription, a value of `RELIABILITIES`.
-        depth: of its queue.
+        durability: a value of `DURABILITIES`; with transient_local what was said before is heard.
+        history: of its queue, a value of `HISTORIES`.
+        depth: of a queue that keeps the last.
     """
 
     topic: str
     kind: str
     reliability: str = "best_effort"
+    durability: str = "volatile"
+    history: str = "keep_last"
     depth: int = 10
 
 

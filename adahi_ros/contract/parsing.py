@@ -13,6 +13,8 @@ from typing import Any
 
 from adahi_ros.assets import asset
 from adahi_ros.contract.contract import (
+    DURABILITIES,
+    HISTORIES,
     RELIABILITIES,
     STRATEGIES,
     TIMELINES,
@@ -32,6 +34,7 @@ IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 WITHOUT_HEADER = ("std_msgs/msg/",)
 CAMERA = "observation.images."
 MAX_AGE_S = 0.2
+DEEPEST = 10_000  # of a queue
 LONGEST_S = 1e6  # of any time, and the fastest rate
 # Sections of Rosetta's that say nothing about observation and action.
 PASSED_OVER = (
@@ -150,18 +153,24 @@ class _Parts:
         # dtype and safety are Rosetta's: ours are float64, and the safety envelope's business.
         known = ("topic", "type", "qos", "dtype", "safety")
         _check_keys(f"{where}.channel", values, known, required=("topic", "type"))
-        qos = _mapping(f"{where}.channel.qos", values.get("qos", {}))
-        _check_keys(f"{where}.channel.qos", qos, ("reliability", "history", "depth", "durability"))
-        reliability = qos.get("reliability", Channel.reliability)
-        _one_of(f"{where}.channel.qos.reliability", reliability, RELIABILITIES)
-        depth = qos.get("depth", Channel.depth)
-        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-            raise ValueError(f"{where}.channel.qos.depth: {depth!r}, must be an integer of at least 1")
+        qos = self._qos(f"{where}.channel.qos", values.get("qos", {}))
         topic = _word(f"{where}.channel.topic", values["topic"])
         kind = _word(f"{where}.channel.type", values["type"])
         if len(kind.split("/")) != 3 or kind.split("/")[1] != "msg":
             raise ValueError(f"{where}.channel.type: {kind!r}, must be PACKAGE/msg/TYPE")
-        return Channel(topic, kind, reliability, depth)
+        return Channel(topic, kind, **qos)
+
+    def _qos(self, where: str, values: Any) -> dict[str, Any]:
+        values = _mapping(where, values)
+        choices = {"reliability": RELIABILITIES, "durability": DURABILITIES, "history": HISTORIES}
+        _check_keys(where, values, (*choices, "depth"))
+        for name, allowed in choices.items():
+            if name in values:
+                _one_of(f"{where}.{name}", values[name], allowed)
+        depth = values.get("depth", 1)
+        if type(depth) is not int or not 1 <= depth <= DEEPEST:
+            raise ValueError(f"{where}.depth: {depth!r}, must be an integer from 1 to {DEEPEST}")
+        return values
 
     def align(self, where: str, values: Any, kind: str) -> Alignment:
         header = not kind.startswith(WITHOUT_HEADER)
@@ -238,10 +247,15 @@ def _check_whole(contract: Contract) -> None:
         raise ValueError(
             f"observations: images resized to {sorted(sizes)}, must be of one size, the encoder's"
         )
-    kinds: dict[str, str] = {}
+    channels: dict[str, Channel] = {}
     for each in contract.observed:
-        if kinds.setdefault(each.channel.topic, each.channel.kind) != each.channel.kind:
-            raise ValueError(f"{each.key}.channel.type: {each.channel.topic} has two types, must have one")
+        first = channels.setdefault(each.channel.topic, each.channel)
+        if first.kind != each.channel.kind:
+            raise ValueError(f"{each.key}.channel.type: {first.topic} has two types, must have one")
+        if first != each.channel:
+            raise ValueError(
+                f"{each.key}.channel.qos: {first.topic} has two, must have one for all its sources"
+            )
     if contract.episode is not None:
         if contract.episode.channel.topic != contract.paced_by:
             raise ValueError(

@@ -24,9 +24,11 @@ from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, Qo
 
 from adahi_ros.bags.topics import BESIDE_A_RUN, DIAGNOSTICS, DRAFT_STATUS, topics_of
 from adahi_ros.bags.writer import STORAGES, BagWriter
+from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.message_types import message_type
+from adahi_ros.nodes.messages import observation_qos
 from adahi_ros.nodes.parameters import Parameter, ParameterError, Parameters
 from adahi_ros.nodes.spin import run
 
@@ -62,6 +64,7 @@ class BagRecorderNode(Node):
         self._recorded: dict[str, tuple[QoSProfile, Any]] = {}
         try:
             contract = load_contract(values["contract"])
+            self._observed = contract.channels
             self._needed = topics_of(contract)
             self._kinds = {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **self._needed}
             self._types = {kind: message_type(kind) for kind in self._kinds.values()}
@@ -87,7 +90,7 @@ class BagRecorderNode(Node):
             offered = [each.qos_profile for each in self.get_publishers_info_by_topic(name)]
             if not offered:
                 continue
-            wanted = fitting(offered)
+            wanted = fitting(offered, self._observed.get(topic))
             if name in self._recorded:
                 before, subscription = self._recorded[name]
                 if _fits(before, wanted):
@@ -170,14 +173,26 @@ def _warn(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def fitting(offered: Sequence[QoSProfile]) -> QoSProfile:
-    """Return the strictest QoS that fits all that is offered."""
+def fitting(offered: Sequence[QoSProfile], channel: Channel | None = None) -> QoSProfile:
+    """Return the strictest QoS that fits all that is offered, but no laxer than the robot's node asks for.
+
+    So a bag has nothing that the node, for its QoS, would never hear.
+
+    Args:
+        offered: by the publishers.
+        channel: that a contract observes; None for what it does not.
+    """
     reliable = all(each.reliability == ReliabilityPolicy.RELIABLE for each in offered)
-    kept = all(each.durability == DurabilityPolicy.TRANSIENT_LOCAL for each in offered)
+    durability = DurabilityPolicy.VOLATILE
+    if all(each.durability == DurabilityPolicy.TRANSIENT_LOCAL for each in offered):
+        durability = DurabilityPolicy.TRANSIENT_LOCAL
+    if channel is not None:
+        reliable |= channel.reliability == "reliable"
+        durability = observation_qos(channel).durability
     return QoSProfile(
         depth=DEPTH,
         reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
-        durability=DurabilityPolicy.TRANSIENT_LOCAL if kept else DurabilityPolicy.VOLATILE,
+        durability=durability,
     )
 
 

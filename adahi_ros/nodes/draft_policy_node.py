@@ -35,7 +35,7 @@ from adahi_ros.nodes.control_loop import ControlLoop, DraftError
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.draft_policy_parameters import TABLE, check_features, contract_of, controller_config
 from adahi_ros.nodes.message_types import message_type
-from adahi_ros.nodes.messages import RELIABILITIES, to_link_state, to_status
+from adahi_ros.nodes.messages import observation_qos, to_link_state, to_status
 from adahi_ros.nodes.parameters import Parameters
 from adahi_ros.nodes.policies import encoder_from, policy_from
 from adahi_ros.nodes.rehearsal import Rehearsal
@@ -195,7 +195,7 @@ class DraftPolicyNode(LifecycleNode):
             message_type(channel.kind),
             topic,
             partial(self._on_message, topic),
-            QoSProfile(depth=channel.depth, reliability=RELIABILITIES[channel.reliability]),
+            observation_qos(channel),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self._opened.callback(self.destroy_subscription, subscription)

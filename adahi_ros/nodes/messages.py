@@ -10,11 +10,12 @@ import numpy as np
 from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, TaskState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from builtin_interfaces.msg import Duration, Time
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.nodes.bounds import check_request_bounds, shortened
 from adahi_ros.policy.interface import Policy, PolicySpec
@@ -39,6 +40,16 @@ RELIABILITIES = {
     "best_effort": ReliabilityPolicy.BEST_EFFORT,
     "reliable": ReliabilityPolicy.RELIABLE,
 }
+
+
+def observation_qos(channel: Channel) -> QoSProfile:
+    """Return the QoS of a subscription to what a contract observes."""
+    return QoSProfile(
+        history=HistoryPolicy[channel.history.upper()],
+        depth=channel.depth,
+        reliability=ReliabilityPolicy[channel.reliability.upper()],
+        durability=DurabilityPolicy[channel.durability.upper()],
+    )
 
 
 def verify_qos(reliability: str) -> QoSProfile:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from adahi_ros.assets import asset
+from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.parsing import ContractError, load_contract, parse_contract
 from adahi_ros.evaluation.task_contract import contract_values
 from adahi_ros.tasks import Task
@@ -39,6 +40,11 @@ ARM: dict[str, Any] = {
                     "topic": "/gripper",
                     "type": "std_msgs/msg/Float64MultiArray",
                     "dtype": "float32",
+                    "qos": {
+                        "reliability": "reliable",
+                        "durability": "transient_local",
+                        "history": "keep_all",
+                    },
                 },
                 "select": ["data.0:2"],
             },
@@ -60,6 +66,9 @@ ARM: dict[str, Any] = {
 }
 
 
+QOS = ("observations", "observation.images.front", "channel", "qos")
+
+
 def test_a_contract_in_rosettas_format_is_taken() -> None:
     contract = parse_contract(ARM)
     assert (contract.number_dim, contract.goal_dim, contract.action.size) == (5, 0, 2)
@@ -68,6 +77,9 @@ def test_a_contract_in_rosettas_format_is_taken() -> None:
     assert contract.paced_by == "/joint_states"
     assert list(contract.channels) == ["/front/image_raw/compressed", "/gripper", "/joint_states"]
     assert contract.channels["/joint_states"].reliability == "reliable"
+    assert contract.channels["/gripper"] == Channel(
+        "/gripper", "std_msgs/msg/Float64MultiArray", "reliable", "transient_local", "keep_all", 10
+    )
     assert (contract.cameras[0].rows, contract.cameras[0].columns) == (96, 128)
     assert contract.measured(["elbow", "gripper"]).unknown == ("gripper",)  # though in degrees
 
@@ -107,6 +119,29 @@ def test_a_contract_in_rosettas_format_is_taken() -> None:
             ("observations", "observation.images.front", "align"),
             {"tolerance_ms": -1},
             "tolerance_ms: -1, must be from 0",
+        ),
+        (
+            QOS,
+            {"reliability": "system_default"},
+            "qos.reliability: 'system_default', must be one of best_effort",
+        ),
+        (
+            QOS,
+            {"durability": "latched"},
+            "qos.durability: 'latched', must be one of volatile, transient_local",
+        ),
+        (QOS, {"durability": ["volatile"]}, r"qos.durability: \['volatile'\], must be one of volatile"),
+        (QOS, {"history": "all"}, "qos.history: 'all', must be one of keep_last, keep_all"),
+        (QOS, {"depth": True}, "qos.depth: True, must be an integer from 1 to 10000"),
+        (QOS, {"depth": 10**9}, "qos.depth: 1000000000, must be an integer from 1 to 10000"),
+        (QOS, {"lifespan": 1}, "qos.lifespan: unknown, must be one of reliability, durability"),
+        (
+            ("goal",),
+            {
+                "channel": {"topic": "/gripper", "type": "std_msgs/msg/Float64MultiArray"},
+                "select": ["data.0"],
+            },
+            "goal.channel.qos: /gripper has two, must have one",
         ),
     ],
 )
