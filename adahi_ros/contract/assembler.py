@@ -86,6 +86,7 @@ class ObservationAssembler:
         contract: what an observation is made of.
         encode: the encoder of the contract's images; needed where there are cameras.
         missed: told what was missing for each step that is given up when the next one begins.
+        first_episode: number of the first episode, where the robot counts them itself.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class ObservationAssembler:
         contract: Contract,
         encode: Encode | None = None,
         missed: Callable[[InputError], None] = lambda fault: None,
+        first_episode: int = 0,
     ) -> None:
         self.contract = contract
         self._encode = encode
@@ -109,7 +111,7 @@ class ObservationAssembler:
         self._longest_wait_ns = self._max_age_ns + round(max(waits_s, default=0.0) * NANOSECONDS)
         self._lacking: Samples
         """What the step that is pending waits for."""
-        self._episode = 0
+        self._episode = first_episode
         self._begun = False
         self.clear()
 

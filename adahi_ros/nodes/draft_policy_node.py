@@ -33,7 +33,13 @@ from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.commander import Commander
 from adahi_ros.nodes.control_loop import ControlLoop, DraftError
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
-from adahi_ros.nodes.draft_policy_parameters import TABLE, check_features, contract_of, controller_config
+from adahi_ros.nodes.draft_policy_parameters import (
+    TABLE,
+    check_features,
+    contract_of,
+    controller_config,
+    first_episode,
+)
 from adahi_ros.nodes.message_types import message_type
 from adahi_ros.nodes.messages import observation_qos, to_link_state, to_status
 from adahi_ros.nodes.parameters import Parameters
@@ -134,7 +140,13 @@ class DraftPolicyNode(LifecycleNode):
         encoder = encoder_from(contract.encoder) if contract.cameras else None
         check_features(values, contract, policy.spec, encoder)
         encode = None if encoder is None else encoder.encode
-        self._inputs = ObservationAssembler(contract, encode, self._on_missed)
+        first = first_episode(values)
+        self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)
+        if contract.episode is None:
+            self.get_logger().info(
+                f"counts episodes from {first}; with first_episode={first} and seed={values['seed']} a trial "
+                "has the same draws again"
+            )
         view = target_view(
             values["verification.vision"],
             policy.spec.window_length,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from adahi_ros.contract.contract import Contract
@@ -20,10 +21,20 @@ from adahi_ros.speculation.target_view import VIEWS
 from adahi_ros.vision.encoder import Encoder
 
 BY_CONTRACT = "by_contract"
+DRAWN = -1
+FIRST_EPISODES = 2**31 - 1  # the largest; there are as many numbers after it
 
 TABLE = (
     *policy_parameters("ball/draft"),
     Parameter("seed", 0, "Seed of the draft's and the gate's draws", 0, LARGEST_INTEGER),
+    Parameter(
+        "first_episode",
+        DRAWN,
+        "Number of the first episode, where the contract has none: of its draws here and at the verifier. "
+        "-1 for one that is drawn when the node is configured, and logged: trials are not to repeat draws",
+        DRAWN,
+        FIRST_EPISODES,
+    ),
     Parameter(
         "robot_id", "robot", "Names this robot's stream of random draws at the verifier", longest=NAME_LENGTH
     ),
@@ -119,6 +130,12 @@ TABLE = (
     ),
     Parameter("verifier_wait_s", 5.0, "How long to wait for a verifier before the first step", 0.0, 3600.0),
 )
+
+
+def first_episode(values: dict[str, Any]) -> int:
+    """Return the number of the first episode, of a robot that counts them itself."""
+    given = int(values["first_episode"])
+    return secrets.randbelow(FIRST_EPISODES + 1) if given == DRAWN else given
 
 
 def controller_config(values: dict[str, Any]) -> ControllerConfig:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import DescribeParameters, SetParameters
 from rclpy.parameter import Parameter
 
+from adahi_ros.contract.plain import plain_values
 from adahi_ros.nodes.child_processes import NodeProcess
 
 
@@ -99,3 +102,31 @@ def test_a_wrong_parameter_ends_a_plain_node(
     assert "Traceback" not in process.output
     for word in words:
         assert word in process.output
+
+
+def test_a_robot_that_counts_its_episodes_has_draws_of_its_own_each_time_it_is_configured(
+    stage: Any, exported: Path, tmp_path: Path
+) -> None:
+    values = plain_values("arm", 20.0, ["a", "b"], 4, 2, ["a", "b"], "positions")
+    del values["episode"]
+    contract = tmp_path / "arm.yaml"
+    contract.write_text(yaml.safe_dump(values))
+    checkpoint = str(exported / "draft")
+    stage.processes.end()
+    stage.processes.all.clear()
+    process = stage.start("draft_policy_node", checkpoint=checkpoint, contract=str(contract), seed=7)
+
+    def counted_from() -> list[int]:
+        pattern = r"counts episodes from (\d+); with first_episode=\1 and seed=7"
+        return [int(number) for number in re.findall(pattern, process.output)]
+
+    for times in (1, 2):
+        assert stage.change_state("configure")
+        stage.wait(lambda times=times: len(counted_from()) == times, "the first episode")
+        assert stage.change_state("cleanup")
+    client = stage.node.create_client(SetParameters, "draft_policy/set_parameters")
+    parameter = Parameter("first_episode", value=5).to_parameter_msg()
+    assert stage.call(client, SetParameters.Request(parameters=[parameter])).results[0].successful
+    assert stage.change_state("configure")
+    stage.wait(lambda: counted_from()[2:] == [5], "the first episode")
+    assert len(set(counted_from())) == 3
