@@ -68,6 +68,8 @@ def check(
 
 def _parts(contract: Contract) -> Iterator[str]:
     """Say what a contract makes, and of which topics."""
+    from adahi_ros.contract.fields import NAMED
+
     yield f"{contract.robot_type}: {contract.rate_hz:g} steps per second, paced by {contract.paced_by}"
     yield f"observation: {_size(contract)}"
     for source in contract.numbers:
@@ -79,6 +81,10 @@ def _parts(contract: Contract) -> Iterator[str]:
     counted = contract.episode
     yield f"episodes: {'the robot counts them' if counted is None else ', '.join(counted.select)}"
     yield f"action: {action.size} numbers [{', '.join(action.select)}]"
+    if action.channel.kind in NAMED:
+        unknown = contract.measured([path.partition(".")[2] for path in action.select]).unknown
+        if unknown:
+            yield f"  not observed where they stand: {', '.join(unknown)}"
     yield "topics:"
     for channel in contract.channels.values():
         yield f"  observed {_topic(channel)}"
@@ -109,9 +115,10 @@ def _size(contract: Contract) -> str:
 
 
 def _topic(channel: Channel) -> str:
-    kept = "all kept" if channel.history == "keep_all" else f"depth {channel.depth}"
-    qos = f"{channel.reliability}, {channel.durability}, {kept}"
-    return f"{channel.topic}: {channel.kind}, {qos}"
+    words = [channel.reliability, "all kept" if channel.history == "keep_all" else f"depth {channel.depth}"]
+    if channel.durability == "transient_local":
+        words.append("transient local")
+    return f"{channel.topic}: {channel.kind}, {', '.join(words)}"
 
 
 def _found(bag: Path, found: BagSurvey) -> Iterator[str]:

@@ -197,7 +197,7 @@ class ObservationAssembler:
         """Count steps and episodes by the times of the pacing samples."""
         period_ns = round(self.contract.period_s * NANOSECONDS)
         last_ns, gap_ns = self._last_ns, max(round(EPISODE_GAP_S * NANOSECONDS), 5 * period_ns)
-        if last_ns is None or not 0 <= at_ns - last_ns <= gap_ns:
+        if last_ns is None or not -period_ns < at_ns - last_ns <= gap_ns:  # one may have been overtaken
             self._episode += self._begun
             self._begun = True
             self._step = 0

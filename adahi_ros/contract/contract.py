@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.contract.fields import FieldReader
+from adahi_ros.contract.fields import FieldReader, check_finite
 from adahi_ros.contract.operators import Operator
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
@@ -87,9 +87,15 @@ class Source:
         return values
 
     def from_wire(self, values: np.ndarray) -> np.ndarray:
-        """Return numbers (D,) as they were read in the policy's units."""
+        """Return numbers (D,) as they were read in the policy's units.
+
+        Raises:
+            InputError: one is not finite as float32 there; names the key.
+        """
         for operator in self.operators:
             values = operator.forward(values)
+        if self.operators:
+            check_finite(values, lambda wrong: f"{self.key}.{self.select[wrong]}")
         return values
 
     def reader(self) -> FieldReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,6 +12,9 @@ import numpy as np
 
 LARGEST = float(np.finfo(np.float32).max)
 LONGEST_SLICE = 10_000
+SHOWN = reprlib.Repr()  # names of a message, for people
+SHOWN.maxlist = 30
+SHOWN.maxstring = 100
 
 
 class InputError(ValueError):
@@ -128,7 +132,7 @@ class FieldReader:
         assert self._naming is not None
         names = list(getattr(message, self._naming.names))
         wanted = list(dict.fromkeys(name for part in self._parts for name in part.names))
-        return InputError(f"{self._topic}.{self._naming.names}", f"{names}, has none of {wanted}")
+        return InputError(f"{self._topic}.{self._naming.names}", f"{SHOWN.repr(names)}, has none of {wanted}")
 
     def read(self, message: Any) -> np.ndarray:
         """Return the numbers (D,) float64.
@@ -147,7 +151,15 @@ class FieldReader:
         index = {name: position for position, name in enumerate(names)}
         missing = [name for name in part.names if name not in index]
         if missing:
-            raise InputError(f"{self._topic}.{naming.names}", f"{names}, lacks {', '.join(missing)}")
+            raise InputError(
+                f"{self._topic}.{naming.names}", f"{SHOWN.repr(names)}, lacks {', '.join(missing)}"
+            )
+        if len(index) < len(names):  # of what nobody looks for there may be several
+            twice = [name for name in part.names if names.count(name) > 1]
+            if twice:
+                raise InputError(
+                    f"{self._topic}.{naming.names}", f"{SHOWN.repr(names)}, has {', '.join(twice)} twice"
+                )
         field = f"{self._topic}.{part.field}"
         values = _array(field, getattr(naming.holder(message, self._topic), part.field))
         if len(values) != len(names):
@@ -210,11 +222,23 @@ def _array(field: str, values: Any) -> np.ndarray:
     return array
 
 
-def _picked(field: str, values: np.ndarray, indices: Sequence[int], scalar: bool = False) -> np.ndarray:
-    picked = values[list(indices)]
-    sound = np.isfinite(picked) & (np.abs(picked) <= LARGEST)
+def check_finite(values: np.ndarray, where: Callable[[int], str]) -> None:
+    """Check that numbers (D,) are finite as float32.
+
+    Args:
+        values: to check.
+        where: from the index of one to what it is called.
+
+    Raises:
+        InputError: one is not; names it.
+    """
+    sound = np.isfinite(values) & (np.abs(values) <= LARGEST)
     if not sound.all():
         wrong = int(np.argmin(sound))
-        where = field if scalar else f"{field}[{indices[wrong]}]"
-        raise InputError(where, f"{picked[wrong]}, must be finite as float32")
+        raise InputError(where(wrong), f"{values[wrong]}, must be finite as float32")
+
+
+def _picked(field: str, values: np.ndarray, indices: Sequence[int], scalar: bool = False) -> np.ndarray:
+    picked = values[list(indices)]
+    check_finite(picked, lambda wrong: field if scalar else f"{field}[{indices[wrong]}]")
     return picked

@@ -10,6 +10,8 @@ import numpy as np
 
 from adahi_ros.contract.fields import LARGEST
 
+LARGEST_SCALE = 1e9
+
 
 @dataclass(frozen=True)
 class Operator:
@@ -17,6 +19,10 @@ class Operator:
 
     forward: Callable[[np.ndarray], np.ndarray]
     inverse: Callable[[np.ndarray], np.ndarray]
+
+
+Make = Callable[[Any], Operator]
+"""From an operator's argument, None without one, to the operator."""
 
 
 def _number(name: str, value: Any) -> float:
@@ -27,8 +33,10 @@ def _number(name: str, value: Any) -> float:
 
 def _scale(value: Any) -> Operator:
     factor = _number("scale", value)
-    if factor == 0.0:
-        raise ValueError("scale: 0, must not be 0")
+    if not 1.0 / LARGEST_SCALE <= abs(factor) <= LARGEST_SCALE:  # what it is undone by must be a number, too
+        raise ValueError(
+            f"scale: {value!r}, must be from {1.0 / LARGEST_SCALE:g} to {LARGEST_SCALE:g}, or negative"
+        )
     return Operator(lambda numbers: numbers * factor, lambda numbers: numbers / factor)
 
 
@@ -41,9 +49,18 @@ def _clamp(value: Any) -> Operator:
     return Operator(lambda numbers: numbers.clip(low, high), lambda numbers: numbers.clip(low, high))
 
 
-OPERATORS: dict[str, Callable[[Any], Operator]] = {
-    "rad2deg": lambda _: Operator(np.rad2deg, np.deg2rad),
-    "deg2rad": lambda _: Operator(np.deg2rad, np.rad2deg),
+def _unit(forward: Callable[[np.ndarray], np.ndarray], inverse: Callable[[np.ndarray], np.ndarray]) -> Make:
+    def make(value: Any) -> Operator:
+        if value is not None:
+            raise ValueError(f"{forward.__name__}: {value!r}, takes no argument")
+        return Operator(forward, inverse)
+
+    return make
+
+
+OPERATORS: dict[str, Make] = {
+    "rad2deg": _unit(np.rad2deg, np.deg2rad),
+    "deg2rad": _unit(np.deg2rad, np.rad2deg),
     "scale": _scale,
     "clamp": _clamp,
 }

@@ -7,6 +7,7 @@ See docs/contract.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,9 @@ from adahi_ros.yaml_files import parse_yaml
 SHIPPED = "config/contracts"
 IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 WITHOUT_HEADER = ("std_msgs/msg/",)
+NAME = "[A-Za-z_][A-Za-z0-9_]*"
+TOPIC = re.compile(f"/?{NAME}(/{NAME})*")
+TYPE = re.compile(f"{NAME}/msg/{NAME}")
 CAMERA = "observation.images."
 MAX_AGE_S = 0.2
 DEEPEST = 10_000  # of a queue
@@ -155,8 +159,12 @@ class _Parts:
         _check_keys(f"{where}.channel", values, known, required=("topic", "type"))
         qos = self._qos(f"{where}.channel.qos", values.get("qos", {}))
         topic = _word(f"{where}.channel.topic", values["topic"])
+        if not TOPIC.fullmatch(topic):
+            raise ValueError(
+                f"{where}.channel.topic: {topic!r}, must be names of letters, digits and _, with / between"
+            )
         kind = _word(f"{where}.channel.type", values["type"])
-        if len(kind.split("/")) != 3 or kind.split("/")[1] != "msg":
+        if not TYPE.fullmatch(kind):
             raise ValueError(f"{where}.channel.type: {kind!r}, must be PACKAGE/msg/TYPE")
         return Channel(topic, kind, **qos)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -202,6 +203,20 @@ def test_a_bag_that_gives_no_observation_is_named_by_every_verb(
         )
         assert "360 times joint_states.header.stamp: 1.001 s old" in said
     assert not (tmp_path / "never").exists()
+
+
+def test_a_contract_that_does_not_observe_all_it_commands_is_told(
+    contract_values: dict[str, Any], tmp_path: Path
+) -> None:
+    values = copy.deepcopy(contract_values)
+    values["actions"]["action"]["select"].append("positions.gripper")
+    for source in (values["goal"], values["episode"], values["observations"]["observation.task"]):
+        source["channel"]["qos"] = {"durability": "transient_local", "history": "keep_all"}
+    path = tmp_path / "arm.yaml"
+    path.write_text(yaml.safe_dump(values))
+    said = run("contract", "check", path)
+    assert "  not observed where they stand: gripper\n" in said
+    assert "observed task_state: adahi_msgs/msg/TaskState, best_effort, all kept, transient local" in said
 
 
 def test_a_contract_is_checked_alone_and_against_a_bag(bag: Path, contract_file: Path) -> None:

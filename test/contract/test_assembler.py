@@ -85,6 +85,37 @@ def test_some_of_the_joints_are_not_enough() -> None:
         make().add(JOINTS, half, 10 * MS)
 
 
+def test_a_joint_that_is_there_twice_is_nobodys_to_choose() -> None:
+    twice = to_joint_state(["a", "b", "a"], np.arange(3.0), np.zeros(3), 10 * MS)
+    with pytest.raises(InputError, match=r"joint_states.name: \['a', 'b', 'a'\], has a twice"):
+        make().add(JOINTS, twice, 10 * MS)
+    others = to_joint_state(["a", "b", "c", "c"], np.arange(4.0), np.zeros(4), 10 * MS)
+    inputs = make()
+    inputs.add(JOINTS, others, 10 * MS)
+    assert values(inputs.add(STATE, state(10), 10 * MS)) == [0.0, 1.0, 5.0, 6.0]
+
+
+def test_a_fault_stays_short_however_many_names_a_message_has() -> None:
+    names = [*(f"joint_{index}" for index in range(100_000)), "a"]
+    with pytest.raises(InputError, match="lacks b") as caught:
+        make().add(JOINTS, to_joint_state(names, np.zeros(len(names)), np.zeros(len(names)), 0), 0)
+    assert len(str(caught.value)) < 1000
+
+
+def test_numbers_must_be_finite_in_the_policys_units_too() -> None:
+    inputs = counting(observations={"observation.state": {**JOINT_PART, "apply": ["rad2deg"]}})
+    huge = to_joint_state(["a", "b"], np.array([0.0, 1e38]), np.zeros(2), 0)
+    with pytest.raises(
+        InputError, match=r"observation.state.position.b: 5.7.*e\+39, must be finite as float32"
+    ):
+        inputs.add(JOINTS, huge, 0)
+
+
+def test_a_sample_that_was_overtaken_begins_no_episode() -> None:
+    made = keys(counting(), [0.0, 10.0, 50.0, 40.0, 60.0, 100.0, 60.0, 150.0])
+    assert made == [(0.0, 0, 0), (50.0, 0, 1), (100.0, 0, 2), (150.0, 0, 3)]
+
+
 def test_nothing_old_is_left_after_clear() -> None:
     inputs = make()
     inputs.add(JOINTS, joints(10), 10 * MS)

@@ -102,7 +102,20 @@ def test_a_contract_in_rosettas_format_is_taken() -> None:
         (("actions", "action", "select"), ["positions.a", "positions.a"], "must not name a field twice"),
         (("actions", "action", "apply"), ["sqrt"], "action.apply: .*sqrt.*, must be one of rad2deg"),
         (("actions", "action", "apply"), [{"scale": 0}], "action.apply: scale: 0"),
+        (
+            ("actions", "action", "apply"),
+            [{"scale": 1e-320}],
+            "action.apply: scale: 1e-320, must be from 1e-09",
+        ),
+        (("actions", "action", "apply"), [{"rad2deg": 2}], "action.apply: rad2deg: 2, takes no argument"),
+        (("actions", "action", "channel", "topic"), "/arm//command", "topic: '/arm//command', must be names"),
+        (
+            ("actions", "action", "channel", "topic"),
+            "bras/été",
+            "topic: 'bras/été', must be names of letters",
+        ),
         (("actions", "action", "channel", "type"), "JointTrajectory", "type: .* must be PACKAGE/msg/TYPE"),
+        (("actions", "action", "channel", "type"), "a/msg/..", "type: .* must be PACKAGE/msg/TYPE"),
         (("actions", "action", "channel", "decoder"), "os:system", "channel.decoder: unknown"),
         (("observations", "observation.images.front", "apply"), [], r"must be \[resize"),
         (
