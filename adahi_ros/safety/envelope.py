@@ -62,6 +62,40 @@ class Envelope:
             governor.reset()
         self._first = True
 
+    def begin(self, measured: np.ndarray | None) -> None:
+        """Stand still from now on, where the robot is measured; unknown entries where they were commanded.
+
+        Args:
+            measured: as in `admit`.
+
+        Raises:
+            ValueError: wrong shape.
+        """
+        for governor, position in zip(self._governors, self._measured(measured), strict=True):
+            governor.begin(position)
+
+    def begin_displaced(self, measured: np.ndarray | None, elapsed_s: float) -> bool:
+        """Do as `begin` with entries measured further than `max_step` from where they were commanded.
+
+        Or from where they would be next, were they braked. The others keep their velocity.
+
+        Args:
+            measured: as in `admit`.
+            elapsed_s: since the last command.
+
+        Returns:
+            Whether there are any.
+
+        Raises:
+            ValueError: wrong shape.
+        """
+        interval_s, displaced = self._interval(elapsed_s), False
+        for governor, position in zip(self._governors, self._measured(measured), strict=True):
+            if governor.strays(position, interval_s):
+                governor.begin(position)
+                displaced = True
+        return displaced
+
     @property
     def at_rest(self) -> bool:
         """Whether what went out last moves nothing any more, once it is reached; efforts do not tell."""

@@ -50,6 +50,12 @@ class Governor(Protocol):
     def reset(self) -> None:
         """Forget what went out."""
 
+    def strays(self, measured: float, interval_s: float) -> bool:
+        """Return whether what went out, or would next if it braked, is too far from a measured position."""
+
+    def begin(self, measured: float) -> None:
+        """Stand still at a measured position; where that is NaN, at the one that went out."""
+
     def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
         """Return what may go out of a finite number, and add the stages that changed it.
 
@@ -99,6 +105,19 @@ class PositionGovernor:
         self._position: float | None = None
         self._velocity = 0.0  # stays 0 where one may stop at once
 
+    def strays(self, measured: float, interval_s: float) -> bool:
+        if self._position is None or math.isnan(measured):
+            return False
+        coasted = self._velocity * interval_s
+        change = _over(self._acceleration, interval_s * interval_s)
+        off = self._position - measured
+        return max(abs(off), abs(off + _clipped(0.0, coasted - change, coasted + change))) > self._max_step
+
+    def begin(self, measured: float) -> None:
+        if not math.isnan(measured):
+            self._position = measured
+        self._velocity = 0.0
+
     @property
     def at_rest(self) -> bool:
         return self._velocity == 0.0
@@ -109,7 +128,7 @@ class PositionGovernor:
             stages.add(BOUNDS)
         if self._position is None:
             self._position = start if math.isnan(measured) else measured
-        nearest, furthest = self._within_step(measured)
+        nearest, furthest = self._within_step(self._position, measured)
         target = _clipped(start, nearest, furthest)
         if target != start:
             stages.add(STEP)
@@ -129,14 +148,13 @@ class PositionGovernor:
         change = _over(self._acceleration, interval_s * interval_s)
         return self._moved(self._position, (), change, interval_s, set())
 
-    def _within_step(self, measured: float) -> tuple[float, float]:
-        """Return the positions near enough to the measured one; never all beyond a limit."""
+    def _within_step(self, before: float, measured: float) -> tuple[float, float]:
+        """Return the positions near enough to the measured one; never all further outside than before."""
         if math.isnan(measured):
             return -math.inf, math.inf
-        nearest, furthest = measured - self._max_step, measured + self._max_step
         return (
-            nearest if nearest < self._high else self._high,
-            furthest if furthest > self._low else self._low,
+            min(measured - self._max_step, max(self._high, before)),
+            max(measured + self._max_step, min(self._low, before)),
         )
 
     def _moved(
@@ -199,6 +217,12 @@ class VelocityGovernor:
     def reset(self) -> None:
         self._velocity = 0.0
 
+    def strays(self, measured: float, interval_s: float) -> bool:
+        return False
+
+    def begin(self, measured: float) -> None:
+        self._velocity = 0.0
+
     @property
     def at_rest(self) -> bool:
         return self._velocity == 0.0
@@ -250,6 +274,12 @@ class MagnitudeGovernor:
         self._stage = stage
 
     def reset(self) -> None:
+        pass
+
+    def strays(self, measured: float, interval_s: float) -> bool:
+        return False
+
+    def begin(self, measured: float) -> None:
         pass
 
     def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:

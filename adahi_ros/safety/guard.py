@@ -14,11 +14,17 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.intervention import Admitted, Intervention
 
 HELD = frozenset(
-    (Intervention.NOT_FINITE, Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
+    (
+        Intervention.NOT_FINITE,
+        Intervention.STALE,
+        Intervention.DISABLED,
+        Intervention.DEACTIVATED,
+        Intervention.UNVERIFIED,
+    )
 )
 LASTING = HELD - {Intervention.NOT_FINITE}  # counted once, however many commands they take
 HOLDS_AT_REST = 3  # so many, for one may be lost on its way
-SETTLED_S = 0.5  # after its last command the robot is where it is measured; sooner that is behind
+SETTLED_S = 0.5  # after it was last moved the robot is where it is measured; sooner that is behind
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,11 @@ class Guard:
     A robot is held where there is no observation for too long, while it is not enabled, and when it is
     stopped; what has begun to hold it goes on until it is at rest, or an action is let through again.
 
+    Somebody may move a robot that is held. So motion begins where it is measured, once it has rested for
+    `SETTLED_S`. Before that it goes on from what was commanded, for what is measured lags behind; but an
+    entry that is further than `max_step` from there was displaced, and begins where it is measured all the
+    same. What is not measured goes on from what was commanded.
+
     Attributes:
         counts: interventions since it was started.
         interventions: of the last command.
@@ -65,10 +76,10 @@ class Guard:
         self._moving = False  # what was commanded may move the robot, or may have been lost
         self._why: Intervention | None = None  # it is held
         self._rested = 0
-        self._measured: np.ndarray | None = None
+        self._held = True  # the next action ends a hold
         self._answer: np.ndarray | None = None
         self._owed: tuple[np.ndarray, np.ndarray | None] | None = None
-        self._put_s = now_s - SETTLED_S
+        self._put_s = self._moved_s = now_s
         self._earned_s = config.period_s
         self._heard_s = now_s
         self._enabled_until_s = 0.0
@@ -89,7 +100,7 @@ class Guard:
         self._heard_s = now_s
         self._answer = self._owed = None
         self.counts.clear()
-        self._begin_anew(now_s)
+        self._hold_ends()
 
     def stop(self) -> None:
         """Let nothing through any more."""
@@ -110,6 +121,7 @@ class Guard:
 
     def heard(self, now_s: float) -> None:
         """There was a new observation that the policy can act on."""
+        self._held |= self._is_stale(now_s)
         self._heard_s = now_s
 
     def act(self, wanted: np.ndarray, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
@@ -117,7 +129,7 @@ class Guard:
 
         Args:
             wanted: any numbers.
-            measured: positions (A,) of what is commanded; None where they are unknown.
+            measured: positions (A,) of what is commanded, NaN where unknown; None where none is known.
             now_s: the time.
         """
         self._answer = self._owed = None
@@ -129,16 +141,22 @@ class Guard:
             self._owed = (wanted, measured)
             self._count((Intervention.STALE,))
             return None
-        if measured is not None:
-            if self._envelope.limits.far_outside(measured):  # nothing is known of where it is
-                return self._put(
-                    self._envelope.hold(self._measured, self._interval_s(now_s), Intervention.POSITION)
-                )
-            self._measured = measured
+        if measured is not None and self._envelope.limits.far_outside(measured):
+            # Nothing is known of where it is. At rest it stays as it is.
+            if self._moving:
+                return self._brake(Intervention.POSITION, now_s)
+            self._count((Intervention.POSITION,))
+            return None
+        interval_s = self._interval_s(now_s)
+        displaced = self._held and self._go_on(measured, interval_s, now_s)
+        self._held = False
         self._why = None
         self._rested = 0
         self._moving = True
-        self._answer = self._put(self._envelope.admit(wanted, self._measured, self._interval_s(now_s)))
+        self._moved_s = now_s
+        admitted = self._envelope.admit(wanted, measured, interval_s)
+        told = (Intervention.DISPLACED,) if displaced else ()
+        self._answer = self._put(Admitted(admitted.action, told + admitted.interventions))
         return self._answer
 
     def repeat(self, now_s: float) -> np.ndarray | None:
@@ -163,16 +181,31 @@ class Guard:
         self._answer = None
         if why is not self._why:
             self._rested = 0
-        held = self._put(self._envelope.hold(self._measured, self._interval_s(now_s), why))
-        self._rested = self._rested + 1 if self._envelope.at_rest else 0
-        self._moving = self._rested < HOLDS_AT_REST
-        return held
+        return self._brake(why, now_s)
 
     def halt(self, now_s: float) -> np.ndarray | None:
         """Return the command that stops at once, whatever the acceleration: for when nobody will be there."""
-        self._envelope.reset()
+        self._envelope.begin(None)
         self._moving = False
-        return self._put(self._envelope.hold(self._measured, self._config.period_s, Intervention.DEACTIVATED))
+        return self._put(self._envelope.hold(None, self._config.period_s, Intervention.DEACTIVATED))
+
+    def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
+        held = self._put(self._envelope.hold(None, self._interval_s(now_s), why))
+        self._held = True
+        if self._envelope.at_rest:
+            self._rested += 1
+        else:
+            self._rested = 0
+            self._moved_s = now_s
+        self._moving = self._rested < HOLDS_AT_REST
+        return held
+
+    def _go_on(self, measured: np.ndarray | None, interval_s: float, now_s: float) -> bool:
+        """End a hold; return whether the robot was displaced meanwhile."""
+        displaced = self._envelope.begin_displaced(measured, interval_s)
+        if not self._moving and now_s - self._moved_s >= SETTLED_S:
+            self._envelope.begin(measured)
+        return displaced
 
     def _reason_to_hold(self, now_s: float) -> Intervention | None:
         if not self._active:
@@ -190,15 +223,14 @@ class Guard:
         if not self._active:
             return
         if not self.enabled(now_s) and until_s > now_s:
-            self._begin_anew(now_s)
+            self._hold_ends()
         self._enabled_until_s = until_s
 
-    def _begin_anew(self, now_s: float) -> None:
-        """Forget what was commanded, if it has been reached: somebody may have moved the robot since."""
-        if not self._moving and now_s - self._put_s >= SETTLED_S:
-            self._envelope.reset()
+    def _hold_ends(self) -> None:
+        """Take note that the robot was held, and may move again."""
+        self._held = True
+        if not self._moving:
             self._why = None
-            self._measured = None
 
     def _interval_s(self, now_s: float) -> float:
         """Return the time that the next command has: a control period, or less where they come too fast.
@@ -225,3 +257,5 @@ class Guard:
             self.counts[why] += 1
             if why in LASTING:
                 self._why = why
+        if not HELD.isdisjoint(interventions):
+            self._held = True

@@ -20,6 +20,8 @@ class Intervention(IntEnum):
     DISABLED = 6
     DEACTIVATED = 7
     EFFORT = 8
+    UNVERIFIED = 9
+    DISPLACED = 10
 
 
 @dataclass(frozen=True)

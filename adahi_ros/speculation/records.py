@@ -18,6 +18,7 @@ class Reason(IntEnum):
     BAD_ANSWER = 4
     SUPERSEDED = 5
     BREAKER_OPEN = 6
+    FALLBACK_LIMIT = 7
 
 
 @dataclass(frozen=True)
