@@ -31,6 +31,7 @@ AT_ONCE = 0  # as a stamp: the command answers no observation
 STATE_PERIOD_S = 1.0  # of safety_state, where nothing happens
 LONGEST_STOP_S = 3.0  # of a robot whose node is closed; whoever closes it may not wait much longer
 STOP_LOOK_S = 0.05
+ENABLE_DEPTH = 100  # a true that comes close upon a false must not take its place
 
 
 class Commander:
@@ -66,7 +67,7 @@ class Commander:
         envelope = Envelope(limits, self._what.field, contract.period_s)
         self.guard = Guard(envelope, config, time.monotonic())
         self._active = False
-        self._told: tuple[bool, tuple[Intervention, ...]] = (False, ())
+        self._told: tuple[bool, bool, tuple[Intervention, ...]] = (False, False, ())
         # Not lifecycle publishers: a robot that is deactivated amid a motion has yet to come to rest.
         self._out = node.create_publisher(
             self._interface.message_type,
@@ -78,7 +79,7 @@ class Commander:
         for publisher in (self._out, self._state_out):
             opened.callback(node.destroy_publisher, publisher)
         opened.callback(self.close)  # before its publishers
-        enable = node.create_subscription(Bool, "enable", self._on_enable, QoSProfile(depth=1))
+        enable = node.create_subscription(Bool, "enable", self._on_enable, QoSProfile(depth=ENABLE_DEPTH))
         opened.callback(node.destroy_subscription, enable)
         service = node.create_service(SetBool, "~/set_enabled", self._on_set_enabled)
         opened.callback(node.destroy_service, service)
@@ -152,7 +153,7 @@ class Commander:
     def _look(self) -> None:
         """Hold the robot where that is due; called every control period."""
         held = self._send(self.guard.look(time.monotonic()), AT_ONCE)
-        if held is None and self._active and self._told != (self.enabled, self.guard.interventions):
+        if held is None and self._active and self._told != self._tells():
             self._publish_state()
 
     def _send(self, action: np.ndarray | None, stamp_ns: int) -> np.ndarray | None:
@@ -161,17 +162,21 @@ class Commander:
             self._out.publish(
                 self._interface.message(what.names, what.field, action, self._contract.period_s, stamp_ns)
             )
-        if guard.interventions and (action is not None or self._told[1] != guard.interventions):
+        if guard.interventions and (action is not None or self._told[-1] != guard.interventions):
             held = HELD.intersection(guard.interventions)
-            if held and self._told[1] != guard.interventions:
+            if held and self._told[-1] != guard.interventions:
                 reasons = ", ".join(sorted(why.name.lower() for why in held))
                 self._node.get_logger().warning(f"held: {reasons}")
             self._publish_state()
         return action
 
+    def _tells(self) -> tuple[bool, bool, tuple[Intervention, ...]]:
+        """Return what a change of is to be published at once."""
+        return self.enabled, self.guard.stopped, self.guard.interventions
+
     def _publish_state(self) -> None:
         guard = self.guard
-        self._told = (self.enabled, guard.interventions)
+        self._told = self._tells()
         if not self._active and not guard.interventions:
             return
         self._state_out.publish(
@@ -179,6 +184,7 @@ class Commander:
                 header=Header(stamp=to_stamp(self._node.get_clock().now().nanoseconds)),
                 robot_id=self._robot_id,
                 enabled=self.enabled,
+                stopped=guard.stopped,
                 holding=not HELD.isdisjoint(guard.interventions),
                 interventions=[int(each) for each in guard.interventions],
                 counts=[guard.counts[each] for each in Intervention],
@@ -195,13 +201,13 @@ class Commander:
         self._look()
 
     def _on_set_enabled(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        if not self._active:
+        if request.data and not self._active:
             response.message = "the node is not active"
             return response
         if request.data:
             self.guard.allow_until_told(time.monotonic())
-        else:
-            self.guard.forbid(time.monotonic())
+        else:  # also while it is not active: it is not to move when it is activated
+            self.guard.forbid_until_told(time.monotonic())
         self._look()
         response.success = True
         response.message = "enabled" if request.data else "disabled, held"

@@ -339,6 +339,7 @@ class DraftPolicyNode(LifecycleNode):
             **{f"ignored.{name}": count for name, count in self._faults.items()},
             **{f"missed.{name}": count for name, count in self._missed.items()},
             "enabled": self._commander.enabled,
+            "stopped": self._commander.guard.stopped,
             **{f"safety.{why.name.lower()}": count for why, count in self._commander.guard.counts.items()},
         }
         if self._refusal or link is Link.MISMATCHED:
@@ -349,6 +350,8 @@ class DraftPolicyNode(LifecycleNode):
             return Health(DiagnosticStatus.ERROR, "no sound action for an observation, no command", values)
         if self._faults.total() > faults:
             return Health(DiagnosticStatus.WARN, "input ignored", values)
+        if self._commander.guard.stopped:
+            return Health(DiagnosticStatus.WARN, "held: told to stop", values)
         if not self._commander.enabled:
             return Health(DiagnosticStatus.WARN, "held: not enabled", values)
         if now - self._heard > NO_OBSERVATION_S:

@@ -36,7 +36,8 @@ class GuardConfig:
         hold_after_s: without an observation that the policy can act on.
         require_enable: it moves only while it is enabled.
         early: share of a control period by which a command may come before its time, and have a whole one.
-        enable_timeout_s: so long a sign of life of whoever enables it lasts, where that is required.
+        enable_timeout_s: so long a sign of life of whoever enables it lasts; where that is not required, too,
+            a longer silence has let go.
     """
 
     period_s: float
@@ -52,6 +53,10 @@ class Guard:
     A robot is held where there is no observation for too long, while it is not enabled, and when it is
     stopped; what has begun to hold it goes on until it is at rest, or an action is let through again.
 
+    Who tells it to stop is obeyed until the stop is taken back: by whoever enables it until told otherwise,
+    or by the topic `enable`, once that has let go. A `true` that only goes on saying what it said before
+    the stop does not take it back; one after a `false`, or a silence of `enable_timeout_s`, does.
+
     Somebody may move a robot that is held. So motion begins where it is measured, once it has rested for
     `SETTLED_S`. Before that it goes on from what was commanded, for what is measured lags behind; but an
     entry that is further than `max_step` from there was displaced, and begins where it is measured all the
@@ -60,6 +65,7 @@ class Guard:
     Attributes:
         counts: interventions since it was started.
         interventions: of the last command.
+        stopped: it was told to stop, and is to stay so.
 
     Args:
         envelope: of the robot.
@@ -82,7 +88,9 @@ class Guard:
         self._put_s = self._moved_s = now_s
         self._earned_s = config.period_s
         self._heard_s = now_s
+        self.stopped = False
         self._enabled_until_s = 0.0
+        self._true_s = -np.inf  # when `enable` said so last; it has said nothing else since
 
     @property
     def moving(self) -> bool:
@@ -91,7 +99,7 @@ class Guard:
 
     def enabled(self, now_s: float) -> bool:
         """Whether it may move the robot."""
-        return self._active and now_s < self._enabled_until_s
+        return self._active and not self.stopped and now_s < self._enabled_until_s
 
     def start(self, now_s: float) -> None:
         """Let actions through from now on."""
@@ -107,17 +115,25 @@ class Guard:
         self._active = False
 
     def allow(self, now_s: float) -> None:
-        """Enable the robot, or show that whoever has enabled it is still there."""
-        lasts_s = self._config.enable_timeout_s if self._config.require_enable else np.inf
-        self._set_enabled(now_s, now_s + lasts_s)
+        """The topic `enable` says true: enable the robot, or go on."""
+        lasts_s = self._config.enable_timeout_s
+        had_let_go = now_s - self._true_s >= lasts_s
+        self._true_s = now_s
+        if had_let_go or not self.stopped:
+            self._enable(now_s, now_s + lasts_s if self._config.require_enable else np.inf)
+
+    def forbid(self, now_s: float) -> None:
+        """The topic `enable` says false: stop the robot."""
+        self._true_s = -np.inf
+        self.forbid_until_told(now_s)
 
     def allow_until_told(self, now_s: float) -> None:
         """Enable the robot until it is forbidden."""
-        self._set_enabled(now_s, np.inf)
+        self._enable(now_s, np.inf)
 
-    def forbid(self, now_s: float) -> None:
-        """Disable the robot."""
-        self._set_enabled(now_s, 0.0)
+    def forbid_until_told(self, now_s: float) -> None:
+        """Stop the robot; also one that is not active, which is not to move when it is started."""
+        self.stopped = True
 
     def heard(self, now_s: float) -> None:
         """There was a new observation that the policy can act on."""
@@ -219,11 +235,12 @@ class Guard:
     def _is_stale(self, now_s: float) -> bool:
         return now_s - self._heard_s > self._config.hold_after_s
 
-    def _set_enabled(self, now_s: float, until_s: float) -> None:
+    def _enable(self, now_s: float, until_s: float) -> None:
         if not self._active:
             return
-        if not self.enabled(now_s) and until_s > now_s:
+        if not self.enabled(now_s):
             self._hold_ends()
+        self.stopped = False
         self._enabled_until_s = until_s
 
     def _hold_ends(self) -> None:
