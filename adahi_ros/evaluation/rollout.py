@@ -136,6 +136,7 @@ def rollout(
         everyone = verifier.verify_each(step.request(np.arange(len(numbers))), draws.next())
         corrected = step.transmit & decoder.sound(everyone.chunks(decoder))
         action = controller.finish(step, everyone.rows(corrected), corrected)[:, 0]
+        controller.executed(action)
         world.step(action)
         rows.append(
             (

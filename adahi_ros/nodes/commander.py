@@ -67,6 +67,7 @@ class Commander:
         envelope = Envelope(limits, self._what.field, contract.period_s)
         self.guard = Guard(envelope, config, time.monotonic())
         self._active = False
+        self._commanded: np.ndarray | None = None
         self._told: tuple[bool, bool, tuple[Intervention, ...]] = (False, False, ())
         # Not lifecycle publishers: a robot that is deactivated amid a motion has yet to come to rest.
         self._out = node.create_publisher(
@@ -144,7 +145,18 @@ class Commander:
         sent = self._send(self.guard.act(wanted, measured, time.monotonic()), observation.stamp_ns)
         if sent is None:
             return None
-        return source.from_wire(sent) if self.guard.interventions else action
+        if not self.guard.interventions:
+            self._commanded = action  # to the last bit
+        return self._commanded
+
+    def commanded(self) -> np.ndarray | None:
+        """Return what was commanded last, as an action (A,), where something was since this was last called.
+
+        That is the answer to an observation, or what has held the robot since the one before. A robot that
+        rests is commanded nothing.
+        """
+        commanded, self._commanded = self._commanded, None
+        return commanded
 
     def repeat(self, observation: Observation) -> None:
         """Send the last command again, for an observation that was repeated, unless the robot was held."""
@@ -159,6 +171,7 @@ class Commander:
     def _send(self, action: np.ndarray | None, stamp_ns: int) -> np.ndarray | None:
         what, guard = self._what, self.guard
         if action is not None:
+            self._commanded = self._contract.action.from_wire(action)
             self._out.publish(
                 self._interface.message(what.names, what.field, action, self._contract.period_s, stamp_ns)
             )

@@ -207,6 +207,9 @@ class ControlLoop:
             answer = Answer(None, Reason.BAD_ANSWER, str(error), response=answer.response)
             action = self.controller.finish(step, None)[0, 0]
         executed = self._commander.send(action, observation)
+        commanded = self._commander.commanded()
+        if commanded is not None:
+            self.controller.executed(commanded[None])
         total_ms = _milliseconds_since(begun.received)
         self._last = begun
         verification = answer.verification

@@ -3,9 +3,12 @@
     step = controller.begin(observations, goals)
     # where step.transmit: ask the target, here by a call or over the air, or give up
     actions = controller.finish(step, verification)
+    # command them, or what is allowed of them
+    controller.executed(commanded)
 
 The same class drives the rollouts of the evaluation, many episodes at once, and the robot's node,
-one at a time. Neither half waits for anything.
+one at a time. Neither half waits for anything. What a step's deviation is taken from is made of what was
+really commanded, which is what the policy wanted only where nothing else has a say in it.
 """
 
 from __future__ import annotations
@@ -158,7 +161,7 @@ class Controller:
     def finish(
         self, step: Step, verification: Verification | None, rows: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return the action chunks (B, W, A) to execute, and remember the first of each.
+        """Return the action chunks (B, W, A) to execute.
 
         Args:
             step: from `begin`.
@@ -175,5 +178,8 @@ class Controller:
             self.policy.decoder.check(verified)
             chunks = chunks.copy()
             chunks[slice(None) if rows is None else rows] = verified
-        self._deviation.update(chunks[:, 0])
         return chunks
+
+    def executed(self, actions: np.ndarray) -> None:
+        """Take into the average what was commanded, (B, A) in action units; not called where nothing was."""
+        self._deviation.update(actions)

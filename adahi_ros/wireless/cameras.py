@@ -224,6 +224,7 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
         if verification is not None:
             accepted[asked] = verification.accepted
         action = controller.finish(step, verification, asked)[:, 0]
+        controller.executed(action)
         world.step(action)
         refused = np.zeros_like(active)  # it would have been an error
         rows.append((active, asked, step.deviation, step.score, accepted, step.draft.action, action, refused))

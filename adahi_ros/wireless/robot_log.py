@@ -233,10 +233,11 @@ class Replay:
                 self._seed, self._robot_id, shown.episode, shown.step, self._codebooks
             )
             answer = self._verifier.verify(step.request(np.array([0])), draws)
-        action = self._controller.finish(step, answer)[0, 0]
+        actions = self._controller.finish(step, answer)[:, 0]
+        self._controller.executed(actions)
         must = {
             "draft_action": tuple(step.draft.action[0].tolist()),
-            "action": tuple(action.tolist()),
+            "action": tuple(actions[0].tolist()),
             "accepted": () if answer is None else tuple(answer.accepted[0].tolist()),
             "verified": bool(step.transmit[0]) and record.reason is Reason.NONE,
         }

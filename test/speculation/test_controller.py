@@ -26,6 +26,18 @@ def observe(batch: int, step: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.full((batch, 3), step, np.float32), np.full((batch, 1), -step, np.float32)
 
 
+def execute(
+    controller: Controller,
+    step: Step,
+    answer: Verification | None = None,
+    rows: np.ndarray | None = None,
+) -> np.ndarray:
+    """Finish a step and command what comes of it; return that."""
+    action = controller.finish(step, answer, rows)[:, 0]
+    controller.executed(action)
+    return action
+
+
 def executed(
     make: Make, gate: Gate, rule: str = "speculative", **config: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -39,7 +51,7 @@ def executed(
         step = controller.begin(*observe(ROBOTS, index))
         uniforms = draws.next()[step.transmit]
         answer = verifier.verify(step.request(step.transmit), uniforms) if len(uniforms) else None
-        actions.append(controller.finish(step, answer, step.transmit)[:, 0])
+        actions.append(execute(controller, step, answer, step.transmit))
         asked.append(step.transmit)
     flat = np.concatenate(actions)
     codes = np.stack([np.floor(flat[:, 0]), np.floor(flat[:, 1]) / 10], axis=-1).astype(int)
@@ -127,7 +139,7 @@ def test_the_deviation_is_from_what_was_executed(fixed_policy: Make) -> None:
     first = controller.begin(*observe(2))
     assert np.isinf(first.deviation).all()
     assert first.transmit.all()
-    controller.finish(first, answer_for(1, 2), np.array([1]))
+    execute(controller, first, answer_for(1, 2), np.array([1]))
     second = controller.begin(*observe(2))
     done = np.stack([first.draft.action[0], [2.5, 20.5]])
     apart = (second.draft.action - done) / np.array([2.0, 4.0])  # the toy decoder's action scale
@@ -136,10 +148,27 @@ def test_the_deviation_is_from_what_was_executed(fixed_policy: Make) -> None:
     np.testing.assert_array_equal(second.transmit, second.deviation > 1.0)
 
 
+def test_the_deviation_is_not_from_what_was_wanted_and_never_commanded(fixed_policy: Make) -> None:
+    controller = Controller(
+        fixed_policy(DRAFT, chunk_length=2), ControllerConfig(Gate("deviation", 1.0), 0.5)
+    )
+    controller.finish(controller.begin(*observe(1)), None)
+    step = controller.begin(*observe(1))  # nothing was commanded yet
+    assert np.isinf(step.deviation).all()
+    controller.finish(step, None)
+    held = np.array([[0.25, -0.5]])
+    controller.executed(held)
+    for _ in range(3):
+        step = controller.begin(*observe(1))
+        apart = (step.draft.action - held) / np.array([2.0, 4.0])
+        np.testing.assert_allclose(step.deviation, np.sqrt((apart**2).mean(axis=1)), rtol=1e-6)
+        controller.finish(step, answer_for(1, 2))  # of no consequence, for it was not commanded
+
+
 def test_a_score_at_the_threshold_is_not_transmitted(fixed_policy: Make) -> None:
     policy = fixed_policy([[1.0, 1e-30, 1e-30, 1e-30]] * 2)  # always the same action: deviation 0
     controller = Controller(policy, ControllerConfig(Gate("deviation", 0.0)))
-    controller.finish(controller.begin(*observe(1)), None)
+    execute(controller, controller.begin(*observe(1)))
     step = controller.begin(*observe(1))
     assert step.deviation.tolist() == [0.0]
     assert step.transmit.tolist() == [False]
@@ -150,7 +179,7 @@ def run(controller: Controller, episodes: list[int], steps: int = 70) -> list[St
     taken = []
     for index in range(steps):
         taken.append(controller.begin(*observe(len(episodes), index)))
-        controller.finish(taken[-1], None)
+        execute(controller, taken[-1])
     return taken
 
 
@@ -186,7 +215,7 @@ def test_garbage_is_refused_and_leaves_no_trace(
         with pytest.raises(ValueError, match=re.escape(message)):
             controller.begin(observations.astype(np.float32), goals.astype(np.float32))
         step = controller.begin(*observe(1, index))
-        controller.finish(step, None)
+        execute(controller, step)
         assert step.index == expected.index
         np.testing.assert_array_equal(step.windows, expected.windows)
         np.testing.assert_array_equal(step.draft.codes, expected.draft.codes)
@@ -226,7 +255,7 @@ def test_an_observation_that_the_policy_makes_nothing_of_leaves_no_trace(fixed_p
         for policy in (Brittle(fixed_policy(DRAFT)), fixed_policy(DRAFT))
     )
     for controller in (brittle, sound):
-        controller.finish(controller.begin(*observe(1)), None)
+        execute(controller, controller.begin(*observe(1)))
     with pytest.raises(ValueError, match="not finite"):
         brittle.begin(np.full((1, 3), 1e30, np.float32), np.zeros((1, 1), np.float32))
     for index in range(1, 5):
@@ -235,7 +264,7 @@ def test_an_observation_that_the_policy_makes_nothing_of_leaves_no_trace(fixed_p
         np.testing.assert_array_equal(ours.draft.codes, expected.draft.codes)
         np.testing.assert_array_equal(ours.deviation, expected.deviation)
         for controller, step in ((brittle, ours), (sound, expected)):
-            controller.finish(step, None)
+            execute(controller, step)
 
 
 @pytest.mark.parametrize("offset", [np.nan, np.inf, 1e6, -1e6])
@@ -248,6 +277,7 @@ def test_an_answer_that_is_no_action_is_refused_and_leaves_no_trace(
     with pytest.raises(ValueError, match=r"action\[0\]: .* must be from"):
         controller.finish(step, bad)
     np.testing.assert_array_equal(controller.finish(step, None), step.draft.chunk)
+    controller.executed(step.draft.action)
     assert np.isfinite(controller.begin(*observe(1, 1)).deviation).all()
 
 
@@ -280,7 +310,7 @@ def test_a_rehearsal_changes_nothing_of_what_follows(fixed_policy: Make) -> None
         step, same = plain.begin(*observe(ROBOTS, index)), rehearsing.begin(*observe(ROBOTS, index))
         np.testing.assert_array_equal(step.score, same.score)
         np.testing.assert_array_equal(step.transmit, same.transmit)
-        np.testing.assert_array_equal(plain.finish(step, None), rehearsing.finish(same, None))
+        np.testing.assert_array_equal(execute(plain, step), execute(rehearsing, same))
         rehearsing.rehearse(same)
 
 
