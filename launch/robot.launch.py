@@ -36,6 +36,12 @@ def generate_launch_description() -> LaunchDescription:
             description="Refuse to be configured where neither safety_limits nor params_file names limits; "
             "safety_limits:=none says that there are none",
         ),
+        DeclareLaunchArgument(
+            "fallback",
+            default_value="hold",
+            description="Without the target's answer: hold executes fallback_limit drafts in a row, then "
+            "holds the robot until one is verified; draft goes on, and drafts alone seldom get anywhere",
+        ),
     ]
     params_file = DeclareLaunchArgument(  # no default: a shipped task's is for another robot
         "params_file", description="ROS parameter file of this robot, such as `adahi calibrate` writes"

@@ -158,6 +158,10 @@ class Commander:
         commanded, self._commanded = self._commanded, None
         return commanded
 
+    def withhold(self) -> None:
+        """Hold the robot: there is an observation, and no action that may be commanded."""
+        self._send(self.guard.withhold(time.monotonic()), AT_ONCE)
+
     def repeat(self, observation: Observation) -> None:
         """Send the last command again, for an observation that was repeated, unless the robot was held."""
         self._send(self.guard.repeat(time.monotonic()), observation.stamp_ns)

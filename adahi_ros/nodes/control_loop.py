@@ -15,6 +15,7 @@ from adahi_ros.nodes.commander import Commander
 from adahi_ros.nodes.question import Answer, Question
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
 from adahi_ros.speculation.controller import Controller, Step
+from adahi_ros.speculation.fallback import Fallback
 from adahi_ros.speculation.records import Reason, StepRecord
 from adahi_ros.speculation.target_view import TargetView
 
@@ -40,7 +41,7 @@ class Totals:
         kept: of them, those that kept every drafted code.
         repeated: commands sent again for an observation that was repeated.
         undrafted: observations that got no command, because the policy proposed none that is sound.
-        reasons: steps by their reason; of all but NONE, the draft was executed without the target's answer.
+        reasons: steps by their reason; those of all but NONE went without the target's answer.
     """
 
     steps: int = 0
@@ -53,7 +54,7 @@ class Totals:
 
     @property
     def fallbacks(self) -> dict[str, int]:
-        """Drafts executed without the target's answer, by reason."""
+        """Steps without the target's answer, by reason."""
         return {why.name.lower(): count for why, count in self.reasons.items() if why is not Reason.NONE}
 
     def count(self, reason: Reason) -> tuple[int, ...]:
@@ -78,6 +79,7 @@ class _Begun:
     received: float
     draft_ms: float
     asked: bool = False
+    withheld: bool = False
 
 
 class ControlLoop:
@@ -92,6 +94,7 @@ class ControlLoop:
         deadline_s: for an answer; may be changed between steps.
         commander: sends actions, as far as they are safe.
         status: told of every step.
+        fallback: says how long the draft may act alone.
     """
 
     def __init__(
@@ -104,8 +107,10 @@ class ControlLoop:
         deadline_s: float,
         commander: Commander,
         status: Callable[[StepRecord], None],
+        fallback: Fallback,
     ) -> None:
         self.controller = controller
+        self.fallback = fallback
         self.deadline_s = deadline_s
         self.totals = Totals()
         self._verifier = verifier
@@ -123,11 +128,13 @@ class ControlLoop:
         self._waiting = None
         self._last = None
         self.totals = Totals()
+        self.fallback.reset()
 
     def observe(self, observation: Observation) -> None:
         """Begin the step of an observation; its command goes out now, or when the answer is there.
 
-        An observation that is repeated, because its command was lost, gets the same command again.
+        An observation that is repeated, because its command was lost, gets the same command again. One whose
+        draft was withheld is asked about again.
 
         Raises:
             InputError: another observation has the number of the one before.
@@ -141,7 +148,11 @@ class ControlLoop:
             self._supersede(observation)
         if self._last is not None and _is_repeated(observation, self._last.observation):
             self.totals.repeated += 1
-            self._commander.repeat(observation)
+            if self._last.withheld and self._verifier.link is Link.READY:
+                self._commander.heard()
+                self._ask(replace(self._last, observation=observation, received=received))
+            else:
+                self._commander.repeat(observation)
             return
         if self._last is None or not self._continues(observation):
             self.controller.reset(self._seed, [observation.episode])
@@ -156,7 +167,7 @@ class ControlLoop:
         begun = _Begun(observation, step, received, _milliseconds_since(received))
         self._view.add(observation.images)
         self._commander.heard()
-        if not step.transmit[0]:
+        if not step.transmit[0] and not self.fallback.withholds:
             self._finish(begun, Answer(None, Reason.NONE))
         elif self._verifier.link is Link.READY:
             self._ask(begun)
@@ -206,12 +217,18 @@ class ControlLoop:
         except ValueError as error:
             answer = Answer(None, Reason.BAD_ANSWER, str(error), response=answer.response)
             action = self.controller.finish(step, None)[0, 0]
-        executed = self._commander.send(action, observation)
+        if answer.verification is not None:
+            self.fallback.verified()
+        withheld = answer.reason is not Reason.NONE and not self.fallback.unverified()
+        if withheld:
+            self._commander.withhold()
+            answer = _withheld(answer)
+        executed = None if withheld else self._commander.send(action, observation)
         commanded = self._commander.commanded()
         if commanded is not None:
             self.controller.executed(commanded[None])
         total_ms = _milliseconds_since(begun.received)
-        self._last = begun
+        self._last = replace(begun, withheld=withheld)
         verification = answer.verification
         record = StepRecord(
             stamp_ns=observation.stamp_ns,
@@ -239,6 +256,13 @@ class ControlLoop:
         )
         self.totals.add(record)
         self._status(record)
+
+
+def _withheld(answer: Answer) -> Answer:
+    """Say why there was no verification in the words for people: the reason is that nothing is executed."""
+    why = answer.reason.name.lower().replace("_", " ")
+    message = f"{why}: {answer.message}" if answer.message else why
+    return replace(answer, reason=Reason.FALLBACK_LIMIT, message=message)
 
 
 def _is_repeated(observation: Observation, before: Observation) -> bool:

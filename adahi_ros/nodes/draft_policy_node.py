@@ -38,6 +38,7 @@ from adahi_ros.nodes.draft_policy_parameters import (
     check_features,
     contract_of,
     controller_config,
+    fallback_of,
     first_episode,
 )
 from adahi_ros.nodes.message_types import message_type
@@ -176,6 +177,7 @@ class DraftPolicyNode(LifecycleNode):
             values["deadline_s"],
             self._commander,
             lambda record: self._status_publisher.publish(to_status(record)),
+            fallback_of(values),
         )
         self._rehearsal = Rehearsal(self, self._loop.rehearse)
         self._opened.callback(self._rehearsal.destroy)
@@ -274,7 +276,8 @@ class DraftPolicyNode(LifecycleNode):
             if time.monotonic() < self._wait_until:
                 return
             self.get_logger().warning(
-                "no verifier: drafts are executed until there is one", throttle_duration_sec=WARNING_PERIOD_S
+                f"no verifier: {self._loop.fallback.label} until there is one",
+                throttle_duration_sec=WARNING_PERIOD_S,
             )
         if self._declared.changed:
             self._declared.changed = False
@@ -302,7 +305,7 @@ class DraftPolicyNode(LifecycleNode):
         elif link is Link.ABSENT:
             self.get_logger().warning(trouble, throttle_duration_sec=WARNING_PERIOD_S)
         elif self._loop.totals.steps > 0:
-            self.get_logger().error(f"{link.label}, drafts are executed: {trouble}")
+            self.get_logger().error(f"{link.label}, {self._loop.fallback.label}: {trouble}")
         else:
             self._refusal = f"refused to start, {link.label}: {trouble}"
             self.get_logger().error(self._refusal)
@@ -356,6 +359,8 @@ class DraftPolicyNode(LifecycleNode):
             return Health(DiagnosticStatus.WARN, "held: not enabled", values)
         if now - self._heard > NO_OBSERVATION_S:
             return Health(DiagnosticStatus.ERROR, "no observation", values)
+        if self._loop.fallback.withholds:
+            return Health(DiagnosticStatus.ERROR, "held: no answer of the target", values)
         if sum(fallbacks.values()) > fell_back:
             return Health(DiagnosticStatus.WARN, "drafts executed without the target's answer", values)
         return Health(DiagnosticStatus.OK, "stepping", values)

@@ -16,6 +16,7 @@ from adahi_ros.nodes.policies import RELIABILITY, policy_parameters
 from adahi_ros.policy.interface import PolicySpec
 from adahi_ros.speculation.controller import ControllerConfig
 from adahi_ros.speculation.deviation import NORMALIZATIONS
+from adahi_ros.speculation.fallback import FALLBACKS, Fallback
 from adahi_ros.speculation.gates import GATES, Gate
 from adahi_ros.speculation.target_view import VIEWS
 from adahi_ros.vision.encoder import Encoder
@@ -112,6 +113,20 @@ TABLE = (
     Parameter(
         "deadline_s", 0.03, "For the target's answer; past it the draft is executed", 1e-3, 60.0, live=True
     ),
+    Parameter(
+        "fallback",
+        "draft",
+        "What becomes of a draft that the gate wants verified and that gets no answer: draft executes it; "
+        "hold does so for fallback_limit steps in a row, then holds the robot until one is verified",
+        choices=FALLBACKS,
+    ),
+    Parameter(
+        "fallback_limit",
+        5,
+        "Steps in a row that the draft may act alone where fallback is hold; 0 for none at all",
+        0,
+        1_000_000,
+    ),
     RELIABILITY,
     Parameter(
         "verification.vision",
@@ -150,6 +165,11 @@ def controller_config(values: dict[str, Any]) -> ControllerConfig:
         values["deviation.normalization"],
         values["draft_temperature"],
     )
+
+
+def fallback_of(values: dict[str, Any]) -> Fallback:
+    """Return how long the draft may act alone."""
+    return Fallback(values["fallback_limit"] if values["fallback"] == "hold" else None)
 
 
 def contract_of(values: dict[str, Any], spec: PolicySpec) -> Contract:

@@ -50,8 +50,9 @@ class GuardConfig:
 class Guard:
     """Lets actions through the envelope, and holds the robot where something is wrong.
 
-    A robot is held where there is no observation for too long, while it is not enabled, and when it is
-    stopped; what has begun to hold it goes on until it is at rest, or an action is let through again.
+    A robot is held where there is no observation for too long, while it is not enabled, when it is stopped,
+    and where its action is withheld; what has begun to hold it goes on until it is at rest, or an action is
+    let through again.
 
     Who tells it to stop is obeyed until the stop is taken back: by whoever enables it until told otherwise,
     or by the topic `enable`, once that has let go. A `true` that only goes on saying what it said before
@@ -149,13 +150,10 @@ class Guard:
             now_s: the time.
         """
         self._answer = self._owed = None
-        if not self.enabled(now_s):
+        why = self._fault(now_s)  # stale is the answer to an observation that is long past
+        if why is not None:
             self._owed = (wanted, measured)
-            self._count((Intervention.DISABLED,))
-            return None
-        if self._is_stale(now_s):  # the answer to an observation that is long past
-            self._owed = (wanted, measured)
-            self._count((Intervention.STALE,))
+            self._count((why,))
             return None
         if measured is not None and self._envelope.limits.far_outside(measured):
             # Nothing is known of where it is. At rest it stays as it is.
@@ -175,6 +173,12 @@ class Guard:
         self._answer = self._put(Admitted(admitted.action, told + admitted.interventions))
         return self._answer
 
+    def withhold(self, now_s: float) -> np.ndarray | None:
+        """Return what holds the robot, for its action may not go without the target; None at rest."""
+        self._answer = self._owed = None
+        self._count((self._fault(now_s) or Intervention.UNVERIFIED,))
+        return self.look(now_s)
+
     def repeat(self, now_s: float) -> np.ndarray | None:
         """Return the last action's command again, for an observation that was repeated.
 
@@ -182,16 +186,14 @@ class Guard:
         robot may move. But one that never got its action, because the robot was not enabled or the answer
         came too late, gets it.
         """
-        if not self.enabled(now_s):
-            return None
-        if self._owed is not None:
+        if self._owed is not None and self.enabled(now_s):
             self.heard(now_s)
             return self.act(*self._owed, now_s)
-        return self._answer
+        return self._answer if self._fault(now_s) is None else None
 
     def look(self, now_s: float) -> np.ndarray | None:
         """Return the command that holds the robot where that is due; to be asked every control period."""
-        why = self._reason_to_hold(now_s)
+        why = self._fault(now_s) or self._why
         if not self._moving or why is None:
             return None
         self._answer = None
@@ -223,14 +225,15 @@ class Guard:
             self._envelope.begin(measured)
         return displaced
 
-    def _reason_to_hold(self, now_s: float) -> Intervention | None:
+    def _fault(self, now_s: float) -> Intervention | None:
+        """Return why nothing may move the robot now."""
         if not self._active:
             return Intervention.DEACTIVATED
         if not self.enabled(now_s):
             return Intervention.DISABLED
         if self._is_stale(now_s):
             return Intervention.STALE
-        return self._why
+        return None
 
     def _is_stale(self, now_s: float) -> bool:
         return now_s - self._heard_s > self._config.hold_after_s

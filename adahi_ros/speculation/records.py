@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Reason(IntEnum):
-    """Why a draft was executed without the target's answer. The numbers are those of `DraftStatus.msg`."""
+    """Why a draft was executed without the target's answer, or withheld. As numbered in `DraftStatus.msg`."""
 
     NONE = 0
     NO_VERIFIER = 1
@@ -30,7 +30,7 @@ class StepRecord:
         accepted: per codebook; empty unless verified.
         reason_counts: steps so far by `Reason`, this one included.
         draft_action: A values, what the draft alone would have executed.
-        action: A values, what was executed.
+        action: A values, what was executed; empty where nothing was.
     """
 
     stamp_ns: int

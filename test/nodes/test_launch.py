@@ -173,6 +173,19 @@ def test_a_robot_moves_only_where_somebody_allows_it_and_named_its_limits(
     assert parameters_of(node_of(job, **FILES, **arguments)).get(f"safety.{name}") is required
 
 
+@pytest.mark.parametrize(
+    ("job", "given", "fallback"), [("draft", "", None), ("robot", "", "hold"), ("robot", "draft", "draft")]
+)
+def test_a_robot_is_held_without_its_target_where_nobody_says_otherwise(
+    job: str, given: str, fallback: str | None
+) -> None:
+    arguments = {"fallback": given} if given else {}
+    parameters = parameters_of(node_of(job, **FILES, **arguments))
+    assert parameters.get("fallback") == fallback
+    assert "fallback_limit" not in parameters  # left to the parameter file
+    assert parameters_of(node_of(job, **FILES, fallback_limit="2"))["fallback_limit"] == 2
+
+
 def test_that_a_robot_must_have_limits_wins_over_its_parameter_file(tmp_path: Path) -> None:
     file = tmp_path / "arm.yaml"
     file.write_text("/**: {ros__parameters: {safety.require_limits: false}}")

@@ -78,6 +78,32 @@ def test_braking_goes_on_through_a_new_start() -> None:
     assert not robot.guard.moving
 
 
+def test_a_robot_whose_action_is_withheld_is_braked_until_an_action_is_let_through() -> None:
+    robot = Robot("velocities", {"velocity": 1.0, "acceleration": 1.0})
+    full_speed(robot)
+    sent = []
+    for _ in range(40):
+        robot.guard.heard(robot.now_s)
+        sent.append(robot.guard.withhold(robot.now_s))
+        sent += [np.array([each]) for each in robot.wait()]
+    path = [float(each[0]) for each in sent if each is not None]
+    assert path[0] < 1.0
+    assert path[-1] == 0.0
+    assert (np.diff(path) <= 0.0).all()
+    assert sent[-1] is None
+    assert robot.guard.counts[Intervention.UNVERIFIED] == 1
+    assert robot.repeat() is None
+    assert robot.act(0.05) == pytest.approx(0.05)
+
+
+def test_a_robot_that_is_stopped_while_its_actions_are_withheld_says_that_it_is() -> None:
+    robot = Robot("positions", {})
+    robot.act(0.0)
+    robot.guard.forbid(robot.now_s)
+    assert robot.guard.withhold(robot.now_s) is not None
+    assert robot.guard.interventions == (Intervention.DISABLED,)
+
+
 def test_an_action_ends_a_hold_and_takes_its_speed_over() -> None:
     robot = Robot("velocities", {"velocity": 1.0, "acceleration": 1.0})
     full_speed(robot)
@@ -258,13 +284,23 @@ def disabled_for_a_while(robot: Robot) -> None:
     robot.guard.allow(robot.now_s)
 
 
+def unverified_for_a_while(robot: Robot) -> None:
+    for _ in range(30):
+        robot.guard.heard(robot.now_s)
+        robot.guard.withhold(robot.now_s)
+        robot.wait()
+    assert robot.guard.counts == {Intervention.UNVERIFIED: 1}
+
+
 def deactivated_for_a_while(robot: Robot) -> None:
     robot.guard.stop()
     rest(robot)
     robot.guard.start(robot.now_s)
 
 
-@pytest.mark.parametrize("cause", [nothing, disabled_for_a_while, deactivated_for_a_while])
+@pytest.mark.parametrize(
+    "cause", [nothing, disabled_for_a_while, deactivated_for_a_while, unverified_for_a_while]
+)
 @pytest.mark.parametrize("wanted", [0.0, 1.0, 2.0, math.nan])
 def test_motion_begins_from_where_the_robot_is_measured_when_a_hold_ends(
     cause: Callable[[Robot], None], wanted: float
@@ -366,7 +402,20 @@ STEP = 0.1
 HOLD_EVENTS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["act", "act", "act", "look", "look", "allow", "forbid", "heard", "gap", "stop", "start"]
+            [
+                "act",
+                "act",
+                "act",
+                "look",
+                "look",
+                "allow",
+                "forbid",
+                "heard",
+                "withhold",
+                "gap",
+                "stop",
+                "start",
+            ]
         ),
         st.floats(0.0, 0.1),
         GARBAGE,
@@ -396,8 +445,9 @@ def test_no_command_that_ends_a_hold_lies_further_than_a_step_from_the_robot(
                 if held and measured is not None:
                     assert abs(command - position) <= STEP + 1e-9
                 held = False
-        elif kind == "look":
-            looked = guard.look(robot.now_s)
+        elif kind in ("look", "withhold"):
+            holds = guard.look if kind == "look" else guard.withhold
+            looked = holds(robot.now_s)
             command = None if looked is None else float(looked[0])
         elif kind == "heard":
             guard.heard(robot.now_s)
