@@ -107,8 +107,8 @@ def _joint(element: ElementTree.Element) -> Joint:
         kind=kind,
         origin=origin,
         axis=axis / (length or 1.0),
-        multiplier=1.0 if mimic is None else float(mimic.get("multiplier", 1.0)),
-        offset=0.0 if mimic is None else float(mimic.get("offset", 0.0)),
+        multiplier=_vector(element, "mimic", "multiplier", (1.0,)).item(),
+        offset=_vector(element, "mimic", "offset", (0.0,)).item(),
     )
 
 
@@ -120,18 +120,17 @@ def _attribute(joint: ElementTree.Element, child: str, name: str) -> str:
     return value
 
 
-def _vector(
-    joint: ElementTree.Element, child: str, name: str, default: tuple[float, float, float]
-) -> np.ndarray:
+def _vector(joint: ElementTree.Element, child: str, name: str, default: tuple[float, ...]) -> np.ndarray:
     found = joint.find(child)
     text = None if found is None else found.get(name)
     try:
         values = np.array(default if text is None else [float(each) for each in text.split()])
     except ValueError:
         values = np.empty(0)
-    if values.shape != (3,) or not np.isfinite(values).all():
+    if values.shape != (len(default),) or not np.isfinite(values).all():
         where = f"{child} {name} of joint {joint.get('name')}"
-        raise ValueError(f"robot_description: {where} is {text!r}, must be three numbers")
+        wanted = "a number" if len(default) == 1 else "three numbers"
+        raise ValueError(f"robot_description: {where} is {text!r}, must be {wanted}")
     return values
 
 

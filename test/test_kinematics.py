@@ -111,6 +111,14 @@ GOOD = urdf_of([joint(0, "revolute", np.ones(9))], 3)
         ),
         (GOOD.replace('rpy="1.0 1.0 1.0"', 'rpy="1.0 1.0"'), "link0", "link1", "'1.0 1.0', must be three"),
         (GOOD.replace('rpy="1.0 1.0 1.0"', 'rpy="1 nan 1"'), "link0", "link1", "'1 nan 1', must be three"),
+        (
+            GOOD.replace(
+                '<parent link="link0"/>', '<parent link="link0"/><mimic joint="a" offset="inf"/>', 1
+            ),
+            "link0",
+            "link1",
+            "mimic offset of joint joint0 is 'inf', must be a number",
+        ),
         (GOOD.replace('<parent link="link0"/>', ""), "link0", "link1", "joint joint0 has no parent link"),
     ],
 )

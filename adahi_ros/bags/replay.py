@@ -21,7 +21,7 @@ from adahi_ros.link.profile import LinkProfile
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.trajectories import Trajectories
-from adahi_ros.yaml_files import parse_yaml
+from adahi_ros.yaml_files import read_yaml
 
 REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")
 DRAFTLESS = ("target",)
@@ -53,7 +53,7 @@ def node_settings(path: Path) -> dict[str, Any]:
         ValueError: it is no such file.
     """
     try:
-        values = parse_yaml(path.read_bytes())["/**"]["ros__parameters"]
+        values = read_yaml(path)["/**"]["ros__parameters"]
     except (ValueError, LookupError, TypeError):
         raise ValueError(f"{path}: expected a parameter file of 'adahi calibrate'") from None
     if not isinstance(values, Mapping):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from adahi_ros.assets import asset
 from adahi_ros.cli.options import Backend, JsonFile, Namespace, Seed, Workers
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
+from adahi_ros.files import parse_json, read_bytes
 
 if TYPE_CHECKING:
     from adahi_ros.evaluation.evaluate import Comparison
@@ -208,7 +208,7 @@ def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
     if path is None or not path.is_file():
         return {}
     try:
-        methods: dict[str, Any] = json.loads(path.read_text())["methods"]
+        methods: dict[str, Any] = parse_json(read_bytes(path))["methods"]
         for name, figures in methods.items():
             needed = (figures["success_rate"], figures["success_ci95"], figures["throughput_per_s"])
             if name not in METHODS or None in (*needed, figures["per_action_latency_ms"]["mean"]):

@@ -28,7 +28,7 @@ from adahi_ros.contract.contract import (
 from adahi_ros.contract.fields import LARGEST, FieldReader, expanded
 from adahi_ros.contract.operators import Operator
 from adahi_ros.contract.operators import operator as make_operator
-from adahi_ros.yaml_files import parse_yaml
+from adahi_ros.yaml_files import read_yaml
 
 SHIPPED = "config/contracts"
 IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
@@ -85,9 +85,7 @@ def load_contract(name: str) -> Contract:
     """
     path = contract_path(name)
     try:
-        return parse_contract(parse_yaml(path.read_text()))
-    except UnicodeDecodeError as error:
-        raise ContractError(f"{path}: not YAML: {error}") from None
+        return parse_contract(read_yaml(path))
     except OSError as error:
         raise ContractError(f"{path}: {error.strerror or error}") from None
     except ValueError as error:

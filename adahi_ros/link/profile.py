@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from adahi_ros.assets import asset
-from adahi_ros.yaml_files import parse_yaml
+from adahi_ros.yaml_files import read_yaml
 
 SHIPPED = "config/links"
 LIKE = "like"
@@ -221,7 +221,7 @@ def load_profile(path: Path) -> LinkProfile:
 
 def _read(path: Path, before: tuple[Path, ...]) -> Any:
     """Return what a file says, on top of what it is like."""
-    values = parse_yaml(path.read_text())
+    values = read_yaml(path)
     if not isinstance(values, dict) or LIKE not in values:
         return values
     like = values.pop(LIKE)

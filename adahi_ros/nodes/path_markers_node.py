@@ -27,6 +27,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
+from adahi_ros.files import read_bytes
 from adahi_ros.kinematics import Chain
 from adahi_ros.nodes.messages import COMMAND_FIELDS
 from adahi_ros.nodes.parameters import NO_NAMES, Parameter, ParameterError, Parameters, names_in
@@ -188,8 +189,8 @@ def _chain(values: dict[str, Any]) -> Chain:
     urdf = values["robot_description"]
     if not urdf.lstrip().startswith("<"):
         try:
-            urdf = Path(urdf).read_text()
-        except (OSError, UnicodeDecodeError) as error:
+            urdf = read_bytes(Path(urdf)).decode()
+        except (OSError, ValueError) as error:
             raise ParameterError(f"robot_description: {error}, must be a URDF or a file with one") from None
     try:
         return Chain(urdf, values["frame_id"], values["tip_link"])

@@ -16,6 +16,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
+from adahi_ros.files import parse_json, read_bytes
 from adahi_ros.policy.decoder import ActionDecoder
 from adahi_ros.policy.interface import PolicySpec
 
@@ -62,10 +63,10 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text())
+        value = parse_json(read_bytes(path))
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such checkpoint") from None
-    except (ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
+    except ValueError as error:
         raise CheckpointError(f"{path}: not JSON ({error})") from None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise CheckpointError(f"{path}: format: must be {FORMAT}")

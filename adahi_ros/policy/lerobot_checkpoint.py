@@ -8,7 +8,6 @@ it was among the weights, as `normalize_inputs.*` and `unnormalize_outputs.*`.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from adahi_ros.files import parse_json, read_bytes
 from adahi_ros.policy.checkpoint import CheckpointError
 
 CONFIG = "config.json"
@@ -149,10 +149,10 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text())
+        value = parse_json(read_bytes(path))
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such file; expected the folder of a LeRobot policy") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{path}: not JSON ({error})") from None
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: must be a mapping")

@@ -9,7 +9,6 @@ Numbers are read, images and videos are not.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from adahi_ros.files import parse_json, read_bytes
 from adahi_ros.trajectories import Trajectories
 
 INFO = "meta/info.json"
@@ -68,10 +68,10 @@ def load_dataset(folder: Path, task: str, observations: Sequence[str] | None = N
 
 def _read_info(path: Path) -> dict[str, Any]:
     try:
-        info = json.loads(path.read_text())
+        info = parse_json(read_bytes(path))
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: no such file; expected the folder of a LeRobotDataset") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ValueError(f"{path}: not JSON ({error})") from None
     if not isinstance(info, dict) or not isinstance(info.get("features"), dict):
         raise ValueError(f"{path}: features: missing, must be a mapping")

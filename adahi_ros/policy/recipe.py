@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 from adahi_ros.policy.tokenizer import TokenizerConfig
 from adahi_ros.policy.training import FitConfig
 from adahi_ros.policy.vqbet import VQBeTConfig
-from adahi_ros.yaml_files import parse_yaml
+from adahi_ros.yaml_files import read_yaml
 
 T = TypeVar("T")
 
@@ -156,6 +156,6 @@ def load_recipe(path: Path) -> Recipe:
 def read_recipe(path: Path, make: Callable[[Any], T]) -> T:
     """Make a recipe of what a YAML file says; raises as `load_recipe` does."""
     try:
-        return make(parse_yaml(path.read_text()))
+        return make(read_yaml(path))
     except ValueError as error:
         raise RecipeError(f"{path}: {error}") from None

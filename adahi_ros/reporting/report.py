@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 
 from adahi_ros.evaluation.claims import better_than_adahi, check_claims
 from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.files import parse_json, read_bytes
 from adahi_ros.reporting.reported import NOT_REPORTED, REPORTED
 from adahi_ros.reporting.tables import number
 
@@ -47,7 +47,7 @@ class Picture:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text())
+        value = parse_json(read_bytes(path))
     except FileNotFoundError:
         return {}
     except ValueError as error:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from adahi_ros.files import read_bytes
 from adahi_ros.safety.checks import LEAST, check_keys, check_order, checked, shown
 from adahi_ros.safety.moveit import moveit_limits
 from adahi_ros.safety.urdf import urdf_limits
-from adahi_ros.yaml_files import parse_yaml
+from adahi_ros.yaml_files import read_yaml
 
 DEFAULT = "default"
 MARGIN = 0.1
@@ -162,11 +163,11 @@ def _check_limited(limits: dict[str, dict[str, float]], commanded: str) -> None:
 def _read(path: Path) -> dict[str, dict[str, float]]:
     """Return the limits of everything that a file has, by name and field."""
     if path.suffix in URDF_SUFFIXES:
-        return urdf_limits(path.read_bytes())
+        return urdf_limits(read_bytes(path))
     if path.suffix not in YAML_SUFFIXES:
         allowed = ", ".join((*YAML_SUFFIXES, *URDF_SUFFIXES))
         raise ValueError(f"suffix: {shown(path.suffix)}, must be one of {allowed} (of a xacro, make a URDF)")
-    values = parse_yaml(path.read_bytes())
+    values = read_yaml(path)
     if isinstance(values, dict) and "joint_limits" in values:
         joints = check_keys("file", values, {"joint_limits", *SCALING})["joint_limits"]
         return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in _entries(joints)}

@@ -13,7 +13,7 @@ import yaml
 
 from adahi_ros.speculation.controller import ControllerConfig
 from adahi_ros.speculation.gates import ORACLE, Gate, Score
-from adahi_ros.yaml_files import parse_yaml
+from adahi_ros.yaml_files import read_yaml
 
 T = TypeVar("T")
 
@@ -151,6 +151,6 @@ def load_calibration(path: Path) -> Calibration:
         ValueError: it is no such file; names file and field.
     """
     try:
-        return _calibration(parse_yaml(path.read_text()))
+        return _calibration(read_yaml(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.yaml_files import parse_yaml
+from adahi_ros.yaml_files import read_yaml
 
 
 class DescriptionError(ValueError):
@@ -113,7 +113,7 @@ def load_description(path: Path) -> Description:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file, must describe a task")
     with faults_of(path):
-        values = parse_yaml(path.read_text())
+        values = read_yaml(path)
         _check(values)
         lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return Description(**{**values, **lists})

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
+from adahi_ros.files import parse_json, read_bytes
 from adahi_ros.policy.checkpoint import CheckpointError
 from adahi_ros.policy.onnx_backend import DIGEST, session_of
 
@@ -70,7 +71,7 @@ def load_files(path: Path) -> EncoderFiles:
         if not needed.is_file():
             raise CheckpointError(f"{needed}: no such checkpoint")
     try:
-        meta = json.loads(description.read_text())
+        meta = parse_json(read_bytes(description))
         if (meta["format"], meta["kind"]) != (FORMAT, KIND):
             raise ValueError(f"format, kind: {meta['format']}, {meta['kind']}, must be {FORMAT}, {KIND}")
         features = meta["features"]
@@ -78,7 +79,7 @@ def load_files(path: Path) -> EncoderFiles:
             raise ValueError(f"features: {features!r}, must be an integer from 1 to {MOST_FEATURES}")
         files = EncoderFiles(weights, dict(meta["config"]), features, meta.get("training", {}))
         told = meta["fingerprint"]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{description}: not the description of an encoder ({error})") from None
     if told != files.digest():
         raise CheckpointError(

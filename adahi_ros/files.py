@@ -1,0 +1,84 @@
+"""Files that anyone may have written: read up to a size; and files that are never half written."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+LARGEST_TEXT = 1 << 22  # of a JSON file or a URDF, bytes
+LARGEST_WEIGHTS = 1 << 31  # of a network; ONNX has no larger ones either
+LARGEST_RECORDING = 1 << 34
+
+
+def check_size(path: Path, most: int) -> None:
+    """Refuse a file before it is read.
+
+    Raises:
+        OSError: there is none, or it cannot be looked at.
+        ValueError: it is larger than `most` bytes, or something that never ends; does not name it.
+    """
+    state = path.stat()
+    if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):  # a folder, reading names
+        raise ValueError("a device, pipe or socket, must be a file")
+    if state.st_size > most and stat.S_ISREG(state.st_mode):
+        raise ValueError(f"{state.st_size} bytes, must be at most {most}")
+
+
+def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
+    """Return what is in a file; raises as `check_size` does."""
+    check_size(path, most)
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:  # it grew, or does not know its size
+        raise ValueError(f"more than {most} bytes, must be at most that")
+    return content
+
+
+def parse_json(content: str | bytes) -> Any:
+    """Return what a JSON file says: plain data, every number finite and every key once.
+
+    Raises:
+        ValueError: it is not JSON, or not such; does not name the file.
+    """
+    try:
+        return json.loads(content, object_pairs_hook=_of_pairs, parse_float=_finite, parse_constant=_finite)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"{twice!r}: there twice, must be one key")
+    return value
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]}: must be finite")
+    return number
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield where to write what is then moved to a path: there, nobody ever finds half of it.
+
+    What is not written to its end leaves the path as it was.
+    """
+    path = path.resolve()  # a link stays one: what it leads to is replaced
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

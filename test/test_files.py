@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adahi_ros.files import parse_json, read_bytes, replacing
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{", "Expecting"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": NaN}', "NaN: must be finite"),
+        ('{"a": [-Infinity]}', "-Infinity: must be finite"),
+        ('{"a": 1e999}', "1e999: must be finite"),
+        ('{"a": 1, "b": {}, "a": 2}', "'a': there twice, must be one key"),
+        (b'{"a": "\xff"}', "decode"),
+    ],
+)
+def test_what_is_no_plain_json_is_said(text: str | bytes, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        parse_json(text)
+
+
+def test_plain_json_is_read_as_it_is() -> None:
+    assert parse_json(b'{"a": [1, -2.5e3, null, "x"]}') == {"a": [1, -2500.0, None, "x"]}
+
+
+def test_a_file_that_does_not_know_its_size_is_read_up_to_one() -> None:
+    with pytest.raises(ValueError, match="more than 10 bytes"):
+        read_bytes(Path("/proc/self/status"), 10)
+
+
+def test_what_is_replaced_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    with replacing(path) as partial:
+        partial.write_text("first")
+        assert not path.exists()
+
+    class KilledError(Exception):
+        pass
+
+    with pytest.raises(KilledError), replacing(path) as partial:
+        partial.write_text("sec")
+        raise KilledError
+    assert path.read_text() == "first"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_link_stays_a_link_when_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    link, path = tmp_path / "link", tmp_path / "file"
+    link.symlink_to(path)
+    with replacing(link) as partial:
+        partial.write_text("new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
