@@ -39,12 +39,13 @@ def test_what_is_replaced_is_whole_or_as_it_was(tmp_path: Path) -> None:
         partial.write_text("first")
         assert not path.exists()
 
-    class KilledError(Exception):
-        pass
+    def write_half() -> None:
+        with replacing(path) as partial:
+            partial.write_text("sec")
+            raise InterruptedError
 
-    with pytest.raises(KilledError), replacing(path) as partial:
-        partial.write_text("sec")
-        raise KilledError
+    with pytest.raises(InterruptedError):
+        write_half()
     assert path.read_text() == "first"
     assert list(path.parent.iterdir()) == [path]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 
-from adahi_ros.files import parse_json, read_bytes
+from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes
 from adahi_ros.policy.decoder import ActionDecoder
 from adahi_ros.policy.interface import PolicySpec
 
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 LARGEST_SIZE = 2**31
+LONGEST_WINDOW = 4096  # attention takes the square of it
 TABLE = "decode_table"
+NETWORK_SIZES = ("width", "layers", "heads", "head_hidden")
+Shapes = dict[str, tuple[int, ...]]
+# What a reader raises of a file that is none, or has tensors that numpy or torch cannot hold.
+UNREADABLE = (SafetensorError, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
 
 
 class CheckpointError(ValueError):
@@ -66,7 +71,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         value = parse_json(read_bytes(path))
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such checkpoint") from None
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: not JSON ({error})") from None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise CheckpointError(f"{path}: format: must be {FORMAT}")
@@ -75,11 +80,103 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _read_tensors(path: Path) -> dict[str, np.ndarray]:
     try:
+        check_size(path, LARGEST_WEIGHTS)
         return dict(load_file(path))
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such checkpoint") from None
-    except SafetensorError as error:
+    except UNREADABLE as error:
         raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
+
+
+def read_shapes(path: Path) -> Shapes:
+    """Return the shapes of the tensors in a safetensors file; of these themselves, nothing is read.
+
+    Raises:
+        CheckpointError: there is no such file, it is none, or too large.
+    """
+    try:
+        check_size(path, LARGEST_WEIGHTS)
+        with safe_open(path, framework="numpy") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: no such checkpoint") from None
+    except UNREADABLE as error:
+        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
+
+
+def check_count(field: str, asked: int, shapes: Shapes, before: str, after: str) -> None:
+    """Check that there are as many layers as a configuration asks for, numbered from 0.
+
+    Args:
+        field: of the configuration.
+        asked: its value.
+        shapes: of the weights.
+        before: what is left of the number in the name of one tensor of each layer.
+        after: what is right of it.
+
+    Raises:
+        ValueError: there are more, or fewer.
+    """
+    found = sum(name.startswith(before) and name.endswith(after) for name in shapes)
+    if asked != found:
+        raise ValueError(f"{field}: {asked!r}, must be {found}, as many as there are {before}*{after}")
+
+
+def check_shapes(shapes: Shapes, wanted: Shapes) -> None:
+    """Check that weights have the shapes that a configuration asks for, before anything is made by it.
+
+    Raises:
+        ValueError: one is missing, or of another shape.
+    """
+    for name, shape in wanted.items():
+        if shapes.get(name) != shape:
+            raise ValueError(f"{name}: of shape {shapes.get(name)}, must be {shape} as the config has it")
+
+
+def _check_integers(sizes: dict[str, Any], most: int = LARGEST_SIZE) -> None:
+    for size, value in sizes.items():
+        if type(value) is not int or not 0 <= value <= most:
+            raise ValueError(f"{size}: {value!r}, must be an integer from 0 to {most}")
+
+
+def _check_network(config: dict[str, Any], shapes: Shapes) -> None:
+    """Compare the sizes of a VQ-BeT with its weights: every size, and every layer by its largest part."""
+    width, hidden, goal_dim = (config[size] for size in ("width", "head_hidden", "goal_dim"))
+    codes = config["codebooks"] * config["codebook_size"]
+    check_count("layers", config["layers"], shapes, "blocks.", ".mlp.0.weight")
+    check_shapes(
+        shapes,
+        {
+            "observation_in.weight": (width, config["observation_dim"]),
+            "goal_mean": (goal_dim,),
+            "action_scale": (config["action_dim"],),
+            "position": (bool(goal_dim) + config["window_length"], width),
+            **({"goal_in.weight": (width, goal_dim)} if goal_dim else {}),
+            **{f"blocks.{layer}.mlp.0.weight": (4 * width, width) for layer in range(config["layers"])},
+            "code_head.0.weight": (hidden, width),
+            "code_head.2.weight": (codes, hidden),
+            "offset_head.2.weight": (codes * config["chunk_length"] * config["action_dim"], hidden),
+        },
+    )
+
+
+def _check_tokenizer(config: dict[str, Any], shapes: Shapes) -> None:
+    """Compare the sizes of an action tokenizer with its weights."""
+    _check_integers(config)
+    hidden, latent, books = (config[size] for size in ("hidden", "latent_dim", "codebooks"))
+    flat, book = config["chunk_length"] * config["action_dim"], (1, config["codebook_size"], latent)
+    before, after = "quantizer.layers.", "._codebook.embed"
+    check_count("codebooks", books, shapes, before, after)
+    check_shapes(
+        shapes,
+        {
+            "action_scale": (config["action_dim"],),
+            "encoder.0.weight": (hidden, flat),
+            "encoder.2.weight": (hidden, hidden),
+            "encoder.4.weight": (latent, hidden),
+            **{f"{before}{number}{after}": book for number in range(books)},
+        },
+    )
 
 
 def save_tokenizer(directory: Path, tokenizer: ActionTokenizer, training: dict[str, Any]) -> ActionDecoder:
@@ -138,10 +235,12 @@ def load_tokenizer(directory: Path) -> ActionTokenizer:
     path = directory / "tokenizer.safetensors"
     tensors = {name: torch.from_numpy(value) for name, value in _read_tensors(path).items() if name != TABLE}
     try:
-        config = TokenizerConfig(**_read_json(directory / "tokenizer.json")["config"])
+        sizes = _read_json(directory / "tokenizer.json")["config"]
+        _check_tokenizer(sizes, read_shapes(path))
+        config = TokenizerConfig(**sizes)
         tokenizer = ActionTokenizer(config, tensors["action_mean"], tensors["action_scale"])
         tokenizer.load_state_dict(tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{path}: does not fit the config in tokenizer.json ({error})") from None
     return tokenizer.eval().requires_grad_(False)
 
@@ -186,12 +285,20 @@ def load_checkpoint(path: Path) -> Checkpoint:
     try:
         config = dict(meta["config"])
         spec = PolicySpec(**{size: config[size] for size in sizes}, parameters=meta["parameters"])
-        for size, value in vars(spec).items():
-            if type(value) is not int or not 0 <= value <= LARGEST_SIZE:
-                raise ValueError(f"{size}: {value!r}, must be an integer from 0 to {LARGEST_SIZE}")
+        _check_integers({**vars(spec), **{size: config[size] for size in NETWORK_SIZES}})
+        _check_integers({"window_length": spec.window_length}, LONGEST_WINDOW)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a whole description of a policy ({error})") from None
+    for size in ("codebooks", "codebook_size", "chunk_length", "action_dim"):
+        if config[size] != getattr(decoder, size):
+            raise CheckpointError(
+                f"{path}: {size}: {config[size]}, must be {getattr(decoder, size)}, the tokenizer's"
+            )
     weights = path.with_suffix(".safetensors")
-    if not weights.is_file():
-        raise CheckpointError(f"{weights}: no such checkpoint")
+    try:
+        _check_network(config, read_shapes(weights))
+    except CheckpointError:
+        raise
+    except ValueError as error:
+        raise CheckpointError(f"{weights}: {error}") from None
     return Checkpoint(weights, config, spec, decoder, meta.get("training", {}))

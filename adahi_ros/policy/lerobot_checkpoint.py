@@ -8,25 +8,39 @@ it was among the weights, as `normalize_inputs.*` and `unnormalize_outputs.*`.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from adahi_ros.files import parse_json, read_bytes
-from adahi_ros.policy.checkpoint import CheckpointError
+from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes
+from adahi_ros.policy.checkpoint import (
+    LONGEST_WINDOW,
+    UNREADABLE,
+    CheckpointError,
+    Shapes,
+    check_count,
+    check_shapes,
+    read_shapes,
+)
+from adahi_ros.policy.decoder import MAX_COMBINATIONS
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 MODEL = "vqbet."
 STATE = "observation.state"
 ACTION = "action"
+VQ = "action_head.vqvae_model"
 CODEBOOKS = 2  # LeRobot's residual VQ has always two
+MOST_CODES = math.isqrt(MAX_COMBINATIONS)
+LARGEST_TABLE = 1 << 26  # numbers of all pairs of codes
+LARGEST_IMAGE = 1 << 24  # pixels
+HIGHEST_TEMPERATURE = 1e6
 EPSILON = 1e-8  # LeRobot's own, where a scale would be zero
 SIZES = (
     "n_obs_steps",
@@ -113,10 +127,19 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
     config = _read_json(where)
     image = _check_config(config, where)
     weights = folder / WEIGHTS
+    if not weights.is_file():
+        raise CheckpointError(f"{weights}: no such file")
+    try:
+        of_model = {name.removeprefix(MODEL): shape for name, shape in read_shapes(weights).items()}
+        _check_sizes(config, of_model)  # before anything is made
+    except CheckpointError:
+        raise
+    except ValueError as error:
+        raise CheckpointError(f"{weights}: {MODEL}{error}") from None
     tensors = _read_tensors(weights)
     model = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
     discretized = model.get("action_head.vqvae_model.discretized")
-    if discretized is None or not bool(discretized):
+    if discretized is None or discretized.numel() != 1 or not bool(discretized):
         raise CheckpointError(
             f"{weights}: {MODEL}action_head.vqvae_model.discretized: must be true; its training stopped "
             f"before the residual VQ was done"
@@ -152,7 +175,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         value = parse_json(read_bytes(path))
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such file; expected the folder of a LeRobot policy") from None
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: not JSON ({error})") from None
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: must be a mapping")
@@ -161,10 +184,11 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     try:
+        check_size(path, LARGEST_WEIGHTS)
         return dict(load_file(path))
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such file") from None
-    except SafetensorError as error:
+    except UNREADABLE as error:
         raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
 
 
@@ -187,10 +211,14 @@ def _check_config(config: dict[str, Any], where: Path) -> str:
             f"n_obs_steps = {config['n_obs_steps']}"
         )
     temperature = config.get("bet_softmax_temperature")
-    if not isinstance(temperature, (int, float)) or not 0 < temperature < float("inf"):
+    if not isinstance(temperature, (int, float)) or not 0 < temperature <= HIGHEST_TEMPERATURE:
         raise CheckpointError(
-            f"{where}: bet_softmax_temperature: {temperature!r}, must be above 0 and finite"
+            f"{where}: bet_softmax_temperature: {temperature!r}, must be above 0, and "
+            f"{HIGHEST_TEMPERATURE:g} at most"
         )
+    for name, most in (("n_obs_steps", LONGEST_WINDOW), ("vqvae_n_embed", MOST_CODES)):
+        if config[name] > most:
+            raise CheckpointError(f"{where}: {name}: {config[name]}, must be {most} at most")
     for name in ("sequentially_select", "use_group_norm"):
         if not isinstance(config.get(name), bool):
             raise CheckpointError(f"{where}: {name}: {config.get(name)!r}, must be true or false")
@@ -205,10 +233,48 @@ def _check_config(config: dict[str, Any], where: Path) -> str:
     channels, rows, columns = inputs[image]["shape"]
     if channels != 3:
         raise CheckpointError(f"{where}: input_features: {image}: shape: {channels} channels, must be 3")
+    if rows * columns > LARGEST_IMAGE:
+        raise CheckpointError(
+            f"{where}: input_features: {image}: shape: {rows} x {columns} pixels, must be "
+            f"{LARGEST_IMAGE} at most"
+        )
     crop = config.get("crop_shape")
     if crop is not None and not (_sizes(crop, 2) and crop[0] <= rows and crop[1] <= columns):
         raise CheckpointError(f"{where}: crop_shape: {crop!r}, must be null or within {[rows, columns]}")
     return image
+
+
+def _check_sizes(config: dict[str, Any], shapes: Shapes) -> None:
+    """Compare the sizes of a policy, but for its encoder's, with its weights.
+
+    Raises:
+        ValueError: names the tensor, or what there is another number of.
+    """
+    width, token, out = (config[size] for size in ("gpt_hidden_dim", "gpt_input_dim", "gpt_output_dim"))
+    hidden, latent, codes = (
+        config[size] for size in ("vqvae_enc_hidden_dim", "vqvae_embedding_dim", "vqvae_n_embed")
+    )
+    (state,) = config["input_features"][STATE]["shape"]
+    (action,) = config["output_features"][ACTION]["shape"]
+    flat, gpt = config["action_chunk_size"] * action, "policy.transformer"
+    table = codes**CODEBOOKS * max(flat, latent)
+    if table > LARGEST_TABLE:
+        raise ValueError(f"{VQ}: {table} numbers of all pairs of codes, must be {LARGEST_TABLE} at most")
+    check_count("gpt_n_layer", config["gpt_n_layer"], shapes, f"{gpt}.h.", ".mlp.0.weight")
+    wanted = {
+        "state_projector.0.weight": (token, state),
+        "rgb_feature_projector.0.weight": (token, 2 * config["spatial_softmax_num_keypoints"]),
+        f"{gpt}.wte.weight": (width, token),
+        f"{gpt}.wpe.weight": (config["gpt_block_size"], width),
+        **{f"{gpt}.h.{layer}.mlp.0.weight": (4 * width, width) for layer in range(config["gpt_n_layer"])},
+        "policy.lm_head.weight": (out, width),
+        "action_head.map_to_cbet_preds_offset.0.weight": (CODEBOOKS * codes * flat, out),
+        f"{VQ}.encoder.0.weight": (hidden, flat),
+        f"{VQ}.encoder.2.weight": (hidden, hidden),
+        f"{VQ}.encoder.4.weight": (latent, hidden),
+        **{f"{VQ}.vq_layer.layers.{book}._codebook.embed": (1, codes, latent) for book in range(CODEBOOKS)},
+    }
+    check_shapes(shapes, wanted)
 
 
 def _mapping(config: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
@@ -283,9 +349,13 @@ class _Processor:
             raise CheckpointError(f"{self._path}: features: {key}: missing")
         mode = _mapping(self._config, "norm_map", self._path).get(str(feature.get("type")), "IDENTITY")
         alone = self._config.get("normalize_observation_keys")
+        if alone is not None and not isinstance(alone, list):
+            raise CheckpointError(f"{self._path}: normalize_observation_keys: {alone!r}, must be a list")
         if key != ACTION and alone is not None and key not in alone:
             mode = "IDENTITY"
         epsilon = self._config.get("eps", EPSILON)
+        if not isinstance(epsilon, (int, float)) or not 0 <= epsilon <= 1:
+            raise CheckpointError(f"{self._path}: eps: {epsilon!r}, must be from 0 to 1")
         names = {stat: f"{key}.{stat}" for stat in _statistics(mode, self._path)}
         return _scaling(mode, names, self._stats, epsilon, self.files[-1])
 
@@ -302,7 +372,7 @@ def _among_weights(
 
 def _statistics(mode: Any, where: Path) -> tuple[str, ...]:
     known = {"IDENTITY": (), "MEAN_STD": ("mean", "std"), **RANGES}
-    if mode not in known:
+    if not isinstance(mode, str) or mode not in known:
         raise CheckpointError(f"{where}: normalization: {mode!r}, must be of {', '.join(known)}")
     return known[mode]
 
@@ -318,6 +388,9 @@ def _scaling(
     if mode == "IDENTITY":
         return Scaling(torch.zeros(()), torch.ones(()), 0.0, torch.tensor(False))
     first, second = (tensors[name].float() for name in names.values())
+    if first.shape != second.shape:
+        shapes = f"{tuple(first.shape)}, {tuple(second.shape)}"
+        raise CheckpointError(f"{where}: {', '.join(names.values())}: of shapes {shapes}, must be the same")
     if mode == "MEAN_STD":
         return Scaling(first, second + epsilon, 0.0, second == 0)
     reach = second - first

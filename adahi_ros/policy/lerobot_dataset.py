@@ -71,7 +71,7 @@ def _read_info(path: Path) -> dict[str, Any]:
         info = parse_json(read_bytes(path))
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: no such file; expected the folder of a LeRobotDataset") from None
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path}: not JSON ({error})") from None
     if not isinstance(info, dict) or not isinstance(info.get("features"), dict):
         raise ValueError(f"{path}: features: missing, must be a mapping")

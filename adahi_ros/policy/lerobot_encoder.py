@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from adahi_ros.policy.checkpoint import CheckpointError
+from adahi_ros.policy.checkpoint import CheckpointError, check_shapes
 from adahi_ros.policy.lerobot_checkpoint import CONFIG, WEIGHTS, LeRobotCheckpoint, read_checkpoint
 
 PART = "rgb_encoder"
@@ -123,13 +123,21 @@ class RgbEncoder(nn.Module):
             round((columns - crop_columns) / 2),
         )  # as torchvision rounds
         self._crop = (slice(top, top + crop_rows), slice(left, left + crop_columns))
+        cells = -(-crop_rows // STRIDE) * -(-crop_columns // STRIDE)
+        part = checkpoint.part(PART)
+        try:
+            check_shapes(
+                {name: tuple(value.shape) for name, value in part.items()},
+                {"out.weight": (self.features, self.features), "pool.pos_grid": (cells, 2)},
+            )
+        except ValueError as error:
+            raise CheckpointError(f"{checkpoint.folder / WEIGHTS}: {PART}: {error}") from None
         norm: Norm = _group_norm if config["use_group_norm"] else nn.BatchNorm2d
         self.backbone = _backbone(BLOCKS[name], norm)
-        cells = -(-crop_rows // STRIDE) * -(-crop_columns // STRIDE)
         self.pool = _SpatialSoftmax(WIDTHS[-1], keypoints, cells)
         self.out = nn.Linear(self.features, self.features)
         try:
-            self.load_state_dict(checkpoint.part(PART))
+            self.load_state_dict(part)
         except RuntimeError as error:
             fault = " ".join(str(error).split())
             raise CheckpointError(f"{checkpoint.folder / WEIGHTS}: {PART}: {fault}") from None

@@ -27,13 +27,13 @@ from adahi_ros.policy.interface import PolicySpec, Prediction
 from adahi_ros.policy.lerobot_checkpoint import (
     CODEBOOKS,
     MODEL,
+    VQ,
     WEIGHTS,
     LeRobotCheckpoint,
     read_checkpoint,
 )
 from adahi_ros.policy.tokenizer import ActionTokenizer, TokenizerConfig
 
-VQ = "action_head.vqvae_model"
 SAME_ACTION = 1e-4  # in units of the action scale, between one machine's decode table and another's
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
+from adahi_ros.policy import tokenizer, torch_backend
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.checkpoint import (
     CheckpointError,
@@ -41,8 +43,8 @@ def test_a_tokenizer_comes_back_as_it_was_saved(
     codebooks: int,
 ) -> None:
     saved = make_checkpoints(goal_dim, chunk_length, codebooks)
-    tokenizer = load_tokenizer(saved)
-    decoder = save_tokenizer(tmp_path / "new", tokenizer, {"seed": 3})
+    first = load_tokenizer(saved)
+    decoder = save_tokenizer(tmp_path / "new", first, {"seed": 3})
     assert (
         load_decoder(tmp_path / "new").fingerprint == decoder.fingerprint == load_decoder(saved).fingerprint
     )
@@ -51,7 +53,7 @@ def test_a_tokenizer_comes_back_as_it_was_saved(
     again = load_tokenizer(tmp_path / "new")
     actions = demonstrations(goal_dim).actions
     chunks = torch.from_numpy(actions[: 300 // chunk_length * chunk_length]).reshape(-1, chunk_length, 2)
-    assert torch.equal(again.encode(chunks), tokenizer.encode(chunks))
+    assert torch.equal(again.encode(chunks), first.encode(chunks))
     assert not again.training
 
 
@@ -162,6 +164,97 @@ def test_a_config_that_does_not_fit_the_weights_is_refused(directory: Path, chan
     path = directory / "draft.json"
     edit(path, config=json.loads(path.read_text())["config"] | changes)
     with pytest.raises(CheckpointError, match=re.escape(str(directory / "draft.safetensors"))):
+        load_policy(directory / "draft", "torch")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layers": 8000}, "layers: 8000, must be 1, as many as there are"),
+        ({"layers": 2**40}, "layers: .*, must be an integer from 0"),
+        ({"layers": 1.0}, "layers: 1.0, must be an integer from 0"),
+        ({"width": 100_000, "heads": 1}, "observation_in.weight: of shape .*, must be \\(100000, 6\\)"),
+        ({"head_hidden": 2**30}, "code_head.0.weight: of shape"),
+        ({"observation_dim": 2**30}, "observation_in.weight: of shape"),
+        ({"window_length": 4000}, "position: of shape"),
+        ({"window_length": 100_000}, "window_length: 100000, must be an integer from 0 to 4096"),
+        ({"goal_dim": -1}, "goal_dim: -1, must be an integer from 0"),
+        ({"codebook_size": 2**30}, "codebook_size: 1073741824, must be 8, the tokenizer's"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
+def test_sizes_are_compared_with_the_weights_before_anything_is_made(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str, backend: str
+) -> None:
+    monkeypatch.setattr(torch_backend, "VQBeT", None)
+    path = directory / "draft.json"
+    edit(path, config=json.loads(path.read_text())["config"] | changes)
+    with pytest.raises(CheckpointError, match=re.escape(str(directory / "draft.")) + "(?s:.*)" + message):
+        load_policy(directory / "draft", backend)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hidden": 2**30},
+        {"latent_dim": 2**30},
+        {"chunk_length": 2**30},
+        {"chunk_length": [1]},
+        {"codebooks": 2**30, "codebook_size": 1},
+        {"codebooks": 2**31},
+        {"codebook_size": 10**9},
+    ],
+)
+def test_sizes_of_a_tokenizer_are_compared_before_anything_is_made(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(tokenizer, "ActionTokenizer", None)
+    path = directory / "tokenizer.json"
+    edit(path, config=json.loads(path.read_text())["config"] | changes)
+    with pytest.raises(
+        CheckpointError, match=f"does not fit the config .*({'|'.join(changes)}|weight|embed)"
+    ):
+        load_tokenizer(directory)
+
+
+def crafted(shape: list[int], dtype: str = "F32", size: int = 4) -> bytes:
+    """Return a safetensors file of one tensor, of any shape and type."""
+    header = {"decode_table": {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}}
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(size)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.safetensors", "draft.safetensors"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        struct.pack("<Q", 2**63) + b"{}",
+        struct.pack("<Q", 2**40) + b"{}",
+        struct.pack("<Q", 100_000) + b"[" * 100_000,
+        crafted([1] * 100),
+        crafted([2], "BF16"),
+        crafted([4], "F8_E4M3"),
+        crafted([0, 2**62, 4], size=0),
+        crafted([-1]),
+    ],
+    ids=["endless header", "long header", "deep", "rank", "bfloat16", "float8", "overflow", "negative"],
+)
+def test_a_crafted_safetensors_file_is_refused_by_name(directory: Path, name: str, content: bytes) -> None:
+    (directory / name).write_bytes(content)
+    with pytest.raises(CheckpointError, match=re.escape(str(directory / name))):
+        load_policy(directory / "draft", "torch")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.safetensors", "draft.safetensors", "draft.json"])
+def test_a_folder_or_an_oversized_file_is_refused_by_name(directory: Path, name: str) -> None:
+    path = directory / name
+    with path.open("r+b") as file:
+        file.truncate(2**31 + 1)  # of holes: it takes no room
+    with pytest.raises(CheckpointError, match=re.escape(str(path)) + r".*2147483649 bytes, must be at most"):
+        load_policy(directory / "draft", "torch")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(CheckpointError, match=re.escape(str(path))):
         load_policy(directory / "draft", "torch")
 
 

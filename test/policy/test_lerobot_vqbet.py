@@ -15,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from adahi_ros.policy import lerobot_checkpoint, lerobot_encoder
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.checkpoint import CheckpointError, load_decoder, save_policy, save_tokenizer
 from adahi_ros.policy.interface import misfit
@@ -267,9 +268,56 @@ def test_a_config_that_it_cannot_be_is_refused(
         LeRobotPolicy(parallel)
 
 
+def _feature(part: str, name: str, shape: list[int]) -> Callable[[dict[str, Any]], None]:
+    return lambda config: config[part][name].update(shape=shape)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_setting("gpt_n_layer", 8000), "gpt_n_layer: 8000, must be 2, as many as there are"),
+        (_setting("gpt_hidden_dim", 4_000_000), r"wte.weight: of shape \(12, 10\), must be \(4000000, 10\)"),
+        (_setting("gpt_block_size", 2**40), "wpe.weight: of shape"),
+        (_setting("gpt_output_dim", 2**40), "lm_head.weight: of shape"),
+        (_setting("spatial_softmax_num_keypoints", 2**40), "rgb_feature_projector.0.weight: of shape"),
+        (_setting("vqvae_n_embed", 10**6), "vqvae_n_embed: 1000000, must be 256 at most"),
+        (_setting("vqvae_embedding_dim", 10**9), "numbers of all pairs of codes, must be"),
+        (_setting("vqvae_enc_hidden_dim", 10**9), "encoder.0.weight: of shape"),
+        (_setting("action_chunk_size", 10**9), "numbers of all pairs of codes, must be"),
+        (_setting("bet_softmax_temperature", 10**400), "must be above 0, and 1e\\+06 at most"),
+        (_feature("input_features", "observation.state", [10**12]), "state_projector.0.weight: of shape"),
+        (_feature("output_features", "action", [10**12]), "numbers of all pairs of codes, must be"),
+        (_feature("input_features", "observation.images.top", [3, 10**6, 10**6]), "pixels, must be"),
+    ],
+)
+def test_sizes_are_compared_with_the_weights_before_any_is_read(
+    parallel: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[dict[str, Any]], None],
+    message: str,
+) -> None:
+    monkeypatch.setattr(lerobot_checkpoint, "load_file", None)
+    edit(parallel / "config.json", change)
+    with pytest.raises(CheckpointError, match=rf"(config\.json|model\.safetensors): .*{message}"):
+        read_checkpoint(parallel)
+
+
+def test_the_encoder_is_compared_with_its_weights_before_it_is_made(
+    parallel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lerobot_encoder, "_backbone", None)
+    edit(parallel / "config.json", _setting("crop_shape", None))
+    edit(parallel / "config.json", _feature("input_features", "observation.images.top", [3, 4000, 4000]))
+    with pytest.raises(
+        CheckpointError, match=r"rgb_encoder: pool.pos_grid: of shape \(4, 2\), must be \(15625, 2"
+    ):
+        load_encoder(parallel)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("action_head.vqvae_model.discretized", torch.tensor([True, True]), "must be true"),
         ("action_head.vqvae_model.discretized", torch.tensor(False), "its training stopped before"),
         ("action_head.map_to_cbet_preds_bin.0.bias", None, "vqbet.action_head.map_.*bias: missing"),
         ("action_head.map_to_cbet_preds_bin.0.bias", torch.zeros(3), "size mismatch for action_head"),
@@ -303,9 +351,16 @@ def _no_state_file(pipeline: dict[str, Any]) -> None:
     del pipeline["steps"][3]["state_file"]
 
 
+def _normalizer(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda pipeline: pipeline["steps"][3]["config"].update({name: value})
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (_normalizer("eps", "small"), "eps: 'small', must be from 0 to 1"),
+        (_normalizer("normalize_observation_keys", 3), "normalize_observation_keys: 3, must be a list"),
+        (_normalizer("norm_map", {"STATE": ["MIN_MAX"]}), r"normalization: \['MIN_MAX'\], must be of"),
         (_unknown_step, "steps: delta_action_processor: not known here, must be of normalizer_processor, "),
         (_unknown_mode, "normalization: 'LOGARITHM', must be of IDENTITY, MEAN_STD, MIN_MAX"),
         (_no_scaling, "steps: normalizer_processor: 0 times, must be once"),
