@@ -68,6 +68,12 @@ def _finite(text: str) -> float:
     return number
 
 
+def save_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON file, whole."""
+    with replacing(path) as partial:
+        partial.write_text(json.dumps(value, indent=2) + "\n")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield where to write what is then moved to a path: there, nobody ever finds half of it.

@@ -1,7 +1,8 @@
 """Checkpoints: weights as safetensors, everything else as JSON beside them. No pickle.
 
 A directory holds `tokenizer.safetensors`, and per policy `NAME.safetensors`, `NAME.json` and, once
-exported, `NAME.onnx`. The JSON carries the fingerprint of the tokenizer that the policy speaks.
+exported, `NAME.onnx`. The JSON carries the fingerprint of the tokenizer that the policy speaks, and the hash
+of the ONNX file.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 
-from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes
+from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes, replacing, save_json
 from adahi_ros.policy.decoder import ActionDecoder
 from adahi_ros.policy.interface import PolicySpec
 
@@ -60,10 +61,6 @@ class Checkpoint:
         """Return 16 hexadecimal digits of the SHA-256 of the network: its configuration and weights."""
         config = json.dumps(self.config, sort_keys=True).encode()
         return hashlib.sha256(config + self.weights.read_bytes()).hexdigest()[:16]
-
-
-def _write_json(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(json.dumps(value, indent=2) + "\n")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -187,9 +184,9 @@ def save_tokenizer(directory: Path, tokenizer: ActionTokenizer, training: dict[s
     decoder = tokenizer.freeze()
     tensors = {name: value.contiguous() for name, value in tokenizer.state_dict().items()}
     tensors[TABLE] = torch.from_numpy(decoder.table)
-    directory.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, directory / "tokenizer.safetensors")
-    _write_json(
+    with replacing(directory / "tokenizer.safetensors") as partial:
+        save_file(tensors, partial)
+    save_json(
         directory / "tokenizer.json",
         {
             "format": FORMAT,
@@ -251,8 +248,9 @@ def save_policy(directory: Path, name: str, model: VQBeT, training: dict[str, An
 
     fingerprint = load_decoder(directory).fingerprint
     tensors = {key: value.contiguous() for key, value in model.state_dict().items()}
-    save_file(tensors, directory / f"{name}.safetensors")
-    _write_json(
+    with replacing(directory / f"{name}.safetensors") as partial:
+        save_file(tensors, partial)
+    save_json(
         directory / f"{name}.json",
         {
             "format": FORMAT,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any
 import onnx
 import torch
 
+from adahi_ros.files import replacing
 from adahi_ros.policy.checkpoint import Checkpoint
-from adahi_ros.policy.onnx_backend import DIGEST
+from adahi_ros.policy.onnx_backend import DIGEST, note_hash
 from adahi_ros.policy.torch_backend import load_network
 
 NOTES = ("metadata_props", "doc_string")
@@ -24,7 +24,8 @@ NOTES = ("metadata_props", "doc_string")
 def export(checkpoint: Checkpoint, path: Path) -> None:
     """Write the network of a checkpoint as one ONNX file with a free batch size.
 
-    The file names the weights that it was made from, so that a stale one is never run.
+    The file names the weights that it was made from, so that a stale one is never run; the JSON beside it
+    gets its hash, so that no other is.
     """
     spec = checkpoint.spec
     # Two rows: with one, the exporter would take the batch size for a constant.
@@ -44,7 +45,7 @@ def export(checkpoint: Checkpoint, path: Path) -> None:
 def write_onnx(
     network: torch.nn.Module, example: tuple[torch.Tensor, ...], path: Path, digest: str, **how: Any
 ) -> None:
-    """Write a network as one ONNX file.
+    """Write a network as one ONNX file, and its hash into the JSON beside it.
 
     Args:
         network: in eval mode.
@@ -70,11 +71,9 @@ def write_onnx(
     proto = program.model_proto
     _strip(proto)
     onnx.helper.set_model_props(proto, {DIGEST: digest})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        partial = Path(scratch) / path.name
+    with replacing(path) as partial:
         onnx.save(proto, partial)
-        partial.replace(path)  # a kill during the write leaves no half file
+    note_hash(path)
 
 
 def _strip(message: Any) -> None:

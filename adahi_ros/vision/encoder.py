@@ -1,7 +1,7 @@
 """The frozen encoder: from frames to features, on ONNX Runtime alone.
 
 A checkpoint is three files: `NAME.safetensors` with the weights, `NAME.json` with what they are and how
-they were made, and `NAME.onnx`, the network that runs.
+they were made, and `NAME.onnx`, the network that runs, whose hash the JSON has.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from adahi_ros.files import parse_json, read_bytes
+from adahi_ros.files import LARGEST_WEIGHTS, parse_json, read_bytes, save_json
 from adahi_ros.policy.checkpoint import CheckpointError
 from adahi_ros.policy.onnx_backend import DIGEST, session_of
 
 FORMAT = 1
 KIND = "encoder"
 MOST_FEATURES = 100_000
+MOST_PIXELS = 1 << 24
 LARGEST = float(np.finfo(np.float16).max)
 
 
@@ -44,7 +45,8 @@ class EncoderFiles:
     def digest(self) -> str:
         """Return 16 hexadecimal digits of the SHA-256 of the network: its configuration and weights."""
         config = json.dumps(self.config, sort_keys=True).encode()
-        return hashlib.sha256(config + self.weights.read_bytes()).hexdigest()[:16]
+        weights = read_bytes(self.weights, LARGEST_WEIGHTS)
+        return hashlib.sha256(config + weights).hexdigest()[:16]
 
     def save_description(self) -> None:
         """Write the JSON file."""
@@ -56,7 +58,7 @@ class EncoderFiles:
             "config": self.config,
             "training": self.training,
         }
-        self.weights.with_suffix(".json").write_text(json.dumps(description, indent=2) + "\n")
+        save_json(self.weights.with_suffix(".json"), description)
 
 
 def load_files(path: Path) -> EncoderFiles:
@@ -77,9 +79,13 @@ def load_files(path: Path) -> EncoderFiles:
         features = meta["features"]
         if type(features) is not int or not 1 <= features <= MOST_FEATURES:
             raise ValueError(f"features: {features!r}, must be an integer from 1 to {MOST_FEATURES}")
+        size = meta["config"]["image_size"]
+        sound = isinstance(size, list) and all(type(side) is int and side >= 1 for side in size)
+        if not sound or len(size) != 2 or size[0] * size[1] > MOST_PIXELS:
+            raise ValueError(f"image_size: {size!r}, must be rows and columns, {MOST_PIXELS} pixels at most")
         files = EncoderFiles(weights, dict(meta["config"]), features, meta.get("training", {}))
         told = meta["fingerprint"]
-    except (KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{description}: not the description of an encoder ({error})") from None
     if told != files.digest():
         raise CheckpointError(
@@ -123,6 +129,10 @@ class Encoder:
             raise CheckpointError(
                 f"{network}: made of weights {made_of}, those beside it are {files.digest()}"
             )
+        shapes = [each.shape for each in (*session.get_inputs(), *session.get_outputs())]
+        told = [[1, *files.config["image_size"], 3], [1, files.features]]
+        if shapes != told:
+            raise CheckpointError(f"{network}: of shapes {shapes}, must be {told}, as its description says")
         return cls(session, files)
 
     def encode(self, images: np.ndarray) -> np.ndarray:

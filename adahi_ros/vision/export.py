@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from adahi_ros.files import replacing
 from adahi_ros.policy.lerobot_encoder import RgbEncoder
 from adahi_ros.policy.onnx_export import write_onnx
 from adahi_ros.vision.convnet import KeypointNet
@@ -52,9 +53,9 @@ def save_encoder(
         config: what `make_network` made it of.
         training: how it was made.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     weights = path.with_name(f"{path.name}.safetensors")
-    save_file({name: value.contiguous() for name, value in network.state_dict().items()}, weights)
+    with replacing(weights) as partial:
+        save_file({name: value.contiguous() for name, value in network.state_dict().items()}, partial)
     files = EncoderFiles(weights, config, network.features, training)
     files.save_description()
     # A frame at a time is all that is ever asked of it.

@@ -13,7 +13,7 @@ import pytest
 
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.checkpoint import CheckpointError, load_checkpoint
-from adahi_ros.policy.onnx_backend import DIGEST
+from adahi_ros.policy.onnx_backend import DIGEST, note_hash
 from adahi_ros.policy.onnx_export import export
 
 ROOT = Path(__file__).parents[2]
@@ -63,13 +63,41 @@ def test_the_exported_file_beside_the_checkpoint_is_used_only_while_it_is_of_the
     model = onnx.load(beside)
     onnx.helper.set_model_props(model, {DIGEST: draft.digest()})
     onnx.save(model, beside)  # made to look as if it was of the draft's weights
+    with pytest.raises(CheckpointError, match=r"draft\.onnx: not the file that draft\.json tells of"):
+        load_policy(directory / "draft", "onnxruntime")
+    note_hash(beside)
     of_target = load_policy(directory / "target", "torch").predict(windows, goals).logits
     taken = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
     np.testing.assert_allclose(taken, of_target, rtol=0, atol=1e-4)
 
     beside.write_bytes(beside.read_bytes()[:200])
+    note_hash(beside)
     with pytest.raises(CheckpointError, match=r"draft\.onnx: not an ONNX file"):
         load_policy(directory / "draft", "onnxruntime")
+
+
+def test_an_exported_file_whose_hash_is_nowhere_is_not_run(checkpoints: Path, tmp_path: Path) -> None:
+    directory = Path(shutil.copytree(checkpoints, tmp_path / "checkpoints"))
+    windows, goals = inputs(2, 2)
+    of_draft = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
+    (directory / "draft.onnx").write_bytes(b"of who knows what")
+    found = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
+    np.testing.assert_array_equal(found, of_draft)
+
+
+def test_a_cached_file_that_has_changed_is_made_anew(
+    checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    windows, goals = inputs(2, 2)
+    of_draft = load_policy(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
+    (cached,) = tmp_path.rglob("*.onnx")
+    made = cached.read_bytes()
+    for damage in (made[:200], made + b"\0"):
+        cached.write_bytes(damage)
+        found = load_policy(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
+        np.testing.assert_array_equal(found, of_draft)
+        assert cached.read_bytes() == made
 
 
 def test_a_robot_runs_an_exported_policy_without_torch(checkpoints: Path) -> None:

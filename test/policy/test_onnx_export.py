@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import onnx
@@ -7,7 +9,7 @@ import pytest
 
 from adahi_ros.assets import asset
 from adahi_ros.policy.checkpoint import load_checkpoint
-from adahi_ros.policy.onnx_backend import DIGEST
+from adahi_ros.policy.onnx_backend import DIGEST, noted_hash
 from adahi_ros.policy.onnx_export import export
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +29,15 @@ def test_an_export_names_its_weights_and_no_file_of_this_machine(checkpoints: Pa
     model = onnx.load(tmp_path / "draft.onnx")
     assert {each.key: each.value for each in model.metadata_props} == {DIGEST: checkpoint.digest()}
     onnx.checker.check_model(model, full_check=True)
+    content = (tmp_path / "draft.onnx").read_bytes()
+    told = json.loads((tmp_path / "draft.json").read_text())
+    assert told == {"onnx_sha256": hashlib.sha256(content).hexdigest()}
+
+
+@pytest.mark.parametrize("name", SHIPPED, ids=str)
+def test_what_is_shipped_is_what_the_json_beside_it_tells_of(name: Path) -> None:
+    path = asset("checkpoints") / name
+    assert noted_hash(path) == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("name", SHIPPED, ids=str)

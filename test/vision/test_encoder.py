@@ -7,15 +7,17 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from adahi_ros.assets import asset
 from adahi_ros.policy.checkpoint import CheckpointError
+from adahi_ros.policy.onnx_backend import DIGEST, HASH, note_hash
 from adahi_ros.policy.recipe import DemonstrationRecipe, RecipeError
 from adahi_ros.policy.training import FitConfig, Run
-from adahi_ros.vision.encoder import Encoder
+from adahi_ros.vision.encoder import Encoder, load_files
 from adahi_ros.vision.export import ARCHITECTURES, make_network, save_encoder
 from adahi_ros.vision.recipe import EncoderRecipe, load_encoder_recipe
 from adahi_ros.vision.resnet import load_weights
@@ -119,7 +121,7 @@ def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
         ("ball.json", b"[]", "not the description of an encoder"),
         ("ball.json", b'{"format": 2, "kind": "encoder"}', "format, kind: 2, encoder, must be 1, encoder"),
         ("ball.safetensors", b"other weights", "fingerprint"),
-        ("ball.onnx", b"no network", "not an ONNX file"),
+        ("ball.onnx", b"no network", r"ball\.onnx: not the file that ball\.json tells of: its SHA-256 is"),
     ],
 )
 def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, said: str) -> None:
@@ -129,10 +131,53 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, said
         Encoder.load(path)
 
 
+def edit(path: Path, **changes: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_what_is_no_network_is_refused_though_its_hash_is_right(tmp_path: Path) -> None:
+    path = copied(tmp_path)
+    path.with_suffix(".onnx").write_bytes(b"no network")
+    note_hash(path.with_suffix(".onnx"))
+    with pytest.raises(CheckpointError, match=r"ball\.onnx: not an ONNX file"):
+        Encoder.load(path)
+
+
 def test_a_network_of_other_weights_is_refused(tmp_path: Path, saved: Path) -> None:
     path = copied(tmp_path)
     shutil.copy(saved.with_suffix(".onnx"), path.with_suffix(".onnx"))
+    note_hash(path.with_suffix(".onnx"))
     with pytest.raises(CheckpointError, match="made of weights"):
+        Encoder.load(path)
+
+
+def test_a_network_that_only_says_that_it_is_of_these_weights_is_refused(tmp_path: Path, saved: Path) -> None:
+    path = copied(tmp_path)
+    other = onnx.load(saved.with_suffix(".onnx"))
+    onnx.helper.set_model_props(other, {DIGEST: load_files(path).digest()})
+    onnx.save(other, path.with_suffix(".onnx"))
+    with pytest.raises(CheckpointError, match=r"ball\.onnx: not the file that ball\.json tells of"):
+        Encoder.load(path)
+    note_hash(path.with_suffix(".onnx"))
+    with pytest.raises(CheckpointError, match=r"ball\.onnx: of shapes .*\[1, 24, 32, 3\].*, must be"):
+        Encoder.load(path)
+
+
+def test_a_description_without_the_hash_of_its_network_is_refused(tmp_path: Path) -> None:
+    path = copied(tmp_path)
+    said = json.loads(path.with_suffix(".json").read_text())
+    del said[HASH]
+    path.with_suffix(".json").write_text(json.dumps(said))
+    with pytest.raises(CheckpointError, match="onnx_sha256 there is None; copy both, or make both anew"):
+        Encoder.load(path)
+
+
+@pytest.mark.parametrize("size", [None, 64, [64], [64, 0], [64, "64"], [10**6, 10**6], [64.0, 64]])
+def test_an_image_size_that_is_none_is_named(tmp_path: Path, size: object) -> None:
+    path = copied(tmp_path)
+    said = json.loads(path.with_suffix(".json").read_text())
+    edit(path.with_suffix(".json"), config=said["config"] | {"image_size": size})
+    with pytest.raises(CheckpointError, match=r"ball\.json: .*image_size: .*, must be rows and columns"):
         Encoder.load(path)
 
 
