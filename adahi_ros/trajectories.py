@@ -11,6 +11,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from adahi_ros.files import LARGEST_RECORDING, check_size, replacing
+
 
 @dataclass(frozen=True)
 class Trajectories:
@@ -54,16 +56,14 @@ class Trajectories:
 
     def save(self, path: Path) -> None:
         """Write a safetensors file."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         tensors: dict[str, np.ndarray] = {
             "observations": np.ascontiguousarray(self.observations, dtype=np.float32),
             "actions": np.ascontiguousarray(self.actions, dtype=np.float32),
             "goals": np.ascontiguousarray(self.goals, dtype=np.float32),
             "ends": np.ascontiguousarray(self.ends, dtype=np.int64),
         }
-        partial = path.with_name(f"{path.name}.partial")
-        save_file(tensors, partial, metadata={"adahi": json.dumps({"task": self.task})})
-        partial.replace(path)  # a kill during the write leaves the previous file whole
+        with replacing(path) as partial:
+            save_file(tensors, partial, metadata={"adahi": json.dumps({"task": self.task})})
 
     @classmethod
     def load(cls, path: Path) -> Trajectories:
@@ -76,10 +76,11 @@ class Trajectories:
         if not path.is_file():
             raise FileNotFoundError(f"no recorded episodes at {path}; make them with 'adahi demos'")
         try:
+            check_size(path, LARGEST_RECORDING)
             with safe_open(path, framework="numpy") as file:
                 task = json.loads((file.metadata() or {})["adahi"])["task"]
                 names = ("observations", "actions", "goals", "ends")
                 tensors = {name: file.get_tensor(name) for name in names}
             return cls(task, **tensors)
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: not recorded episodes ({error})") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from rich.progress import Progress
 
+from adahi_ros.evaluation.staging import STATES, StagedFolder
 from adahi_ros.policy.checkpoint import (
     load_checkpoint,
     load_decoder,
@@ -45,13 +47,12 @@ class Trained:
 class _Workshop:
     """Runs one training after the other, each with a bar and a state to resume from."""
 
-    def __init__(self, out: Path, command: str, bar: Progress) -> None:
-        self.out = out
+    def __init__(self, folder: Path, command: str, bar: Progress) -> None:
+        self._folder = folder
         self.command = command
         self.losses: dict[str, list[float]] = {}
         self.models: dict[str, dict[str, Any]] = {}
         self._bar = bar
-        self._states: list[Path] = []
 
     def run(self, name: str, recipe: ModelRecipe) -> tuple[Run, float]:
         job = self._bar.add_task(name, total=recipe.fit.steps, note="")
@@ -59,14 +60,12 @@ class _Workshop:
         def on_step(step: int, loss: float) -> None:
             self._bar.update(job, completed=step, note=f"loss {loss:.4g}")
 
-        self._states.append(self._state(name))
-        return Run(recipe.seed, self._states[-1], on_step=on_step), time.monotonic()
+        return Run(recipe.seed, self._state(name), on_step=on_step), time.monotonic()
 
     def demonstrations(self, task: str, recipe: DemonstrationRecipe, workers: int) -> Trajectories:
         """Record what the recipe asks for, or read what a stopped run has recorded."""
         asked = [make(task).spec.name, *(str(value) for value in asdict(recipe).values())]
         path = self._state("-".join(["demonstrations", *asked]))
-        self._states.append(path)
         if path.is_file():
             return Trajectories.load(path)
         job = self._bar.add_task("demonstrations", total=recipe.episodes, note="")
@@ -82,7 +81,7 @@ class _Workshop:
         return recorded.trajectories
 
     def _state(self, name: str) -> Path:
-        return self.out / f"{name}.training.safetensors"
+        return self._folder / STATES.replace("*", name)
 
     def finished(
         self, name: str, recipe: ModelRecipe, losses: list[float], parameters: int, started: float
@@ -101,11 +100,6 @@ class _Workshop:
             "loss": self.models[name]["loss"],
         }
 
-    def tidy(self) -> None:
-        """Delete the saved states, once all is done: a stopped run needs those of finished models too."""
-        for path in self._states:
-            path.unlink(missing_ok=True)
-
 
 def train_recipe(
     task: str,
@@ -118,12 +112,12 @@ def train_recipe(
     seed: int | None = None,
     workers: int = 1,
 ) -> Trained:
-    """Train a tokenizer and the policies on it into a folder.
+    """Train a tokenizer and the policies on it into a folder, which changes only once all is done.
 
     Args:
         task: registry name; with data, it may be any that the data is of.
         recipe: what to make.
-        out: folder to write.
+        out: folder to write; until it is, a stopped run's states are in a folder beside it.
         command: noted in the checkpoints.
         bar: shows the progress.
         data: demonstrations; None records them as the recipe says.
@@ -132,19 +126,28 @@ def train_recipe(
         workers: processes that record demonstrations; a network is trained in one.
 
     Raises:
-        ValueError: a policy that the recipe does not know, or demonstrations of another task.
+        ValueError: a policy that the recipe does not know, demonstrations of another task, or no folder.
+        OSError: the folder cannot be written.
     """
     wanted = list(recipe.policies) if only is None else only
     unknown = [name for name in wanted if name not in recipe.policies]
     if unknown:
         raise ValueError(f"only: {unknown[0]!r}, must be of {', '.join(recipe.policies)}")
+    staged = StagedFolder(out)
     tokenizer = None if only is None else load_tokenizer(out)
+    if data is None:
+        make(task)  # raises before anything is written
+    elif task != data.task and make(task).spec.name != data.task:
+        raise ValueError(f"demos: of task {data.task!r}, must be of {make(task).spec.name!r}")
     torch.set_num_threads(THREADS)
+    staged.begin()
+    out = staged.folder
+    if tokenizer is not None:
+        for suffix in ("json", "safetensors"):
+            shutil.copy2(staged.out / f"tokenizer.{suffix}", out)
     shop = _Workshop(out, command, bar)
     if data is None:
         data = shop.demonstrations(task, recipe.demonstrations, workers)
-    elif task != data.task and make(task).spec.name != data.task:
-        raise ValueError(f"demos: of task {data.task!r}, must be of {make(task).spec.name!r}")
 
     def seeded(model: ModelRecipe) -> ModelRecipe:
         return model if seed is None else replace(model, seed=seed)
@@ -164,5 +167,5 @@ def train_recipe(
         note = shop.finished(name, model, losses, policy.parameters_count, started)
         save_policy(out, name, policy, note)
         export(load_checkpoint(out / name), out / f"{name}.onnx")
-    shop.tidy()
+    staged.finish()
     return Trained({"task": data.task, "fingerprint": fingerprint, "models": shop.models}, shop.losses)

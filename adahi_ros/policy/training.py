@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from adahi_ros.files import replacing
 from adahi_ros.policy.dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policy.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_ros.policy.vqbet import VQBeT, VQBeTConfig
@@ -110,10 +111,8 @@ def _save_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, met
     for index, state in optimizer.state_dict()["state"].items():
         for name, tensor in state.items():
             tensors[f"optimizer.{index}.{name}"] = tensor.contiguous()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    save_file(tensors, partial, metadata={"adahi": json.dumps(meta)})
-    partial.replace(path)  # a kill during the write leaves the previous state whole
+    with replacing(path) as partial:
+        save_file(tensors, partial, metadata={"adahi": json.dumps(meta)})
 
 
 def _load_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, recipe: dict) -> list[float]:

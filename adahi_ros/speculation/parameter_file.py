@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import yaml
 
+from adahi_ros.files import replacing
 from adahi_ros.speculation.controller import ControllerConfig
 from adahi_ros.speculation.gates import ORACLE, Gate, Score
 from adahi_ros.yaml_files import read_yaml
@@ -98,11 +99,11 @@ class Calibration:
                 **self.figures,
             },
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump(
             {"/**": {"ros__parameters": parameters}}, sort_keys=False, default_flow_style=None
         )
-        path.write_text(HEADER.format(command=command) + text)
+        with replacing(path) as partial:
+            partial.write_text(HEADER.format(command=command) + text)
 
 
 KINDS: dict[type, str] = {

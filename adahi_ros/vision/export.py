@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
 
-from adahi_ros.files import replacing
 from adahi_ros.policy.lerobot_encoder import RgbEncoder
 from adahi_ros.policy.onnx_export import write_onnx
 from adahi_ros.vision.convnet import KeypointNet
@@ -53,13 +54,16 @@ def save_encoder(
         config: what `make_network` made it of.
         training: how it was made.
     """
-    weights = path.with_name(f"{path.name}.safetensors")
-    with replacing(weights) as partial:
-        save_file({name: value.contiguous() for name, value in network.state_dict().items()}, partial)
-    files = EncoderFiles(weights, config, network.features, training)
-    files.save_description()
-    # A frame at a time is all that is ever asked of it.
-    example = (torch.zeros(1, *config["image_size"], 3, dtype=torch.uint8),)
-    onnx_path = weights.with_suffix(".onnx")
-    write_onnx(network, example, onnx_path, files.digest(), input_names=["images"], output_names=["features"])
-    return files
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:  # a stopped run leaves what was there
+        weights = Path(scratch) / f"{path.name}.safetensors"
+        save_file({name: value.contiguous() for name, value in network.state_dict().items()}, weights)
+        files = EncoderFiles(weights, config, network.features, training)
+        files.save_description()
+        # A frame at a time is all that is ever asked of it.
+        example = (torch.zeros(1, *config["image_size"], 3, dtype=torch.uint8),)
+        names = {"input_names": ["images"], "output_names": ["features"]}
+        write_onnx(network, example, weights.with_suffix(".onnx"), files.digest(), **names)
+        for made in sorted(Path(scratch).iterdir()):
+            made.replace(path.parent / made.name)
+    return replace(files, weights=path.parent / weights.name)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -88,15 +89,66 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_weights(
 
     monkeypatch.setattr(train, "export", lambda checkpoint, path: None)  # takes a second, says nothing here
     monkeypatch.setattr(train, "Run", run_that_counts(killed))
+    out = tmp_path / "out"
     with pytest.raises(KilledError):
-        follow(tmp_path)
-    (kept,) = tmp_path.glob("demonstrations-*")
+        follow(out)
+    assert not out.exists()
+    (kept,) = (tmp_path / "out.training").glob("demonstrations-*")
     assert kept.name == "demonstrations-ball-4-0-0.1.training.safetensors"
     monkeypatch.setattr(train, "Run", run_that_counts(None))
-    follow(tmp_path)
+    follow(out)
     # Step 3 of what was killed was not saved, so it alone is done twice.
     assert {name: done.count(name) for name in done} == {"tokenizer": 6, "draft": 6, "target": 6, killed: 7}
-    assert weights(tmp_path) == weights(whole)
+    assert weights(out) == weights(whole)
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_folder_is_as_it_was_until_all_is_done(
+    trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(trained[0], out)
+    (out / "chunks").mkdir()
+    (out / "chunks" / "notes.txt").write_text("kept")
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+    def killed(*arguments: Any) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "export", killed)
+        with pytest.raises(KilledError):
+            follow(out, seed=9)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    (tmp_path / "out.training" / "half").mkdir()  # what else a stopped run may leave
+    follow(out, seed=9)
+    assert {path.name for path in out.iterdir()} == MADE | {"chunks"}
+    assert (out / "chunks" / "notes.txt").read_text() == "kept"
+    assert all(before[path] != path.read_bytes() for path in out.glob("*.safetensors"))
+    assert load_policy(out / "draft", "onnxruntime").digest
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_run_that_was_stopped_between_the_two_moves_is_mended(
+    trained: tuple[Path, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    shutil.copytree(trained[0], tmp_path / "out.previous")
+    (tmp_path / "out.previous" / "notes.txt").write_text("kept")
+    follow(tmp_path / "out", seed=9)
+    assert (tmp_path / "out" / "notes.txt").read_text() == "kept"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_where_no_folder_can_be_nothing_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "collect_parallel", None)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=re.escape(f"out: {tmp_path / 'file'}, must be a folder")):
+        follow(tmp_path / "file")
+    with pytest.raises(OSError, match="file"):
+        follow(tmp_path / "file" / "below")
+    with pytest.raises(ValueError, match="out: /proc, where something is mounted; must be a folder within"):
+        follow(Path("/proc"))
 
 
 def test_only_one_policy_leaves_the_tokenizer_and_the_other_alone(
@@ -143,6 +195,7 @@ def test_what_cannot_be_trained_is_named(
     ):
         train_recipe("chess", RECIPE, tmp_path, "", bar)
     assert list(tmp_path.iterdir()) == []
+    assert not tmp_path.with_name(f"{tmp_path.name}.training").exists()
 
 
 def test_given_demonstrations_are_learned_from(
