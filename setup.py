@@ -28,6 +28,7 @@ setup(
         *shared("config"),
         *shared("checkpoints"),
         *shared("benchmarks"),
+        *shared("adahi_msgs/msg"),  # to read bags where no ROS is installed
     ],
     python_requires=">=3.10",
     install_requires=["setuptools"],

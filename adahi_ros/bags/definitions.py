@@ -70,7 +70,7 @@ def _of_package(package: str) -> dict[str, Any]:
 
 
 def _folders(package: str) -> Iterator[Path]:
-    """Yield where the definitions of a package are: installed, or, where that is not, in the checkout."""
+    """Yield where the definitions of a package are: installed in ROS; else, of our own, those we bring."""
     prefixes = [
         Path(prefix) for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix
     ]
