@@ -7,6 +7,7 @@ from pathlib import Path
 PACKAGE = "adahi_ros"
 CHECKPOINTS = "checkpoints"
 ENCODERS = "checkpoints/encoders"
+SHIPPED = ("config", "checkpoints")  # what verbs write, too
 
 
 def _roots() -> list[Path]:
@@ -47,6 +48,14 @@ def named(name: str, folder: str) -> Path:
     """
     path = Path(name).expanduser()
     return path if path.is_absolute() else asset(folder) / path
+
+
+def is_shipped(path: Path) -> bool:
+    """Whether there is a file at this path, and it is one of those beside the code."""
+    path = path.resolve()
+    return path.is_file() and any(
+        path.is_relative_to((root / folder).resolve()) for root in _roots() for folder in SHIPPED
+    )
 
 
 def shipped(relative: str) -> bool:

@@ -74,6 +74,21 @@ def save_json(path: Path, value: dict[str, Any]) -> None:
         partial.write_text(json.dumps(value, indent=2) + "\n")
 
 
+def check_writable(path: Path) -> None:
+    """Make the folder of a file that is to be written later, and see that the file can be.
+
+    Raises:
+        OSError: it cannot.
+    """
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        path.touch()
+        path.unlink()
+    elif path.is_file() or path.is_dir():  # a pipe's reader would take a try for the end
+        path.open("ab").close()
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield where to write what is then moved to a path: there, nobody ever finds half of it.

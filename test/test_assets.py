@@ -36,6 +36,19 @@ def test_installed_finds_share_of_its_prefix(tmp_path: Path, packages: str) -> N
     assert installed.asset("config/ball.yaml") == file
 
 
+def test_what_is_installed_is_shipped_and_nothing_else(tmp_path: Path) -> None:
+    installed = module_at(tmp_path / "lib" / "python3.12" / "site-packages" / "adahi_ros" / "assets.py")
+    file = tmp_path / "share" / "adahi_ros" / "config" / "ball.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("alpha: 0.5")
+    (tmp_path / "link.yaml").symlink_to(file)
+    (tmp_path / "own.yaml").write_text("alpha: 0.5")
+    assert installed.is_shipped(file)
+    assert installed.is_shipped(tmp_path / "link.yaml")
+    assert not installed.is_shipped(tmp_path / "own.yaml")
+    assert not installed.is_shipped(file.with_name("new.yaml"))
+
+
 def test_missing_file_is_named_with_where_it_was_looked_for(tmp_path: Path) -> None:
     installed = module_at(tmp_path / "lib" / "python3.12" / "site-packages" / "adahi_ros" / "assets.py")
     (tmp_path / "share" / "adahi_ros").mkdir(parents=True)

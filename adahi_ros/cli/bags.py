@@ -13,7 +13,16 @@ from typing import Annotated
 import typer
 
 from adahi_ros.assets import asset
-from adahi_ros.cli.options import Backend, ContractName, JsonFile, Namespace, Seed, existing
+from adahi_ros.cli.options import (
+    Backend,
+    ContractName,
+    JsonFile,
+    Namespace,
+    Seed,
+    existing,
+    picture_file,
+    tried,
+)
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 RECORDER = "adahi_ros.nodes.bag_recorder_node"
@@ -82,6 +91,7 @@ def from_bag(
     read = load_contract(contract)
     if (out / TRAJECTORIES).exists() and not overwrite:
         raise ValueError(f"--out: {out}, has a dataset already; must be another folder, or give --overwrite")
+    tried("--out", out / TRAJECTORIES)
     with console.status("reading") as status:
         dataset = read_dataset(
             bags, read, namespace, keep_failures, lambda path: status.update(f"reading {path}")
@@ -145,6 +155,8 @@ def replay(
         if not contract:
             raise ValueError("contract: none, must be given, or be in the file of --params")
     read = load_contract(contract)
+    default = Path("results") / f"replay-{bags[0].stem}.png"
+    picture = picture_file("--figure", picture if picture is not None else default)
     params = params if params is not None else asset(f"config/{read.robot_type}.yaml")
     calibration = load_calibration(params)
     policies = load_pair(draft if draft is not None else draft_of(params), target, backend)
@@ -156,9 +168,6 @@ def replay(
         )
     title = f"{', '.join(bag.name for bag in bags)}: {len(recorded)} episodes, link {profile}"
     console.print(replay_table(found, title))
-    picture = picture if picture is not None else Path("results") / f"replay-{bags[0].stem}.png"
-    draw_replay(found, read.rate_hz, profile, picture)
-    say(f"picture: {picture}")
     write_json(
         json_file,
         {
@@ -173,3 +182,5 @@ def replay(
             "methods": found.figures,
         },
     )
+    draw_replay(found, read.rate_hz, profile, picture)
+    say(f"picture: {picture}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from adahi_ros.cli.options import JsonFile, ProfileName, Seed, Workers
+from adahi_ros.cli.options import JsonFile, ProfileName, Seed, Workers, picture_file
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 
 app = typer.Typer(help="Measure across an emulated wireless link.", no_args_is_help=True)
@@ -38,6 +38,7 @@ def latency(
     from adahi_ros.reporting.wireless_latency import draw_latency, latency_table
     from adahi_ros.wireless.latency import RATE, ROUNDS, measure_latency
 
+    picture_file("--picture", picture)
     names = parse_methods(methods, on_air=True)
     rounds = min(ROUNDS, episodes)
     asked_rate = RATE if rate is None else rate
@@ -47,9 +48,9 @@ def latency(
             profile, task, episodes, names, asked_rate, parameters, rounds, seed, workers, say, advance
         )
     console.print(latency_table(found.figures))
+    write_json(json_file, {"command": command_line(), **found.figures})
     draw_latency(found.figures, found.runs, picture)
     say(f"picture: {picture}")
-    write_json(json_file, {"command": command_line(), **found.figures})
 
 
 @app.command("peers")
@@ -75,6 +76,7 @@ def peers(
     from adahi_ros.reporting.wireless_calls import draw_peers, peers_table
     from adahi_ros.wireless.peers import PEERS, compare_peers
 
+    picture_file("--picture", picture)
     names = PEERS if ways == "all" else tuple(name.strip() for name in ways.split(","))
     for name in names:
         if name not in PEERS:
@@ -91,9 +93,9 @@ def peers(
     figures["seed"] = seed
     figures |= {"target_parameters": parameters, "skipped": skipped, **found}
     console.print(peers_table(figures))
+    write_json(json_file, figures)
     draw_peers(figures, picture)
     say(f"picture: {picture}")
-    write_json(json_file, figures)
 
 
 @app.command("dds")
@@ -133,14 +135,15 @@ def cameras(
     from adahi_ros.reporting.cameras_table import cameras_table, draw_cameras
     from adahi_ros.wireless.cameras import SHOWN, measure_cameras
 
+    picture_file("--figure", picture)
     names = parse_methods(methods, on_air=True)
     with progress() as bar:
         advance = episode_bars(bar, list(SHOWN), episodes * len(names))
         figures = measure_cameras(task, episodes, names, seed, workers, advance)
     console.print(cameras_table(figures))
+    write_json(json_file, {"command": command_line(), **figures})
     draw_cameras(figures, picture)
     say(f"picture: {picture}")
-    write_json(json_file, {"command": command_line(), **figures})
 
 
 @app.command("soak")

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adahi_ros.assets import asset
+from adahi_ros.assets import asset, is_shipped, shipped
 from adahi_ros.cli.options import (
     Backend,
     Checkpoints,
     JsonFile,
     Namespace,
+    Overwrite,
     Seed,
     Workers,
     existing,
     file_name,
     folder_of,
     known_task,
+    picture_file,
+    replaceable,
+    tried,
 )
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
@@ -71,6 +75,7 @@ def calibrate(
         Path | None, typer.Option(help="Picture to write. Default: results/calibration-TASK.png.")
     ] = None,
     seed: Seed = 0,
+    overwrite: Overwrite = False,
     json_file: JsonFile = None,
 ) -> None:
     """Measure how deviation tells rejection; write thresholds as a ROS parameter file."""
@@ -82,6 +87,19 @@ def calibrate(
 
     if rate is not None and rejection is not None:
         raise ValueError(f"rate: {rate}, must be left out where rejection ({rejection}) is given")
+    if bag:
+        for option, value in (("task", task), ("rejection", rejection), ("checkpoints", checkpoints)):
+            if value is not None:
+                raise ValueError(f"{option}: {value}, must be left out where a bag is given")
+        name = _robot_type(contract)
+    elif task is None:
+        raise ValueError("task: none, must be given where no bag is")
+    else:
+        name = file_name(known_task(task))
+    out = replaceable("--out", out if out is not None else Path("config") / f"{name}.yaml", overwrite)
+    default = Path("results") / f"calibration-{name}.png"
+    picture = picture_file("--picture", picture if picture is not None else default)
+    tried("--out", out)
     wanted = DEFAULT_RATE if rate is None else rate
     how = (smoothing, normalization, draft_temperature)
     with console.status("calibrating") as status:
@@ -89,30 +107,33 @@ def calibrate(
         def tell(line: str) -> None:
             status.update(f"calibrating: {line}")
 
-        if bag:
-            for option, value in (("task", task), ("rejection", rejection), ("checkpoints", checkpoints)):
-                if value is not None:
-                    raise ValueError(f"{option}: {value}, must be left out where a bag is given")
+        if task is None:
             found, node = _of_bags(
-                bag, contract, (draft, target), namespace, backend, wanted, seed, how, tell
+                bag or [], contract, (draft, target), namespace, backend, wanted, seed, how, tell
             )
-        elif task is None:
-            raise ValueError("task: none, must be given where no bag is")
         else:
-            name = file_name(known_task(task))
             files = PolicyFiles(folder_of(task, checkpoints), backend)
             found = run(task, files, wanted, seed, episodes, *how, rejection, workers, tell)
             node = node_parameters(
                 task, f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
             )
-    name = found.task
-    out = out if out is not None else Path("config") / f"{name}.yaml"
     found.save(out, "deviation", command_line(), node)
-    picture = picture if picture is not None else Path("results") / f"calibration-{name}.png"
-    draw_calibrations([found], picture)
-    console.print(calibration_table(found))
-    say(f"parameters: {out}\npicture: {picture}")
     write_json(json_file, {"task": name, "seed": seed, "thresholds": found.thresholds, **found.figures})
+    console.print(calibration_table(found))
+    say(f"parameters: {out.resolve()}")
+    if not bag and shipped(f"config/{name}.yaml") and not is_shipped(out):
+        say(f"other verbs take them with --calibration {out}, else {asset(f'config/{name}.yaml')}")
+    draw_calibrations([found], picture)
+    say(f"picture: {picture}")
+
+
+def _robot_type(contract: str | None) -> str:
+    """Return what a contract's robot is called."""
+    from adahi_ros.contract.parsing import load_contract
+
+    if contract is None:
+        raise ValueError("contract: none, must be given with a bag")
+    return load_contract(contract).robot_type
 
 
 def _of_bags(
@@ -166,6 +187,7 @@ def calibration_for(
     name = file_name(task)
     given = existing("--calibration", path) if path is not None else asset(f"config/{name}.yaml")
     found = load_calibration(given)
+    say(f"policies: {files.folder}\ncalibration: {given}")
     if rate is None:
         check_fits(found, name, files.load())
     if rate is None and draft_temperature in (None, found.draft_temperature):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adahi_ros.cli.options import Namespace, known_task
+from adahi_ros.cli.options import Namespace, Overwrite, known_task, replaceable
 from adahi_ros.cli.terminal import command_line, console, say
+from adahi_ros.files import replacing
 
 if TYPE_CHECKING:
     from adahi_ros.bags.dataset import BagSurvey
@@ -26,6 +27,7 @@ def write(
     out: Annotated[
         Path | None, typer.Option(help="File to write. Default: config/contracts/TASK.yaml.")
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the contract of a simulated robot; to start from, for one in the flesh."""
     import yaml
@@ -37,9 +39,10 @@ def write(
     values = contract_values(make(known_task(task)))
     parse_contract(values)
     path = out if out is not None else Path("config/contracts") / f"{values['robot_type']}.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    replaceable("--out", path, overwrite)
     text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=100)
-    path.write_text(f"# Written by: {command_line()}\n{text}")
+    with replacing(path) as partial:
+        partial.write_text(f"# Written by: {command_line()}\n{text}")
     say(f"contract: {path}")
 
 

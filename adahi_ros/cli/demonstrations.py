@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import JsonFile, Seed, TaskName, Workers
+from adahi_ros.cli.options import JsonFile, Seed, TaskName, Workers, tried
 from adahi_ros.cli.terminal import progress, say, write_json
 
 
@@ -30,6 +30,7 @@ def demos(
     from adahi_ros.tasks.demonstrations import collect_parallel
     from adahi_ros.tasks.minari_demonstrations import load_minari
 
+    tried("--out", out)
     count = 400 if episodes is None else episodes
     if minari is not None:
         if episodes is not None:

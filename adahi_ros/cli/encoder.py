@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from adahi_ros.assets import asset
-from adahi_ros.cli.options import JsonFile, Workers
+from adahi_ros.cli.options import JsonFile, Overwrite, Workers, replaceable, tried
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
 
 app = typer.Typer(help="Train the encoder that a camera's frames go through.", no_args_is_help=True)
@@ -27,6 +27,7 @@ def train(
         Path | None, typer.Option(help="The files' common name. Default: checkpoints/encoders/TASK.")
     ] = None,
     recipe: Annotated[Path | None, typer.Option(help="Default: config/encoders/TASK.yaml.")] = None,
+    overwrite: Overwrite = False,
     json_file: JsonFile = None,
 ) -> None:
     """Photograph the expert's episodes and learn where things are. A stopped run goes on where it was."""
@@ -40,6 +41,7 @@ def train(
     view = make_view(task)
     wanted = load_encoder_recipe(recipe if recipe is not None else asset(f"config/encoders/{task}.yaml"))
     out = out if out is not None else Path("checkpoints") / "encoders" / task
+    tried("--out", replaceable("--out", out.with_name(f"{out.name}.json"), overwrite))
     state = out.with_name(f"{out.name}.training.safetensors")
     with progress() as bar:
         job = bar.add_task("frames", total=wanted.frames.episodes, note="")

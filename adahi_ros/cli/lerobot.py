@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from adahi_ros.cli.options import tried
 from adahi_ros.cli.terminal import command_line, say
 
 app = typer.Typer(help="LeRobot's policies and datasets, made ours.", no_args_is_help=True)
@@ -30,10 +31,10 @@ def policy(
     if (out / "target").exists():
         raise ValueError(f"out: {out / 'target'} is there already, must be a folder without one")
     tokenizer, network = lerobot_tokenizer(folder), load_encoder(folder)  # refuse before anything is written
+    path = tried("--encoder", encoder if encoder is not None else out / "encoder")
     training = {"command": command_line()}
     shutil.copytree(folder, out / "target")
     decoder = save_tokenizer(out, tokenizer, training)
-    path = encoder if encoder is not None else out / "encoder"
     save_encoder(path, network, network.config, training)
     spec = LeRobotPolicy(out / "target").spec
     say(f"target: {out / 'target'}, backend lerobot, {spec.parameters:,} parameters")
@@ -56,6 +57,7 @@ def dataset(
     from adahi_ros.bags.dataset import TRAJECTORIES
     from adahi_ros.policy.lerobot_dataset import load_dataset
 
+    tried("--out", out / TRAJECTORIES)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         data = load_dataset(folder, task, observation)

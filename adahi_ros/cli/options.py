@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.assets import asset
+from adahi_ros.assets import asset, is_shipped
+from adahi_ros.files import check_writable
 from adahi_ros.parallel import cores
+
+PICTURE_SUFFIXES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp")
 
 
 def known_task(name: str) -> str:
@@ -42,6 +45,41 @@ def existing(option: str, path: Path) -> Path:
     return path
 
 
+def tried(option: str, path: Path) -> Path:
+    """Return the path of a file to write, now that it can be: said before hours of work, not after.
+
+    Raises:
+        ValueError: it cannot be written; names the option.
+    """
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise ValueError(f"{option}: {path}, cannot be written ({error.strerror})") from None
+    return path
+
+
+def picture_file(option: str, path: Path) -> Path:
+    """Return the path of a picture to write; raises as `tried` does, or as it is of no kind of picture."""
+    if path.suffix not in PICTURE_SUFFIXES:
+        raise ValueError(f"{option}: {path}, must end in one of {', '.join(PICTURE_SUFFIXES)}")
+    return tried(option, path)
+
+
+def replaceable(option: str, path: Path, overwrite: bool) -> Path:
+    """Return the path of a file to write.
+
+    Raises:
+        ValueError: it is shipped with the package, and nobody said --overwrite; names the option.
+    """
+    if is_shipped(path) and not overwrite:
+        raise ValueError(f"{option}: {path} is shipped; must be another place, or give --overwrite")
+    return path
+
+
+def _tried(param: typer.CallbackParam, value: Path | None) -> Path | None:
+    return None if value is None else tried(param.opts[0], value)
+
+
 TaskName = Annotated[
     str,
     typer.Argument(
@@ -51,8 +89,10 @@ TaskName = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", dir_okay=False, help="Write the figures to this file.")
+    Path | None,
+    typer.Option("--json", dir_okay=False, callback=_tried, help="Write the figures to this file."),
 ]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are shipped.")]
 Checkpoints = Annotated[
     Path | None, typer.Option(help="Folder with tokenizer, draft and target. Default: the shipped one.")
 ]

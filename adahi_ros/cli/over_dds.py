@@ -22,6 +22,7 @@ from adahi_ros.cli.options import (
     file_name,
     folder_of,
     known_task,
+    picture_file,
 )
 from adahi_ros.cli.terminal import console, say, write_json
 
@@ -80,6 +81,8 @@ def demo(
     names = parse_methods(methods, on_air=True)
     numbers = evaluation_episodes(episodes)
     name_of_files = file_name(task)
+    default = Path("results") / f"demo-{name_of_files}.png"
+    picture = picture_file("--picture", picture if picture is not None else default)
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     policies = files.load()
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers)
@@ -112,10 +115,9 @@ def demo(
                 f"{_crossed(figures[name])}"
             )
     console.print(method_table(figures, f"{name_of_files} over DDS, {episodes} episodes, seed {seed}"))
-    picture = picture if picture is not None else Path("results") / f"demo-{name_of_files}.png"
+    write_json(json_file, comparison_figures(task, seed, episodes, found, policies, figures))
     draw_run(task, seed, runs, figures, picture)
     say(f"picture: {picture}")
-    write_json(json_file, comparison_figures(task, seed, episodes, found, policies, figures))
 
 
 def _crossed(figures: Mapping[str, Any]) -> str:

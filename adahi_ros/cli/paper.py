@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adahi_ros.assets import asset
-from adahi_ros.cli.options import Backend, JsonFile, Namespace, Seed, Workers
+from adahi_ros.cli.options import Backend, JsonFile, Namespace, Seed, Workers, tried
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 from adahi_ros.files import parse_json, read_bytes
 
@@ -105,6 +105,7 @@ def table(
         for name in names:
             METHODS[name].threshold(comparison.bench())
     out = results_folder(out, quick)
+    tried("--out", out / TABLE)
     started = time.monotonic()
     found: dict[str, Any] = {}
     for task, comparison in compared.items():
@@ -172,6 +173,7 @@ def figures(
     compared = comparisons(tasks, seed, backend)
     over_dds = {task: measured_over_dds(dds, task) for task in compared}
     out = results_folder(out, quick)
+    tried("--out", out / PICTURES)
     for task, measured in over_dds.items():
         say(f"{task}: latency {'measured over DDS' if measured else f'simulated on the link {link}'}")
     found = {}
@@ -187,8 +189,6 @@ def figures(
                 over_dds[task],
                 lambda name, done: bar.advance(job, done),  # noqa: B023
             )
-    for picture in draw_pictures(compared, found, out):
-        say(f"picture: {picture}")
     write_json(
         out / PICTURES,
         {
@@ -198,6 +198,8 @@ def figures(
             "configuration": {link_file: path.read_text()},
         },
     )
+    for picture in draw_pictures(compared, found, out):
+        say(f"picture: {picture}")
 
 
 def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
@@ -235,10 +237,10 @@ def report(
 
     if is_bag(source):
         path = out if out is not None else source.with_name(f"{source.name}.html")
-        _report_bag(source, path, namespace, json_file)
+        _report_bag(source, tried("--out", path), namespace, json_file)
     else:
         path = out if out is not None else source / REPORT
-        write_report(source, path)
+        write_report(source, tried("--out", path))
     say(f"report: {path}, {path.stat().st_size / 1e6:.1f} MB")
 
 
@@ -248,10 +250,10 @@ def _report_bag(bag: Path, path: Path, namespace: str, json_file: Path | None) -
 
     run = read_run(bag, namespace)
     found = bag_run_figures(run)
+    write_json(json_file, found)
     write_bag_report(run, found, bag, command_line(), path)
     fallbacks = ", ".join(f"{count} {reason}" for reason, count in found["fallbacks"].items()) or "none"
     say(
         f"{bag}: {found['steps']} steps in {found['duration_s']:.1f} s, TR {found['transmission_rate']:.3f}, "
         f"fallbacks: {fallbacks}, p95 {found['total_ms']['p95']:.2f} ms"
     )
-    write_json(json_file, found)

@@ -7,16 +7,18 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.assets import asset, shipped
+from adahi_ros.assets import asset, is_shipped, shipped
 from adahi_ros.cli.options import (
     Checkpoints,
     JsonFile,
+    Overwrite,
     TaskName,
     Workers,
     existing,
     file_name,
     folder_of,
     known_task,
+    replaceable,
 )
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
 
@@ -48,6 +50,7 @@ def train(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Replaces every model's seed of the recipe.")
     ] = None,
+    overwrite: Overwrite = False,
     json_file: JsonFile = None,
 ) -> None:
     """Train tokenizer, draft and target. A run that was stopped goes on where it was."""
@@ -72,6 +75,9 @@ def train(
     out = out if out is not None else Path("checkpoints") / name
     steps = load_recipe(_recipe_of(name, recipe))
     chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
+    for model in chosen if chosen is not None else ("tokenizer", *steps.policies):
+        replaceable("--out", out / f"{model}.json", overwrite)
+    say(f"checkpoints: {out.resolve()}")
     with progress() as bar:
         trained = train_recipe(
             task, steps, out, command_line(), bar, data=data, only=chosen, seed=seed, workers=workers
@@ -81,9 +87,11 @@ def train(
             f"{model}: {figures['parameters']:,} weights, loss {figures['loss']:.4g}, "
             f"{figures['seconds']:.0f} s"
         )
+    write_json(json_file, trained.figures)
     draw_losses(trained.losses, out / "losses.png")
     say(f"{out}: trained; loss curves in {out / 'losses.png'}")
-    write_json(json_file, trained.figures)
+    if shipped(f"checkpoints/{name}") and not is_shipped(out / "tokenizer.json"):
+        say(f"other verbs take these policies with --checkpoints {out}, else {asset(f'checkpoints/{name}')}")
 
 
 def _recipe_of(name: str, recipe: Path | None) -> Path:
@@ -99,6 +107,7 @@ def _recipe_of(name: str, recipe: Path | None) -> Path:
 def export(
     task: TaskName,
     checkpoints: Checkpoints = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write NAME.onnx beside each policy, for robots without torch."""
     from adahi_ros.policy.checkpoint import load_checkpoint
@@ -107,6 +116,6 @@ def export(
     folder = folder_of(task, checkpoints)
     for name in ("draft", "target"):
         checkpoint = load_checkpoint(folder / name)
-        path = checkpoint.weights.with_suffix(".onnx")
+        path = replaceable("--checkpoints", checkpoint.weights.with_suffix(".onnx"), overwrite)
         write_onnx(checkpoint, path)
         say(f"{path}: {path.stat().st_size / 1e3:.0f} kB")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from typer.testing import Result
 
+from adahi_ros.assets import asset
 from adahi_ros.speculation.parameter_file import load_calibration
 
 
@@ -26,6 +27,10 @@ def test_calibrate_writes_parameters_a_picture_and_figures(
     assert found.smoothing == 0.5
     assert picture.is_file()
     assert "threshold, deviation gate" in result.output
+    assert f"parameters: {out}\n" in result.output
+    assert (
+        f"other verbs take them with --calibration {out}, else {asset('config/ball.yaml')}" in result.output
+    )
 
 
 def test_a_rate_and_a_rejection_contradict_each_other(fails: Callable[..., str]) -> None:

@@ -15,12 +15,15 @@ def evaluate(toy: list[object]) -> list[object]:
     return ["evaluate", "ball", *toy]
 
 
-def test_evaluate_writes_what_was_measured(evaluate: list[object], tmp_path: Path, run: Run) -> None:
+def test_evaluate_writes_what_was_measured(
+    evaluate: list[object], checkpoints: Path, calibrated: Path, tmp_path: Path, run: Run
+) -> None:
     files = [tmp_path / "new" / f"{name}.json" for name in ("first", "second")]
     for file in files:
         result = run(*evaluate, "--methods", "adahi,draft", "--episodes", 3, "--seed", 4, "--json", file)
         assert result.exit_code == 0
     assert "ADAHI" in result.output
+    assert f"policies: {checkpoints}\ncalibration: {calibrated}\n" in result.output
     written, again = ((json.loads(file.read_text(), parse_constant=pytest.fail)) for file in files)
     assert written == again  # the same seed, the same numbers
     assert (written["task"], written["seed"], written["episodes"]) == ("ball", 4, 3)

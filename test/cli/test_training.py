@@ -10,6 +10,7 @@ import onnxruntime
 import yaml
 from typer.testing import Result
 
+from adahi_ros.assets import asset
 from adahi_ros.policy.backends import load_policy
 
 FIT = {"steps": 3, "batch_size": 8}
@@ -31,6 +32,11 @@ def test_train_follows_a_recipe(
     path.write_text(yaml.safe_dump(recipe))
     result = run("train", "ball", "--recipe", path, "--demos", data, "--out", out, "--json", figures)
     assert result.exit_code == 0
+    said = result.output.replace("\n", " ")
+    assert f"checkpoints: {out} " in said
+    assert (
+        f"other verbs take these policies with --checkpoints {out}, else {asset('checkpoints/ball')}" in said
+    )
     assert json.loads(figures.read_text())["models"].keys() == {"tokenizer", "draft"}
     assert load_policy(out / "draft", "onnxruntime").spec.parameters > 0
     recipe["policies"]["draft"]["size"]["depth"] = 3

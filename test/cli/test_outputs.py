@@ -1,0 +1,155 @@
+"""What a verb writes is tried before its work; figures are written before pictures are drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import Result
+
+from adahi_ros.assets import asset
+from adahi_ros.reporting import calibration_figure, training_figure
+
+BAG = ("--contract", "ball", "bag")
+WITH_FIGURES = [
+    ("calibrate", "ball"),
+    ("demos", "ball", "--out", "demos.safetensors"),
+    ("train", "ball"),
+    ("encoder", "train", "ball"),
+    ("evaluate", "ball"),
+    ("demo", "ball"),
+    ("replay", *BAG),
+    ("report", "bag"),
+    ("link", "check"),
+    ("bench", "latency"),
+    ("bench", "peers"),
+    ("bench", "dds"),
+    ("bench", "cameras"),
+    ("bench", "soak"),
+]
+WITH_PICTURE = [
+    ("calibrate", "ball", "--picture"),
+    ("demo", "ball", "--picture"),
+    ("replay", *BAG, "--figure"),
+    ("bench", "latency", "--picture"),
+    ("bench", "peers", "--picture"),
+    ("bench", "cameras", "--figure"),
+]
+WITH_OUT = [
+    ("calibrate", "ball", "--out"),
+    ("demos", "ball", "--out"),
+    ("encoder", "train", "ball", "--out"),
+    ("dataset", "from-bag", *BAG, "--out"),
+]
+SHIPPED = {
+    ("train", "ball"): "--out: checkpoints/ball/tokenizer.json",
+    ("train", "ball", "--only", "draft"): "--out: checkpoints/ball/draft.json",
+    ("calibrate", "ball"): "--out: config/ball.yaml",
+    ("encoder", "train", "ball"): "--out: checkpoints/encoders/ball.json",
+    ("contract", "write", "ball"): "--out: config/contracts/ball.yaml",
+    ("export", "ball"): f"--checkpoints: {asset('checkpoints/ball/draft.onnx')}",
+}
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that cannot be, below a file; and everything else is written in another one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    return tmp_path / "file" / "below"
+
+
+@pytest.mark.parametrize("verb", WITH_FIGURES, ids=" ".join)
+def test_figures_that_cannot_be_written_are_said_before_the_work(
+    verb: tuple[str, ...], nowhere: Path, fails: Callable[..., str]
+) -> None:
+    path = nowhere / "figures.json"
+    assert fails(*verb, "--json", path) == f"adahi: --json: {path}, cannot be written (Not a directory)\n"
+
+
+@pytest.mark.parametrize("verb", WITH_PICTURE, ids=" ".join)
+def test_a_picture_that_cannot_be_written_is_said_before_the_work(
+    verb: tuple[str, ...], nowhere: Path, fails: Callable[..., str]
+) -> None:
+    path = nowhere / "picture.png"
+    assert fails(*verb, path) == f"adahi: {verb[-1]}: {path}, cannot be written (Not a directory)\n"
+    assert fails(*verb, "picture.doc").startswith(f"adahi: {verb[-1]}: picture.doc, must end in one of .png,")
+
+
+@pytest.mark.parametrize("verb", WITH_OUT, ids=" ".join)
+def test_a_result_that_cannot_be_written_is_said_before_the_work(
+    verb: tuple[str, ...], nowhere: Path, fails: Callable[..., str]
+) -> None:
+    said = fails(*verb, nowhere / "result")
+    assert said.startswith(f"adahi: --out: {nowhere}/")
+    assert said.endswith("cannot be written (Not a directory)\n")
+
+
+@pytest.mark.parametrize("verb", SHIPPED, ids=" ".join)
+def test_what_is_shipped_is_not_replaced_unasked(
+    verb: tuple[str, ...], fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(asset("package.xml").parent)
+    said = fails(*verb)
+    assert said == f"adahi: {SHIPPED[verb]} is shipped; must be another place, or give --overwrite\n"
+
+
+def test_what_is_shipped_is_replaced_where_one_says_so(
+    tmp_path: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adahi_ros.assets._roots", lambda: [tmp_path])
+    out = tmp_path / "config" / "ball.yaml"
+    assert run("contract", "write", "ball", "--out", out).exit_code == 0
+    with pytest.raises(ValueError, match="is shipped"):
+        run("contract", "write", "ball", "--out", out)
+    out.write_text("")
+    assert run("contract", "write", "ball", "--out", out, "--overwrite").exit_code == 0
+    assert yaml.safe_load(out.read_text())["robot_type"] == "ball"
+
+
+def test_figures_are_written_before_pictures_are_drawn(
+    checkpoints: Path, nowhere: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class UndrawnError(Exception):
+        pass
+
+    def draw(*arguments: object) -> None:
+        raise UndrawnError
+
+    monkeypatch.setattr(calibration_figure, "draw_calibrations", draw)
+    monkeypatch.setattr(training_figure, "draw_losses", draw)
+    options: list[Any] = ["--episodes", 6, "--smoothing", 0.5, "--normalization", "std", "--workers", 1]
+    options += ["--checkpoints", checkpoints, "--backend", "torch", "--out", "ball.yaml"]
+    with pytest.raises(UndrawnError):
+        run("calibrate", "ball", *options, "--json", "calibrate.json")
+    assert json.loads(Path("calibrate.json").read_text())["thresholds"]
+
+    fit = {"steps": 2, "batch_size": 8}
+    recipe = {
+        "demonstrations": {"episodes": 2, "seed": 0, "action_noise": 0.1},
+        "tokenizer": {"seed": 0, "size": {"codebook_size": 4, "hidden": 8}, "fit": fit},
+        "window_length": 2,
+        "policies": {"draft": {"seed": 0, "size": {"width": 4, "layers": 1, "heads": 2}, "fit": fit}},
+    }
+    Path("recipe.yaml").write_text(yaml.safe_dump(recipe))
+    with pytest.raises(UndrawnError):
+        run("train", "ball", "--recipe", "recipe.yaml", "--out", "made", "--workers", 1, "--json", "t.json")
+    assert json.loads(Path("t.json").read_text())["models"].keys() == {"tokenizer", "draft"}
+
+
+def test_a_try_leaves_nothing_behind_and_changes_nothing(
+    tmp_path: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.json").write_text("as it was")
+    (tmp_path / "link.json").symlink_to(tmp_path / "later.json")
+    for name in ("there.json", "link.json", "new/figures.json"):
+        with pytest.raises(ValueError, match="methods: 'none'"):
+            run("evaluate", "ball", "--methods", "none", "--json", name)
+    assert (tmp_path / "there.json").read_text() == "as it was"
+    assert (tmp_path / "link.json").is_symlink()
+    assert {path.name for path in tmp_path.iterdir()} == {"there.json", "link.json", "new"}
