@@ -11,7 +11,14 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from adahi_ros.files import LARGEST_RECORDING, check_size, replacing
+from adahi_ros.files import LARGEST_RECORDING, check_size, parse_json, replacing
+
+KINDS: dict[str, tuple[type[np.generic], int]] = {  # type and rank, as they are written
+    "observations": (np.float32, 2),
+    "actions": (np.float32, 2),
+    "goals": (np.float32, 2),
+    "ends": (np.int64, 1),
+}
 
 
 @dataclass(frozen=True)
@@ -78,9 +85,16 @@ class Trajectories:
         try:
             check_size(path, LARGEST_RECORDING)
             with safe_open(path, framework="numpy") as file:
-                task = json.loads((file.metadata() or {})["adahi"])["task"]
-                names = ("observations", "actions", "goals", "ends")
-                tensors = {name: file.get_tensor(name) for name in names}
+                task = parse_json((file.metadata() or {})["adahi"])["task"]
+                tensors = {name: file.get_tensor(name) for name in KINDS}
+            if not isinstance(task, str):
+                raise ValueError(f"task: {task!r}, must be a name")
+            for name, (kind, rank) in KINDS.items():
+                found = tensors[name]
+                if (found.dtype, found.ndim) != (kind, rank):
+                    raise ValueError(
+                        f"{name}: {found.dtype} {found.shape}, must be {kind.__name__} of {rank} dimensions"
+                    )
             return cls(task, **tensors)
         except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: not recorded episodes ({error})") from error

@@ -82,6 +82,7 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path) -> None:
     small().save(path)
     whole = path.read_bytes()
     tensors = {name: getattr(small(), name) for name in ("observations", "actions", "goals", "ends")}
+    of_toy = {"adahi": '{"task": "toy"}'}
     for damage in (
         lambda: path.write_bytes(whole[: len(whole) // 2]),
         lambda: path.write_bytes(b""),
@@ -93,7 +94,14 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path) -> None:
             path,
             metadata={"adahi": '{"task": "toy"}'},
         ),
-        lambda: save_file(tensors | {"ends": np.array([4, 4])}, path, metadata={"adahi": '{"task": "toy"}'}),
+        lambda: save_file(tensors | {"ends": np.array([4, 4])}, path, metadata=of_toy),
+        lambda: save_file(tensors | {"ends": tensors["ends"].astype(float)}, path, metadata=of_toy),
+        lambda: save_file(tensors | {"ends": tensors["ends"][None]}, path, metadata=of_toy),
+        lambda: save_file(tensors | {"goals": tensors["goals"].astype(np.complex64)}, path, metadata=of_toy),
+        lambda: save_file(tensors | {"actions": tensors["actions"][:, 0].copy()}, path, metadata=of_toy),
+        lambda: save_file(tensors, path, metadata={"adahi": '{"task": 3}'}),
+        lambda: save_file(tensors, path, metadata={"adahi": "[" * 100_000}),
+        lambda: save_file(tensors, path, metadata={"adahi": "[]"}),
     ):
         damage()
         with pytest.raises(ValueError, match=re.escape(str(path)) + ": not recorded episodes"):

@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.files import parse_json, read_bytes
+from adahi_ros.files import LARGEST_RECORDING, check_size, parse_json, read_bytes
 from adahi_ros.trajectories import Trajectories
 
 INFO = "meta/info.json"
 OBSERVATIONS = ("observation.state", "observation.environment_state")
 ACTION = "action"
 FORMAT = "v3."
+MOST_NUMBERS = 100_000_000  # of a file; each takes tens of bytes while it is read
 BOUNDS = ("episode_index", "dataset_from_index", "dataset_to_index")
 
 
@@ -149,8 +150,16 @@ def _read_table(path: Path, names: list[str]) -> Any:
     except ImportError:
         raise ImportError(f"{path}: needs pyarrow; install it with 'pip install pyarrow'") from None
     try:
-        table = pyarrow.parquet.ParquetFile(path).read(columns=names)
-    except (pyarrow.ArrowException, OSError) as error:
+        file = pyarrow.parquet.ParquetFile(path)
+        check_size(path, LARGEST_RECORDING)
+        groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
+        chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
+        asked = tuple(f"{name}." for name in names)  # of lists, the path goes on
+        numbers = sum(each.num_values for each in chunks if f"{each.path_in_schema}.".startswith(asked))
+        if numbers > MOST_NUMBERS:  # a run of one number takes no room in the file
+            raise OSError(f"{numbers} numbers, must be at most {MOST_NUMBERS}")
+        table = file.read(columns=names)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise ValueError(f"{path}: not a Parquet file ({' '.join(str(error).split())})") from None
     for name in names:
         if name not in table.column_names:

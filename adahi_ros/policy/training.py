@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from adahi_ros.files import replacing
+from adahi_ros.files import parse_json, replacing
 from adahi_ros.policy.dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policy.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_ros.policy.vqbet import VQBeT, VQBeTConfig
@@ -118,11 +118,12 @@ def _save_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, met
 def _load_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, recipe: dict) -> list[float]:
     try:
         with safe_open(path, framework="pt") as file:
-            meta = json.loads((file.metadata() or {})["adahi"])
+            meta = parse_json((file.metadata() or {})["adahi"])
+            made_by, losses = meta["recipe"], list(meta["losses"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
-    except (SafetensorError, KeyError) as error:
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not a saved run ({error}); delete it to start anew") from None
-    if meta["recipe"] != recipe:
+    if made_by != recipe:
         raise ValueError(f"{path}: from a run with other settings or data; delete it to start anew")
     module.load_state_dict(
         {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
@@ -133,7 +134,6 @@ def _load_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, rec
             _, index, field = name.split(".")
             moments.setdefault(int(index), {})[field] = value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
-    losses: list[float] = meta["losses"]
     return losses
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
+
+from adahi_ros.files import LARGEST_WEIGHTS, check_size
+from adahi_ros.policy.checkpoint import UNREADABLE
 
 HUB = "hf://"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
@@ -85,9 +87,10 @@ def load_weights(network: nn.Module, source: str) -> None:
     if not path.is_file():
         raise FileNotFoundError(f"weights: {source}: no such file")
     try:
+        check_size(path, LARGEST_WEIGHTS)
         tensors = load_file(path)
         network.load_state_dict({name: value for name, value in tensors.items() if name not in CLASSIFIER})
-    except (SafetensorError, RuntimeError) as error:
+    except UNREADABLE as error:
         fault = " ".join(str(error).split())
         raise ValueError(f"weights: {source}, must be a safetensors file of this network ({fault})") from None
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_ros.policy import lerobot_dataset
 from adahi_ros.policy.lerobot_dataset import load_dataset
 
 DATA = Path(__file__).parents[1] / "data/lerobot/dataset"
@@ -195,3 +196,14 @@ def test_a_file_that_is_not_parquet_or_lacks_a_column_is_named(folder: Path) -> 
     (folder / ROWS).write_bytes(b"PAR1")
     with pytest.raises(ValueError, match=r"file-000\.parquet: not a Parquet file"):
         load_dataset(folder, "drawn", ["observation.effort"])
+
+
+@needs_pyarrow
+def test_a_file_of_more_numbers_than_can_be_held_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lerobot_dataset, "MOST_NUMBERS", 200)
+    load_dataset(folder, "drawn")
+    monkeypatch.setattr(lerobot_dataset, "MOST_NUMBERS", 20)
+    with pytest.raises(ValueError, match=r"\.parquet: not a Parquet file \(.* numbers, must be at most 20\)"):
+        load_dataset(folder, "drawn")

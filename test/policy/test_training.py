@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 from torch import nn
 
 from adahi_ros.policy.dataset import step_goals
@@ -127,7 +128,19 @@ def test_a_state_of_other_sizes_data_or_tokenizer_is_refused(
 def test_a_damaged_state_is_refused(data: Trajectories, tmp_path: Path) -> None:
     state = tmp_path / "state.safetensors"
     train_tokenizer(data, TOKENIZER, FOUR, Run(1, state))
-    state.write_bytes(state.read_bytes()[:100])
+    whole = state.read_bytes()
+    for damage in (
+        lambda: state.write_bytes(whole[:100]),
+        lambda: save_file({"a": np.zeros(1)}, state),
+        lambda: save_file({"a": np.zeros(1)}, state, metadata={"adahi": "[" * 100_000}),
+        lambda: save_file({"a": np.zeros(1)}, state, metadata={"adahi": "[]"}),
+        lambda: save_file({"a": np.zeros(1)}, state, metadata={"adahi": "{}"}),
+    ):
+        damage()
+        _refused(data, state)
+
+
+def _refused(data: Trajectories, state: Path) -> None:
     with pytest.raises(ValueError, match=re.escape(f"{state}: not a saved run")):
         train_tokenizer(data, TOKENIZER, FOUR, Run(1, state))
 
