@@ -7,7 +7,7 @@ import math
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,18 +75,24 @@ def save_json(path: Path, value: dict[str, Any]) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Make the folder of a file that is to be written later, and see that the file can be.
+    """Try whether a file that is to be written later, with its folder, can be; leave nothing behind.
 
     Raises:
         OSError: it cannot.
     """
     path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        path.touch()
-        path.unlink()
-    elif path.is_file() or path.is_dir():  # a pipe's reader would take a try for the end
-        path.open("ab").close()
+    missing = [folder for folder in path.parents if not folder.exists()]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.touch()
+            path.unlink()
+        elif path.is_file() or path.is_dir():  # a pipe's reader would take a try for the end
+            path.open("ab").close()
+    finally:
+        with suppress(OSError):  # somebody else uses them by now
+            for folder in missing:
+                folder.rmdir()
 
 
 @contextmanager

@@ -152,4 +152,4 @@ def test_a_try_leaves_nothing_behind_and_changes_nothing(
             run("evaluate", "ball", "--methods", "none", "--json", name)
     assert (tmp_path / "there.json").read_text() == "as it was"
     assert (tmp_path / "link.json").is_symlink()
-    assert {path.name for path in tmp_path.iterdir()} == {"there.json", "link.json", "new"}
+    assert {path.name for path in tmp_path.iterdir()} == {"there.json", "link.json"}

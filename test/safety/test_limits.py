@@ -324,3 +324,12 @@ def test_a_bomb_does_not_hide_in_another_encoding(tmp_path: Path) -> None:
     path.write_bytes(robot(joint(LIMIT), before=BOMB).encode("utf-16"))
     with pytest.raises(ValueError, match="not UTF-8"):
         load_limits(path, ["elbow"])
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "yaml"])
+def test_a_file_of_gigabytes_is_refused_unread(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"large.{suffix}"
+    with path.open("wb") as file:
+        file.truncate(2**33)  # of holes: it takes no room
+    with pytest.raises(ValueError, match=re.escape(f"{path}: {2**33} bytes, must be at most ")):
+        load_limits(path, ["joint"])

@@ -159,3 +159,19 @@ def test_another_file_is_refused(path: Path, text: str, message: str) -> None:
 def test_no_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load_calibration(tmp_path / "nowhere.yaml")
+
+
+def test_a_write_that_is_stopped_leaves_the_file_as_it_was(
+    path: Path, calibration: Calibration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_text
+
+    def half(self: Path, text: str) -> None:
+        write(self, text[: len(text) // 2])
+        raise InterruptedError
+
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(InterruptedError):
+        calibration.save(path, "random", "another command")
+    assert load_calibration(path) == calibration
+    assert list(path.parent.iterdir()) == [path]

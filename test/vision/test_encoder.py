@@ -17,6 +17,7 @@ from adahi_ros.policy.checkpoint import CheckpointError
 from adahi_ros.policy.onnx_backend import DIGEST, HASH, note_hash
 from adahi_ros.policy.recipe import DemonstrationRecipe, RecipeError
 from adahi_ros.policy.training import FitConfig, Run
+from adahi_ros.vision import export
 from adahi_ros.vision.encoder import Encoder, load_files
 from adahi_ros.vision.export import ARCHITECTURES, make_network, save_encoder
 from adahi_ros.vision.recipe import EncoderRecipe, load_encoder_recipe
@@ -313,3 +314,23 @@ def test_the_robot_encodes_without_torch() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
     assert {"torch", "onnx", "scipy", "matplotlib"}.isdisjoint(loaded.split())
+
+
+def test_an_encoder_is_as_it_was_until_the_new_one_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = copied(tmp_path)
+    before = Encoder.load(path).fingerprint
+
+    def killed(*arguments: object, **options: object) -> None:
+        raise InterruptedError
+
+    network = make_network(config("keypoints")).eval()
+    with monkeypatch.context() as patch:
+        patch.setattr(export, "write_onnx", killed)
+        with pytest.raises(InterruptedError):
+            save_encoder(path, network, config("keypoints"), {})
+    assert Encoder.load(path).fingerprint == before
+    files = save_encoder(path, network, config("keypoints"), {})
+    assert Encoder.load(path).fingerprint == files.digest() != before
+    assert {each.name for each in tmp_path.iterdir()} == set(NAMES)
