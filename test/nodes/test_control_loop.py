@@ -121,7 +121,7 @@ class Scene:
         spec = self._policy.spec
         values = np.full(spec.observation_dim, 0.01 * self._step, np.float32)
         goal = np.zeros(spec.goal_dim, np.float32)
-        self.loop.observe(Observation(10**9 + self._step, 0, self._step, values, goal))
+        self.loop.observe(Observation(10**9 + self._step, 0, self._step, values, goal, values.astype(float)))
 
 
 @pytest.fixture(scope="module")
