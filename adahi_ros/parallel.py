@@ -11,6 +11,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
+from adahi_ros.signals import leaving_on
+
 T = TypeVar("T")
 WAKE_S = 0.5
 Job = tuple[Callable[..., T], tuple[Any, ...]]
@@ -27,7 +29,8 @@ def run_jobs(
     """Run jobs; return their results in the order of the jobs.
 
     What a job returns must not depend on where it runs: then nothing depends on the number of workers.
-    However the call ends, by Ctrl-C too, no process is left behind and nobody waits for jobs at work.
+    However the call ends, by Ctrl-C and SIGTERM too, no process is left behind and nobody waits for jobs at
+    work.
 
     Args:
         jobs: functions with their arguments; both must pickle.
@@ -49,7 +52,7 @@ def run_jobs(
         context = multiprocessing.get_context("spawn")  # forking a process that has threads may hang
         reader, writer = context.Pipe(duplex=False)
         pool = ProcessPoolExecutor(min(workers, len(jobs)), context, _begin, (reader,))
-        with pool, reader, writer:
+        with leaving_on(signal.SIGINT, signal.SIGTERM), pool, reader, writer:
             for index, result in _ended(pool, jobs):
                 results[index] = result
                 on_done(index)

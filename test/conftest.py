@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,6 +34,26 @@ settings.load_profile("adahi")
 
 EPISODES = 12
 EPISODE_STEPS = 30
+
+DEAF_TO = (signal.SIGINT, signal.SIGTERM)
+
+# What a shell's background ignores would go on to every process that a test starts.
+signal.pthread_sigmask(signal.SIG_SETMASK, ())
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+    signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session")
+def deaf() -> Callable[[], None]:
+    """A process's `preexec_fn`: it inherits the worst there is, SIGINT and SIGTERM ignored and blocked."""
+
+    def ignore_and_block() -> None:
+        for number in DEAF_TO:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, DEAF_TO)
+
+    return ignore_and_block
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,7 +12,7 @@ import pytest
 import adahi_ros
 
 PACKAGE = Path(adahi_ros.__file__).parent
-ANYONE = {"randomness", "trajectories", "assets", "parallel", "kinematics", "yaml_files", "files"}
+ANYONE = {"randomness", "trajectories", "assets", "parallel", "kinematics", "signals", "yaml_files", "files"}
 ALGORITHM = {"policy", "vision", "contract", "safety", "speculation", "tasks", "link"}
 MAY_IMPORT = {
     "policy": set(),

@@ -6,15 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from types import FrameType
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from adahi_ros.parallel import cores, run_jobs
 
-PATIENCE_S = 120  # a call that waits for what never ends is stopped, and its test fails
+PATIENCE_S = 60  # only what never ends takes longer
 
 # One job ends, so that its worker has nothing to do, and one waits for ever.
 PROGRAM = """
@@ -24,18 +23,6 @@ if __name__ == "__main__":
     jobs = [(os.getpid, ()), (signal.pause, ())]
     run_jobs(jobs, 2, lambda index: print("ended", index, flush=True))
 """
-
-
-@pytest.fixture(autouse=True)
-def _patience() -> Iterator[None]:
-    def give_up(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError("run_jobs waits")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(PATIENCE_S)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 50])
@@ -96,22 +83,36 @@ def test_ctrl_c_is_answered_by_this_process_alone() -> None:
     assert signal.SIGINT not in before
 
 
-def test_ctrl_c_leaves_no_process_behind() -> None:
-    running = subprocess.Popen(
+@pytest.fixture
+def running(deaf: Callable[[], None]) -> Iterator[subprocess.Popen[str]]:
+    """The program with one job left, which has inherited no ear for signals, and leads a process group."""
+    with subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
-    assert running.stdout is not None
-    assert running.stdout.readline() == "ended 0\n"
+        preexec_fn=deaf,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ended 0\n"
+        yield running
+        running.kill()
+
+
+def test_ctrl_c_leaves_no_process_behind(running: subprocess.Popen[str]) -> None:
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
     # Every process of the group holds the pipes: reading ends once all of them have.
     said, complained = running.communicate(timeout=PATIENCE_S)
     assert said == ""
     assert complained.count("Traceback") == 1, complained
     assert complained.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_sigterm_leaves_no_process_behind(running: subprocess.Popen[str]) -> None:
+    running.send_signal(signal.SIGTERM)
+    assert running.communicate(timeout=PATIENCE_S) == ("", "")
+    assert running.returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("workers", [0, -1])

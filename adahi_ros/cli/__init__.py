@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
@@ -21,6 +22,7 @@ from adahi_ros.cli.over_dds import demo
 from adahi_ros.cli.paper import figures, report, table
 from adahi_ros.cli.top import top
 from adahi_ros.cli.training import export, train
+from adahi_ros.signals import leaving_on
 
 ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
 STOPPED = 130  # what shells expect after Ctrl-C
@@ -59,7 +61,8 @@ app.add_typer(bench, name="bench")
 def main() -> None:
     """Run the command; errors that a user can mend are one line, not a traceback."""
     try:
-        app()
+        with leaving_on(signal.SIGINT, signal.SIGTERM):
+            app()
     except KeyboardInterrupt:  # a second Ctrl-C, while the first was being obeyed
         sys.exit(STOPPED)
     except SystemExit as leaving:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from adahi_ros.cli.terminal import console, say
+from adahi_ros.signals import leaving_on
 
 if TYPE_CHECKING:
     from adahi_ros.nodes.top import Watcher
@@ -38,16 +39,15 @@ def top(
     """
     from adahi_ros.nodes.top import Watcher
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # leave the terminal as it was then, too
     try:
-        with Watcher(namespace, domain, seconds) as watcher:
+        with leaving_on(signal.SIGINT, signal.SIGTERM), Watcher(namespace, domain, seconds) as watcher:
             if once or not (as_json or console.is_terminal):
                 _show_once(watcher, seconds, as_json)
             elif as_json:
                 _print_lines(watcher)
             else:
                 _show(watcher)
-    except KeyboardInterrupt:  # how one leaves
+    except (KeyboardInterrupt, SystemExit):  # how one leaves
         pass
 
 

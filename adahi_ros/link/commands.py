@@ -8,10 +8,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from types import FrameType
 
 from adahi_ros.link.emulator import EmulatedLink, LinkEnd
 from adahi_ros.link.namespaces import end_with_parent
+from adahi_ros.signals import leaving_on
 
 SERVER_PREFIX, CONTROL = "ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"
 PATIENCE_S, END_S, LOOK_S = 1.0, 5.0, 0.02
@@ -34,26 +34,20 @@ def run_commands(link: EmulatedLink, robot: Sequence[str], server: Sequence[str]
     Returns:
         The exit status of the robot's command, as shells count it.
     """
-    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     started: list[subprocess.Popen[bytes]] = []
-    try:
-        environment = environment_of(link)
-        if server:
-            started.append(_start(link.server, server, environment))
-        started.append(_start(link.robot, robot, environment))
-        status = started[-1].wait()
-    except KeyboardInterrupt:  # a terminal has told the commands too, which may have something to finish
-        _gone(link, started, PATIENCE_S)
-        raise
-    finally:
-        _end(link, started)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with leaving_on(signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        try:
+            environment = environment_of(link)
+            if server:
+                started.append(_start(link.server, server, environment))
+            started.append(_start(link.robot, robot, environment))
+            status = started[-1].wait()
+        except KeyboardInterrupt:  # a terminal has told the commands too, which may have something to finish
+            _gone(link, started, PATIENCE_S)
+            raise
+        finally:
+            _end(link, started)
     return status if status >= 0 else 128 - status
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
 
 
 def _start(end: LinkEnd, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,8 @@ needs_a_link = pytest.mark.skipif(unavailable() is not None, reason=str(unavaila
 ADAHI = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
 ROOT = Path(cli.__file__).parents[2]
 DEADLINE_S = 30.0
+
+LinkRun = tuple[subprocess.Popen[str], list[Path]]
 
 
 def adahi(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -91,23 +93,39 @@ def test_the_servers_command_ends_with_the_robots(tmp_path: Path) -> None:
     assert not Path("/proc", said.read_text().strip(), "ns/net").exists()
 
 
-@needs_a_link
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_everything_at_both_ends(number: int) -> None:
+@pytest.fixture
+def link_run(deaf: Callable[[], None]) -> Iterator[LinkRun]:
+    """`adahi link run`, which has inherited no ear for signals, and what is there while its commands' are."""
     script = "sleep 1000 & echo $!; $ADAHI_SERVER_PREFIX sleep 1000 & echo $!; wait"
-    command = [*ADAHI, "link", "run", "--", "sh", "-c", script]
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*ADAHI, "link", "run", "--", "sh", "-c", script],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=deaf,
     ) as process:
         assert process.stdout is not None
         sleepers = [Path("/proc", process.stdout.readline().strip(), "ns/net") for _ in range(2)]
         assert all(each.exists() for each in sleepers)
-        process.send_signal(number)
-        assert process.wait(DEADLINE_S) == 128 + number
-        deadline_s = time.monotonic() + DEADLINE_S
-        while any(map(os.path.exists, sleepers)):
-            assert time.monotonic() < deadline_s
-            time.sleep(1e-3)
+        yield process, sleepers
+        process.kill()
+
+
+def wait_for_the_end_of(processes: list[Path]) -> None:
+    deadline_s = time.monotonic() + DEADLINE_S
+    while any(map(os.path.exists, processes)):
+        assert time.monotonic() < deadline_s
+        time.sleep(1e-3)
+
+
+@needs_a_link
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_everything_at_both_ends(number: int, link_run: LinkRun) -> None:
+    process, sleepers = link_run
+    process.send_signal(number)
+    assert process.wait(DEADLINE_S) == 128 + number
+    wait_for_the_end_of(sleepers)
 
 
 @needs_a_link

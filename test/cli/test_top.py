@@ -32,20 +32,28 @@ def domain() -> Iterator[int]:
 
 
 @pytest.fixture
-def start(domain: int) -> Callable[..., subprocess.Popen[str]]:
-    """From options to the process, which is in the domain and on no terminal."""
+def start(domain: int, deaf: Callable[[], None]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """From options to the process: in the domain, on no terminal, and deaf to signals by inheritance."""
+    made: list[subprocess.Popen[str]] = []
 
     def start(*options: str, **streams: int) -> subprocess.Popen[str]:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         environment = {**os.environ, **loopback_environment(domain), "TERM": "xterm"}
-        return subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "top", *options],
-            **{**pipes, **streams},
-            text=True,
-            env=environment,
+        made.append(
+            subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, "top", *options],
+                **{**pipes, **streams},
+                text=True,
+                env=environment,
+                preexec_fn=deaf,
+            )
         )
+        return made[-1]
 
-    return start
+    yield start
+    for process in made:
+        with process:  # closes its pipes, and waits
+            process.kill()
 
 
 @contextmanager
@@ -123,11 +131,14 @@ def test_a_terminal_is_left_as_it_was(
     assert "Traceback" not in shown
 
 
-def test_lines_of_json_end_with_the_signal(start: Callable[..., subprocess.Popen[str]]) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_lines_of_json_end_with_the_signal(
+    start: Callable[..., subprocess.Popen[str]], number: signal.Signals
+) -> None:
     process = start("--json")
     assert process.stdout is not None
     assert json.loads(process.stdout.readline()) == []
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, errors = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, errors) == (0, "")
     assert all(json.loads(line) == [] for line in out.splitlines())
