@@ -6,15 +6,15 @@ import os
 import shlex
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 
 from adahi_ros.link.emulator import EmulatedLink, LinkEnd
+from adahi_ros.link.inhabitants import end_all, gone
 from adahi_ros.link.namespaces import end_with_parent
 from adahi_ros.signals import leaving_on
 
 SERVER_PREFIX, CONTROL = "ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"
-PATIENCE_S, END_S, LOOK_S = 1.0, 5.0, 0.02
+PATIENCE_S = 1.0
 
 
 def environment_of(link: EmulatedLink) -> dict[str, str]:
@@ -35,6 +35,11 @@ def run_commands(link: EmulatedLink, robot: Sequence[str], server: Sequence[str]
         The exit status of the robot's command, as shells count it.
     """
     started: list[subprocess.Popen[bytes]] = []
+
+    def running() -> set[int]:
+        own = {process.pid for process in started if process.poll() is None}
+        return own.union(link.robot.processes(), link.server.processes())
+
     with leaving_on(signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         try:
             environment = environment_of(link)
@@ -43,10 +48,10 @@ def run_commands(link: EmulatedLink, robot: Sequence[str], server: Sequence[str]
             started.append(_start(link.robot, robot, environment))
             status = started[-1].wait()
         except KeyboardInterrupt:  # a terminal has told the commands too, which may have something to finish
-            _gone(link, started, PATIENCE_S)
+            gone(running, PATIENCE_S)
             raise
         finally:
-            _end(link, started)
+            end_all(running)
     return status if status >= 0 else 128 - status
 
 
@@ -56,29 +61,3 @@ def _start(end: LinkEnd, command: Sequence[str], environment: Mapping[str, str])
         env={**os.environ, **environment},
         preexec_fn=lambda: end_with_parent(signal.SIGTERM),
     )
-
-
-def _running(link: EmulatedLink, started: Sequence[subprocess.Popen[bytes]]) -> set[int]:
-    own = {process.pid for process in started if process.poll() is None}
-    return own.union(link.robot.processes(), link.server.processes())
-
-
-def _gone(link: EmulatedLink, started: Sequence[subprocess.Popen[bytes]], within_s: float) -> bool:
-    """Wait until nothing runs at the ends any more; return whether that came to pass."""
-    deadline_s = time.monotonic() + within_s
-    while _running(link, started):
-        if time.monotonic() > deadline_s:
-            return False
-        time.sleep(LOOK_S)
-    return True
-
-
-def _end(link: EmulatedLink, started: Sequence[subprocess.Popen[bytes]]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for process in _running(link, started):
-            try:
-                os.kill(process, number)
-            except ProcessLookupError:
-                continue
-        if _gone(link, started, END_S):
-            return

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from adahi_ros.link.inhabitants import processes_in
 from adahi_ros.link.namespaces import ROBOT, SERVER, LinkUnavailable, enter_network
 from adahi_ros.link.profile import LinkProfile
 
@@ -34,7 +35,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 CONTROL = "control"
-END_S = 5.0
+END_S = 15.0  # the link's process may have to end others
 ANSWER_S = 5.0
 MESSAGE_BYTES = 1 << 16
 # Whoever enters a mount namespace is at its root; the second shell goes back to where it was.
@@ -48,27 +49,21 @@ class LinkEnd:
 
     Attributes:
         address: its IPv4 address, which only the two ends know.
-        net: file of its network namespace.
+        net: file of its network namespace, in /proc of the link's process.
+        network: inode of that namespace.
         mount: file of its mount namespace.
         prefix: what goes before a command to run it there; the process stays the same.
     """
 
     address: str
     net: Path
+    network: int
     mount: Path
     prefix: tuple[str, ...]
 
-    def processes(self) -> list[int]:
-        """Return the ids of the processes that run there."""
-        here = os.stat(self.net).st_ino
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if os.stat(folder / "ns/net").st_ino == here and folder != self.net.parents[1]:
-                    found.append(int(folder.name))
-            except OSError:  # ended meanwhile, or none of ours
-                continue
-        return found
+    def processes(self) -> set[int]:
+        """Return the ids of the processes that run there; the link's own is none of them."""
+        return processes_in(self.network) - {int(self.net.parts[2])}
 
 
 @dataclass(frozen=True)
@@ -176,6 +171,8 @@ def emulated_link(
 ) -> Iterator[EmulatedLink]:
     """Yield a link that is up. It ends with the block, or with this process, however that ends.
 
+    Whatever runs at its ends then is ended with it.
+
     Args:
         profile: what it is like.
         seed: of every draw.
@@ -224,7 +221,7 @@ def _link(said: bytes, pid: int, folder: Path) -> EmulatedLink:
         net, mount = (Path(f"/proc/{pid}/fd/{ready[name][kind]}") for kind in ("net", "mount"))
         enter = folder / name
         enter.write_text(ENTER.format(namespaces=" ".join([*user, f"--net={net}", f"--mount={mount}"])))
-        ends.append(LinkEnd(address, net, mount, ("sh", str(enter))))
+        ends.append(LinkEnd(address, net, os.stat(net).st_ino, mount, ("sh", str(enter))))
     return EmulatedLink(ends[0], ends[1], folder / CONTROL, ready["real_time"])
 
 

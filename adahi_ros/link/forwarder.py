@@ -1,6 +1,7 @@
 """The process that is the link: it makes the two hosts, and carries frames from one to the other.
 
-`adahi_ros.link.emulator` starts it. It ends when its standard input does, and both hosts with it.
+`adahi_ros.link.emulator` starts it. It ends when its standard input does, as it does however its parent ends;
+and both hosts with it, and whoever runs there.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from types import FrameType
 from typing import Any
 
 from adahi_ros.link.channel import Channel
+from adahi_ros.link.inhabitants import end_all, gone, processes_in
 from adahi_ros.link.namespaces import Host, LinkUnavailable, end_with_parent, make_hosts
 from adahi_ros.link.profile import LinkProfile, at_least_zero
 
@@ -32,6 +34,7 @@ MESSAGE_BYTES = 1 << 16
 PRIORITY = 50
 AWAKE_S = 3e-4  # before a frame is due: whoever sleeps wakes up late
 LATENESS_S, SMOOTHING = 1e-4, 0.1
+PATIENCE_S = 1.0  # for those who have been told already that their parent is gone
 
 
 class Line:
@@ -113,7 +116,7 @@ class Link:
         """Carry frames and answer commands until the standard input ends."""
         handlers: dict[int, Callable[[], object]] = {
             listener.fileno(): lambda: accept(),
-            sys.stdin.fileno(): sys.exit,
+            sys.stdin.fileno(): leave,
             self.up.source: lambda: self.up.take(self._sent_s),
             self.down.source: lambda: self.down.take(self._sent_s),
         }
@@ -166,15 +169,28 @@ def take_priority() -> bool:
     return True
 
 
+def leave(number: int = 0, frame: FrameType | None = None) -> None:
+    """End this process, once: SIGTERM may come beside the end of the standard input."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit()
+
+
+def end_inhabitants(*hosts: Host) -> None:
+    """End whoever still runs on the hosts: nobody else may be left to do it."""
+    networks = [os.fstat(host.net).st_ino for host in hosts]
+    # The parent, which has a thread there at times, ends by itself.
+    ours = {os.getpid(), os.getppid()}
+
+    def inhabitants() -> set[int]:
+        return set().union(*map(processes_in, networks)) - ours
+
+    if not gone(inhabitants, PATIENCE_S):
+        end_all(inhabitants)
+
+
 def main() -> None:
     """Be a link: `forwarder SOCKET PROFILE SEED`, the profile in JSON; say in JSON when it is up."""
     path, values, seed = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
-    folder = path.parent
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        shutil.rmtree(folder, ignore_errors=True)  # whoever started this may have been killed
-        os._exit(0)
-
     signal.signal(signal.SIGTERM, leave)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
@@ -192,11 +208,14 @@ def main() -> None:
                 "real_time": real_time,
             }
             print(json.dumps(ready), flush=True)
-            link.carry(listener)
+            try:
+                link.carry(listener)
+            finally:
+                end_inhabitants(robot, server)
     except LinkUnavailable as refused:
         print(json.dumps({"error": str(refused)}), flush=True)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(path.parent, ignore_errors=True)  # whoever started this may have been killed
 
 
 if __name__ == "__main__":

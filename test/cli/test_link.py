@@ -14,6 +14,7 @@ from typer.testing import Result
 
 from adahi_ros import cli
 from adahi_ros.link.emulator import unavailable
+from adahi_ros.link.inhabitants import processes_in
 
 needs_a_link = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 
@@ -96,7 +97,8 @@ def test_the_servers_command_ends_with_the_robots(tmp_path: Path) -> None:
 @pytest.fixture
 def link_run(deaf: Callable[[], None]) -> Iterator[LinkRun]:
     """`adahi link run`, which has inherited no ear for signals, and what is there while its commands' are."""
-    script = "sleep 1000 & echo $!; $ADAHI_SERVER_PREFIX sleep 1000 & echo $!; wait"
+    sleeper = "sh -c 'echo $$; exec sleep 1000'"
+    script = f"{sleeper} & $ADAHI_SERVER_PREFIX {sleeper} & wait"
     with subprocess.Popen(
         [*ADAHI, "link", "run", "--", "sh", "-c", script],
         cwd=ROOT,
@@ -112,9 +114,13 @@ def link_run(deaf: Callable[[], None]) -> Iterator[LinkRun]:
         process.kill()
 
 
-def wait_for_the_end_of(processes: list[Path]) -> None:
+def command_of(process: int) -> bytes:
+    return Path(f"/proc/{process}/cmdline").read_bytes()
+
+
+def wait_until(done: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + DEADLINE_S
-    while any(map(os.path.exists, processes)):
+    while not done():
         assert time.monotonic() < deadline_s
         time.sleep(1e-3)
 
@@ -125,7 +131,30 @@ def test_a_signal_ends_everything_at_both_ends(number: int, link_run: LinkRun) -
     process, sleepers = link_run
     process.send_signal(number)
     assert process.wait(DEADLINE_S) == 128 + number
-    wait_for_the_end_of(sleepers)
+    wait_until(lambda: not any(map(os.path.exists, sleepers)))
+
+
+@needs_a_link
+def test_nothing_is_left_in_the_networks_of_a_link_that_was_killed(link_run: LinkRun) -> None:
+    process, sleepers = link_run
+    networks = [os.stat(each).st_ino for each in sleepers]
+    assert len(set(networks)) == 2
+    assert all(map(processes_in, networks))
+    process.kill()
+    wait_until(lambda: not any(map(processes_in, networks)))
+
+
+@needs_a_link
+def test_everything_ends_though_the_process_between_the_ends_was_killed(link_run: LinkRun) -> None:
+    process, sleepers = link_run
+    networks = [os.stat(each).st_ino for each in sleepers]
+    inside = set().union(*map(processes_in, networks))
+    (between,) = (each for each in inside if b"forwarder" in command_of(each))
+    os.kill(between, signal.SIGKILL)
+    wait_until(lambda: not any(between in processes_in(network) for network in networks))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(DEADLINE_S) == 128 + signal.SIGTERM
+    wait_until(lambda: not any(map(processes_in, networks)))
 
 
 @needs_a_link

@@ -167,8 +167,8 @@ def test_a_command_at_an_end_is_where_it_was_and_hands_its_status_on(
         )
         assert (ended.stdout, ended.returncode) == (f"{tmp_path}\ntwo  words\n", 7), ended.stderr
     with subprocess.Popen([*link.robot.prefix, "sleep", "1000"]) as process:
-        wait_until(lambda: link.robot.processes() == [process.pid])
-        assert link.server.processes() == []
+        wait_until(lambda: link.robot.processes() == {process.pid})
+        assert link.server.processes() == set()
         process.kill()
 
 
