@@ -46,7 +46,7 @@ from adahi_ros.nodes.messages import observation_qos, to_link_state, to_status
 from adahi_ros.nodes.parameters import Parameters
 from adahi_ros.nodes.policies import encoder_from, policy_from
 from adahi_ros.nodes.rehearsal import Rehearsal
-from adahi_ros.nodes.spin import run
+from adahi_ros.nodes.spin import freeze_garbage, run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
 from adahi_ros.policy.interface import Policy
@@ -91,6 +91,7 @@ class DraftPolicyNode(LifecycleNode):
         )
         self._check_deadline(values)
         self._check_calibration(policy)
+        freeze_garbage()
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:

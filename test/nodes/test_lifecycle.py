@@ -1,13 +1,18 @@
-"""A transition that fails halfway closes what was open, and the node can be configured again."""
+"""What a transition leaves behind: nothing open where it failed, nothing to tidy up amid a control step."""
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
+from adahi_ros.nodes import draft_policy_node
 from adahi_ros.nodes.domain import exclusive_domain
 from adahi_ros.nodes.draft_policy_node import DraftPolicyNode
 from adahi_ros.nodes.observer import Observer
@@ -45,6 +50,45 @@ def test_an_error_closes_everything(checkpoints: Path, monkeypatch: pytest.Monke
             assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
             assert node.trigger_shutdown() is TransitionCallbackReturn.SUCCESS
             assert open_now() == before
+        finally:
+            node.destroy_node()
+            observer.close()
+
+
+@pytest.fixture
+def _garbage_as_before() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("_garbage_as_before")
+def test_the_collector_does_not_look_at_the_policy_once_configured_and_finds_it_when_it_is_gone(
+    exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[weakref.ref[Any]] = []
+    load = draft_policy_node.policy_from
+
+    def noticed(values: dict[str, Any]) -> Any:
+        policy = load(values)
+        policy.itself = policy  # only the collector can tell that nobody else has it any more
+        loaded.append(weakref.ref(policy))
+        return policy
+
+    monkeypatch.setattr(draft_policy_node, "policy_from", noticed)
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "watcher")
+        node = DraftPolicyNode(
+            context=observer.context,
+            use_global_arguments=False,
+            parameter_overrides=[Parameter("checkpoint", value=str(exported / "draft"))],
+        )
+        try:
+            for _ in range(2):
+                assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+                assert not any(each is loaded[-1]() for each in gc.get_objects())
+                assert node.trigger_cleanup() is TransitionCallbackReturn.SUCCESS
+            assert loaded[1]() is not None
+            assert loaded[0]() is None
         finally:
             node.destroy_node()
             observer.close()
