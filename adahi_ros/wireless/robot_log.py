@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,8 @@ from adahi_ros.speculation.controller import Controller, ControllerConfig
 from adahi_ros.speculation.records import Reason, StepRecord
 from adahi_ros.speculation.verifier import TargetVerifier, verification_uniforms
 
-SILENCE_S = 1.0  # a draft policy that has answered, and then not for so long, has stopped
+SILENCE = 30  # observations: a draft policy that has answered, and then none of so many, has stopped
+CLOCKS = 1e-3  # share by which timers and the clock of the records may differ
 SHOWN_FAULTS = 5
 
 
@@ -102,10 +103,11 @@ class LogPart:
         """Count the steps by reason."""
         return Counter(record.reason for record in self.records)
 
-    def verified_s(self) -> list[float]:
-        """Return when the commands came that the target had a say in."""
+    def unverified(self) -> int | None:
+        """Count the observations before the first that the target had a say in; None where there is none."""
         verified = {record.stamp_ns for record in self.records if record.verified}
-        return [told.at_s for told in self.told if told.stamp_ns in verified]
+        numbers = (number for number, shown in enumerate(self.shown) if shown.stamp_ns in verified)
+        return next(numbers, None)
 
 
 def _runs(records: Sequence[StepRecord]) -> list[list[StepRecord]]:
@@ -128,8 +130,8 @@ def unaccounted(log: RobotLog, excused: Callable[[Shown], bool] = never) -> list
 
     Every observation between the first and the last that a run of the draft policy has answered must have
     one command and one record that tells of it; only the last one of an episode may have been dropped for
-    the first one of the next. What was executed without a verification must be the draft, and the counts
-    by reason must go up by that of every step.
+    the first one of the next. Commands must come in the order of their observations. What was executed
+    without a verification must be the draft, and the counts by reason must go up by that of every step.
 
     Args:
         log: of a robot.
@@ -155,9 +157,37 @@ def unaccounted(log: RobotLog, excused: Callable[[Shown], bool] = never) -> list
         faults += _wrong_counts(run)
     for record in log.records:
         faults += _wrong_record(record, told.get(record.stamp_ns))
-    silence_s = log.shown[-1].at_s - max((each.at_s for each in log.told), default=-math.inf)
-    if silence_s > SILENCE_S:
-        faults.append(f"no command in the last {silence_s:.1f} s")
+    answering = [index[stamp_ns] for stamp_ns in told if stamp_ns in index]
+    for earlier, later in pairwise(answering):
+        if later < earlier:
+            faults.append(f"{_name(log.shown[later])}: its command came after that of a newer observation")
+    silent = len(log.shown) - 1 - max(answering, default=-1)
+    if silent > SILENCE:
+        faults.append(f"no command for the last {silent} observations")
+    return faults
+
+
+def mistimed(records: Sequence[StepRecord], deadline_s: float) -> list[str]:
+    """Return what is wrong with how long steps waited, by the draft policy's own clock.
+
+    However busy the machine: who has not asked does not wait; an answer comes before its command; and a
+    question is given up no sooner than at the deadline, unless a newer observation comes first.
+
+    Args:
+        records: of steps.
+        deadline_s: for an answer.
+    """
+    faults = []
+    for record in records:
+        where = f"episode {record.episode}, step {record.step}"
+        if not record.transmitted and (record.verify_ms or record.request_bytes):
+            faults.append(
+                f"{where}: not transmitted, yet {record.request_bytes} bytes, {record.verify_ms} ms"
+            )
+        if record.verified and not 0 < record.verify_ms <= record.total_ms:
+            faults.append(f"{where}: verified in {record.verify_ms} ms of {record.total_ms} ms")
+        if record.reason is Reason.DEADLINE and record.total_ms < 1e3 * deadline_s * (1 - CLOCKS):
+            faults.append(f"{where}: given up after {record.total_ms} ms, must be {1e3 * deadline_s:g} ms")
     return faults
 
 

@@ -18,12 +18,12 @@ from adahi_ros.policy.backends import load_policy
 from adahi_ros.speculation.controller import ControllerConfig
 from adahi_ros.speculation.gates import Gate
 from adahi_ros.speculation.records import Reason
-from adahi_ros.wireless.robot_log import Replay, RobotLog, shortened, unaccounted
+from adahi_ros.wireless.robot_log import Replay, RobotLog, mistimed, shortened, unaccounted
 from adahi_ros.wireless.stage import Stage, stage_across
 
 WARM_UP, WINDOW = 0.2, 0.15  # shares of the run: before memory is looked at, and at its start and end
 LARGEST_GROWTH = 0.01
-LATE_S = 0.25  # beyond the deadline, on a machine that has other things to do
+LATE_S = 0.25  # beyond the deadline, and beyond what processes wait for a processor
 DEADLINE_SHARE = 0.75  # of a control period
 START_S = 60.0
 SAMPLE_S = 0.5
@@ -60,8 +60,8 @@ class SoakResult:
         fallbacks: of them, drafts executed without the target's answer, by reason.
         command_ms: from an observation to its command, by percentile.
         memory: by process.
-        waited_s: longest wait for a processor in one sample period, by process: what is late where this is
-            long was late because the machine was busy. 0 where the kernel does not count it.
+        waited_s: longest wait for a processor in one sample period, by process: commands that are late by no
+            more than these were late because the machine was busy. 0 where the kernel does not count it.
         faults: why the soak has failed; empty where it has passed.
     """
 
@@ -139,7 +139,8 @@ def soak(
     part = stage.log.since(0.0)
     latencies_ms, reasons = 1e3 * part.latencies_s(), part.reasons()
     memory = {name: _memory(samples) for name, samples in sizes.items()}
-    late = _late(latencies_ms, 1e3 * (deadline_s + LATE_S))
+    waited = {name: float(max(np.diff(samples), default=0.0)) for name, samples in waits.items()}
+    late = _late(latencies_ms, 1e3 * (deadline_s + LATE_S + sum(waited.values())))
     verified = sum(record.verified for record in part.records)
     skipped = reasons.pop(Reason.NONE, 0) - verified
     return SoakResult(
@@ -155,8 +156,8 @@ def soak(
         {reason.name.lower(): count for reason, count in sorted(reasons.items())},
         {f"p{each}": float(np.percentile(latencies_ms, each)) for each in PERCENTILES},
         memory,
-        {name: float(max(np.diff(samples), default=0.0)) for name, samples in waits.items()},
-        [*crashes, *_wrong_steps(stage.log, folder, seed), *late, *_grown(memory)],
+        waited,
+        [*crashes, *_wrong_steps(stage.log, folder, seed, deadline_s), *late, *_grown(memory)],
     )
 
 
@@ -185,10 +186,11 @@ def _crashes(nodes: Mapping[str, NodeProcess]) -> list[str]:
     return codes + [str(node.fault("failed")) for node in nodes.values() if "Traceback" in node.output]
 
 
-def _wrong_steps(log: RobotLog, folder: Path, seed: int) -> list[str]:
+def _wrong_steps(log: RobotLog, folder: Path, seed: int, deadline_s: float) -> list[str]:
     draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
     differences = Replay(draft, target, ControllerConfig(GATE), seed).differences(log)
-    return [*shortened(unaccounted(log)), *shortened(differences)]
+    found = (unaccounted(log), mistimed(log.records, deadline_s), differences)
+    return [fault for faults in found for fault in shortened(faults)]
 
 
 def _watch(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,18 +11,19 @@ import numpy as np
 import pytest
 
 from adahi_ros.link.emulator import emulated_link
-from adahi_ros.link.profile import profile_named
+from adahi_ros.link.profile import LinkProfile, profile_named
 from adahi_ros.nodes.child_processes import NodeProcess
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.speculation.controller import ControllerConfig
 from adahi_ros.speculation.gates import Gate
-from adahi_ros.wireless.robot_log import LogPart, Replay, Shown, never, unaccounted
+from adahi_ros.wireless.robot_log import LogPart, Replay, Shown, mistimed, never, unaccounted
 from adahi_ros.wireless.stage import Stage, stage_across
 
 SEED = 5
 RATE_HZ = 30.0
 DEADLINE_S = 0.025
-SLACK_S, LARGEST_SLACK_S = 0.03, 0.25  # of 95 commands in 100, and of all: the machine does other things, too
+RESUME = 60  # observations, until one is verified again after a fault
+UNHURRIED = {"max_age_s": 60.0, "safety.hold_after_s": 60.0}  # however late what was shown is, it is acted on
 GATE = Gate("random", 0.1)  # the other steps are asked about
 JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
 
@@ -37,11 +37,15 @@ class Scene:
 
     Attributes:
         stage: with the nodes.
+        profile: of the link where it has no fault.
         draft, verifier: the nodes that tests kill and start again.
     """
 
-    def __init__(self, stage: Stage, checkpoints: Path, common: Mapping[str, Any]) -> None:
+    def __init__(
+        self, stage: Stage, profile: LinkProfile, checkpoints: Path, common: Mapping[str, Any]
+    ) -> None:
         self.stage = stage
+        self.profile = profile
         self._checkpoints = checkpoints
         self._common = dict(common)
         policies = [load_policy(checkpoints / name, "onnxruntime") for name in ("draft", "target")]
@@ -63,6 +67,7 @@ class Scene:
                 "control_rate_hz": RATE_HZ,
                 "deadline_s": DEADLINE_S,
                 "verifier_wait_s": 60.0,
+                **UNHURRIED,
                 **self._common,
             }
         )
@@ -71,14 +76,13 @@ class Scene:
         self.stage.processes.kill(process)
         assert "Traceback" not in process.output
 
-    def verified_since(self, at_s: float) -> float:
-        """Wait until an observation of after a moment is verified; return how long after it that was."""
-
-        def found() -> list[float]:
-            return self.stage.log.since(at_s).verified_s()
-
-        self.stage.wait(lambda: bool(found()), "verified step")
-        return found()[0] - at_s
+    def resumed_since(self, at_s: float) -> int:
+        """Wait until an observation of after a moment is verified; return which one of them it is, from 0."""
+        self.stage.wait(lambda: self.stage.log.since(at_s).unverified() is not None, "verified step")
+        resumed = self.stage.log.since(at_s).unverified()
+        assert resumed is not None
+        assert resumed < RESUME
+        return resumed
 
     def steps_since(self, at_s: float, count: int) -> LogPart:
         """Wait until so many observations of after a moment are answered; return what became of them."""
@@ -86,24 +90,24 @@ class Scene:
         return self.stage.log.since(at_s)
 
     def check(self, since_s: float, excused: Callable[[Shown], bool] = never) -> str:
-        """Check that no step so far is missing or wrong, and none since then late.
+        """Check that no step so far is missing or wrong, and that each waited as it must have.
+
+        How late commands are tells how busy the machine is: that is told, and nothing is asked of it.
 
         Args:
             since_s: when the fault began.
             excused: from an answer, as in `unaccounted`.
 
         Returns:
-            What the fault has cost, for people.
+            What the fault has cost since then, for people.
         """
         log = self.stage.log
         assert unaccounted(log, excused) == []
         assert self._replay.differences(log) == []
+        assert mistimed(log.records, DEADLINE_S) == []
         part = log.since(since_s)
-        latencies_s = part.latencies_s()
-        assert latencies_s.max() <= DEADLINE_S + LARGEST_SLACK_S
-        assert np.percentile(latencies_s, 95) <= DEADLINE_S + SLACK_S
         reasons = {reason.name: count for reason, count in part.reasons().items()}
-        p95, largest = np.percentile(latencies_s, [95, 100]) * 1e3
+        p95, largest = np.percentile(part.latencies_s(), [95, 100]) * 1e3
         return f"{len(part.records)} steps {reasons}, to the command p95 {p95:.1f} ms, p100 {largest:.1f} ms"
 
 
@@ -120,8 +124,8 @@ def _scene(checkpoints: Path, robot: Mapping[str, Any], common: Mapping[str, Any
     profile = profile_named("wifi_ac")
     with emulated_link(profile, SEED) as link, stage_across(link) as stage:
         stage.start_robot({"seed": SEED, "rate_hz": RATE_HZ, "joint_names": JOINTS, **robot})
-        scene = Scene(stage, checkpoints, common)
-        scene.verified_since(time.monotonic())
+        scene = Scene(stage, profile, checkpoints, common)
+        scene.stage.wait(lambda: scene.stage.log.since(0.0).unverified() is not None, "verified step")
         yield scene
         stage.processes.end()
         for process in stage.processes.all:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from adahi_ros.speculation.records import Reason, StepRecord
-from adahi_ros.wireless.robot_log import RobotLog, Shown, Told, unaccounted
+from adahi_ros.wireless.robot_log import SILENCE, RobotLog, Shown, Told, mistimed, unaccounted
 
 COUNT = 6
 
@@ -71,14 +71,55 @@ def test_what_nobody_verified_must_be_the_draft(log: RobotLog) -> None:
     assert unaccounted(log) == ["episode 0, step 1: neither verified nor the draft"]
 
 
+def test_a_command_that_a_newer_one_overtook_is_found(log: RobotLog) -> None:
+    log.told[2], log.told[3] = log.told[3], log.told[2]
+    assert unaccounted(log) == ["episode 0, step 2: its command came after that of a newer observation"]
+
+
 def test_a_draft_policy_that_stops_is_found_and_one_that_starts_anew_counts_anew(log: RobotLog) -> None:
-    last = replace(log.shown[-1], stamp_ns=100, step=COUNT, at_s=2.0)
-    log.shown.append(last)
-    assert unaccounted(log) == ["no command in the last 1.5 s"]
-    log.told.append(Told(2.01, 100, [0.0, 0.0]))
+    for step in range(COUNT, COUNT + SILENCE + 1):
+        assert unaccounted(log) == []
+        log.shown.append(replace(log.shown[-1], stamp_ns=step, step=step))
+    assert unaccounted(log) == [f"no command for the last {SILENCE + 1} observations"]
+    last = log.shown[-1]
+    log.told.append(Told(2.01, last.stamp_ns, [0.0, 0.0]))
     counts = (1, *[0] * (len(Reason) - 1))
-    log.records.append(replace(log.records[0], stamp_ns=100, step=COUNT, reason_counts=counts))
+    log.records.append(replace(log.records[0], stamp_ns=last.stamp_ns, step=last.step, reason_counts=counts))
     assert unaccounted(log) == []
+
+
+def test_a_robot_that_got_no_command_at_all_is_found(log: RobotLog) -> None:
+    log.told.clear()
+    log.shown.extend(replace(log.shown[-1], stamp_ns=100 + each) for each in range(SILENCE))
+    assert unaccounted(log) == [f"no command for the last {COUNT + SILENCE} observations"]
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (
+            {"reason": Reason.DEADLINE, "verified": False, "verify_ms": 0.0, "total_ms": 24.9},
+            "given up after",
+        ),
+        ({"verify_ms": 2.0, "total_ms": 1.9}, "verified in 2.0 ms of 1.9 ms"),
+        ({"verify_ms": 0.0}, "verified in 0.0 ms of 1.5 ms"),
+        ({"transmitted": False, "verified": False, "verify_ms": 0.0}, "not transmitted, yet 400 bytes"),
+    ],
+)
+def test_a_wait_that_cannot_be_is_found(
+    step_record: Callable[..., StepRecord], change: dict[str, object], fault: str
+) -> None:
+    given_up = {"reason": Reason.DEADLINE, "verified": False, "verify_ms": 0.0, "total_ms": 400.0}
+    assert mistimed([step_record(), step_record(**given_up)], 0.025) == []
+    (found,) = mistimed([step_record(), step_record(step=1, **change)], 0.025)
+    assert found.startswith(f"episode 0, step 1: {fault}")
+
+
+def test_observations_are_counted_until_one_is_verified(log: RobotLog) -> None:
+    assert log.since(0.0).unverified() == 0
+    log.records[2:5] = [replace(record, verified=False) for record in log.records[2:5]]
+    assert log.since(0.15).unverified() == 3
+    assert log.since(0.55).unverified() is None
 
 
 def test_a_log_is_read_line_by_line_while_it_is_written(log: RobotLog, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from adahi_ros.wireless.soak import soak
 
 pytestmark = [
     pytest.mark.soak,
+    pytest.mark.timeout(600),
     pytest.mark.skipif(unavailable() is not None, reason=str(unavailable())),
 ]
 
