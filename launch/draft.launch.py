@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import (
-    DeclareLaunchArgument,
-    EmitEvent,
-    GroupAction,
-    IncludeLaunchDescription,
-    OpaqueFunction,
-    RegisterEventHandler,
-)
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
 from launch.conditions import IfCondition
-from launch.event_handlers import OnProcessStart
-from launch.events import matches_action
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
-from launch_ros.actions import LifecycleNode
-from launch_ros.event_handlers import OnStateTransition
-from launch_ros.events.lifecycle import ChangeState
+from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
-from lifecycle_msgs.msg import Transition
+
+from adahi_ros.nodes.launching import RESPAWN, RESPAWN_DELAY_S, fail_with_it
 
 OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
     "draft_checkpoint": ("checkpoint", str, "DIRECTORY/NAME of the draft policy's checkpoint"),
@@ -71,6 +61,7 @@ def generate_launch_description() -> LaunchDescription:
             default_value="true",
             description="Configure and activate the node when it starts; else 'ros2 lifecycle set' does",
         ),
+        DeclareLaunchArgument("respawn", default_value="false", description=RESPAWN),
         DeclareLaunchArgument(
             "verifier_namespace",
             default_value="",
@@ -98,14 +89,14 @@ def check_params_file(context: LaunchContext) -> None:
         raise ValueError(f"params_file: there is no file {Path(file).absolute()}")
 
 
-def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """Return the node, and what configures and activates it."""
+def start(context: LaunchContext) -> list[Node]:
     given = {
         parameter: ParameterValue(LaunchConfiguration(name), value_type=kind)
         for name, (parameter, kind, _) in OF_THE_ROBOT.items()
         if LaunchConfiguration(name).perform(context)
     }
-    node = LifecycleNode(
+    respawn = IfCondition(LaunchConfiguration("respawn")).evaluate(context)
+    node = Node(
         package="adahi_ros",
         executable="draft_policy_node",
         name="draft_policy",
@@ -114,6 +105,7 @@ def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
             LaunchConfiguration("params_file"),
             {
                 "robot_id": ParameterValue(LaunchConfiguration("robot_id"), value_type=str),
+                "autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool),
                 "use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool),
                 **given,
             },
@@ -124,23 +116,8 @@ def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         ],
         arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
         output="screen",
+        respawn=respawn,
+        respawn_delay=RESPAWN_DELAY_S,
+        on_exit=None if respawn else fail_with_it,
     )
-
-    def change(transition: int) -> EmitEvent:
-        return EmitEvent(
-            event=ChangeState(lifecycle_node_matcher=matches_action(node), transition_id=transition)
-        )
-
-    configure = OnProcessStart(target_action=node, on_start=[change(Transition.TRANSITION_CONFIGURE)])
-    activate = OnStateTransition(
-        target_lifecycle_node=node,
-        start_state="configuring",
-        goal_state="inactive",
-        entities=[change(Transition.TRANSITION_ACTIVATE)],
-        handle_once=True,  # who configures it again by hand does not want it to move
-    )
-    autostart = GroupAction(
-        [RegisterEventHandler(configure), RegisterEventHandler(activate)],
-        condition=IfCondition(LaunchConfiguration("autostart")),
-    )
-    return [autostart, node]
+    return [node]

@@ -12,9 +12,12 @@ from launch.substitutions import LaunchConfiguration, PythonExpression
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from adahi_ros.nodes.launching import fail_with_it
+
 
 def end_with_it(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
     """Shut down once the episodes are over; not again where that is why the simulator ended."""
+    fail_with_it(event, context)
     return None if context.is_shutdown else Shutdown(reason="the simulation is over")
 
 

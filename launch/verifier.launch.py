@@ -6,11 +6,14 @@ from pathlib import Path
 
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
+from launch.conditions import IfCondition
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+
+from adahi_ros.nodes.launching import RESPAWN, RESPAWN_DELAY_S, fail_with_it
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -33,9 +36,19 @@ def generate_launch_description() -> LaunchDescription:
             description="Namespace of the verifier's services, such as /server where robots share it; "
             "empty for the node's own",
         ),
+        DeclareLaunchArgument("respawn", default_value="false", description=RESPAWN),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
     ]
+    dds = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
+    )
+    check = OpaqueFunction(function=check_params_file)
+    return LaunchDescription([*arguments, check, GroupAction([dds, OpaqueFunction(function=start)])])
+
+
+def start(context: LaunchContext) -> list[Node]:
+    respawn = IfCondition(LaunchConfiguration("respawn")).evaluate(context)
     node = Node(
         package="adahi_ros",
         executable="target_verifier_node",
@@ -56,12 +69,11 @@ def generate_launch_description() -> LaunchDescription:
             "ADAHI_SERVER_PREFIX", default_value=LaunchConfiguration("launch-prefix", default="")
         ),
         output="screen",
+        respawn=respawn,
+        respawn_delay=RESPAWN_DELAY_S,
+        on_exit=None if respawn else fail_with_it,
     )
-    dds = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
-    )
-    check = OpaqueFunction(function=check_params_file)
-    return LaunchDescription([*arguments, check, GroupAction([dds, node])])
+    return [node]
 
 
 def check_params_file(context: LaunchContext) -> None:

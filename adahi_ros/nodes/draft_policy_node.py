@@ -43,7 +43,7 @@ from adahi_ros.nodes.draft_policy_parameters import (
 )
 from adahi_ros.nodes.message_types import message_type
 from adahi_ros.nodes.messages import observation_qos, to_link_state, to_status
-from adahi_ros.nodes.parameters import Parameters
+from adahi_ros.nodes.parameters import ParameterError, Parameters
 from adahi_ros.nodes.policies import encoder_from, policy_from
 from adahi_ros.nodes.rehearsal import Rehearsal
 from adahi_ros.nodes.spin import freeze_garbage, run
@@ -70,7 +70,8 @@ class DraftPolicyNode(LifecycleNode):
         self.urgent = Urgent()
         """What a control step waits for."""
         self._active = False
-        self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
+        if not self.get_parameter("autostart").value:
+            self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
         self._service_change_state.callback = _refusing(self._service_change_state.callback)
 
     # Lifecycle
@@ -389,11 +390,25 @@ def executor_of(node: DraftPolicyNode) -> UrgentExecutor:
     return UrgentExecutor(node, lambda: node.urgent)
 
 
+def started() -> DraftPolicyNode:
+    """Make the node; with `autostart`, configured and active.
+
+    Raises:
+        ParameterError: it cannot be; the node has said why.
+    """
+    node = DraftPolicyNode()
+    if node.get_parameter("autostart").value:
+        for transition in (node.trigger_configure, node.trigger_activate):
+            if transition() is not TransitionCallbackReturn.SUCCESS:
+                raise ParameterError("autostart: the node cannot be configured and activated, as it has said")
+    return node
+
+
 def main() -> None:
     """Run the node as a process."""
     sys.exit(
         run(
-            DraftPolicyNode,
+            started,
             __doc__ or "",
             TABLE,
             make_executor=executor_of,

@@ -27,6 +27,11 @@ FIRST_EPISODES = 2**31 - 1  # the largest; there are as many numbers after it
 
 TABLE = (
     *policy_parameters("ball/draft"),
+    Parameter(
+        "autostart",
+        False,
+        "Configure and activate the node as it starts; where that cannot be, it ends with exit code 1",
+    ),
     Parameter("seed", 0, "Seed of the draft's and the gate's draws", 0, LARGEST_INTEGER),
     Parameter(
         "first_episode",

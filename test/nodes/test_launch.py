@@ -38,6 +38,7 @@ NODES = {
     "verifier": "target_verifier_node",
     "simulation": "robot_simulator_node",
 }
+FIRST = {**NODES, "all": NODES["verifier"], "robot": NODES["draft"], "panda": NODES["simulation"]}
 VARIABLES = (
     "FASTRTPS_DEFAULT_PROFILES_FILE",
     "FASTDDS_DEFAULT_PROFILES_FILE",
@@ -88,9 +89,7 @@ def test_all_takes_the_arguments_of_every_job() -> None:
     assert names("all") == names("draft") | names("verifier") | names("simulation")
 
 
-@pytest.mark.parametrize(
-    ("job", "executable"), [*NODES.items(), ("robot", NODES["draft"]), ("panda", NODES["simulation"])]
-)
+@pytest.mark.parametrize(("job", "executable"), [each for each in FIRST.items() if each[0] != "all"])
 def test_one_job_per_file(job: str, executable: str) -> None:
     assert node_of(job, **FILES).node_executable == executable
 
@@ -130,6 +129,12 @@ def test_strings_stay_strings(job: str, name: str, value: str) -> None:
 def test_sim_time(job: str) -> None:
     assert parameters_of(node_of(job, **FILES))["use_sim_time"] is False
     assert parameters_of(node_of(job, **FILES, use_sim_time="true"))["use_sim_time"] is True
+
+
+@pytest.mark.parametrize("job", ["draft", "robot"])
+def test_a_draft_is_configured_and_activated_unless_somebody_else_does_that(job: str) -> None:
+    assert parameters_of(node_of(job, **FILES))["autostart"] is True
+    assert parameters_of(node_of(job, **FILES, autostart="false"))["autostart"] is False
 
 
 @pytest.mark.parametrize("job", ["draft", "verifier"])
@@ -271,13 +276,7 @@ def test_a_node_has_the_environment_of_dds_and_peers(job: str, stand_ins: dict[s
 
 
 def test_the_draft_has_the_environment_of_dds_too(stand_ins: dict[str, str]) -> None:
-    from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
-
-    with exclusive_domain() as domain:  # a lifecycle node's launch is a node itself
-        environment = {**stand_ins, **loopback_environment(domain)}
-        run = launched(
-            "draft", environment, "autostart:=false", "dds:=wireless", f"params_file:={FILES['params_file']}"
-        )
+    run = launched("draft", stand_ins, "dds:=wireless", f"params_file:={FILES['params_file']}")
     assert printed(run.stdout)["CYCLONEDDS_URI"].startswith("file:///")
 
 
@@ -347,6 +346,59 @@ def test_a_robot_is_not_started_on_the_parameters_of_another(stand_ins: dict[str
 def test_the_verifier_alone_runs_at_the_servers_end(job: str, there: bool, stand_ins: dict[str, str]) -> None:
     run = launched(job, {**stand_ins, "ADAHI_SERVER_PREFIX": "env WHERE=server"})
     assert (printed(run.stdout).get("WHERE") == "server") is there
+
+
+def instead(stand_ins: dict[str, str], name: str, *lines: str) -> None:
+    """Let a stand-in do something else."""
+    prefix = Path(stand_ins["AMENT_PREFIX_PATH"].split(os.pathsep)[0])
+    (prefix / "lib/adahi_ros" / name).write_text("\n".join(["#!/bin/sh", *lines, ""]))
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize(("death", "code"), [("exit 1", 1), ("kill -9 $$", -9)])
+def test_a_launch_whose_node_dies_ends_too_and_not_with_0(
+    job: str, death: str, code: int, stand_ins: dict[str, str]
+) -> None:
+    for name in NODES.values():
+        instead(stand_ins, name, death if name == FIRST[job] else "exec sleep 60")
+    run = launched(job, stand_ins, *(f"{name}:={file}" for name, file in FILES.items()))
+    assert run.returncode == 1
+    assert f"{FIRST[job]}-1 has died, exit code {code}" in run.stdout
+
+
+@pytest.mark.parametrize("job", ["draft", "verifier"])
+@pytest.mark.parametrize("respawn", [False, True])
+def test_a_launch_that_is_interrupted_ends_with_0(
+    job: str, respawn: bool, stand_ins: dict[str, str], tmp_path: Path
+) -> None:
+    """With `respawn`, it outlives a node that died once."""
+    died = tmp_path / "died"
+    instead(
+        stand_ins,
+        NODES[job],
+        *([f"[ -e {died} ] || {{ touch {died}; kill -9 $$; }}"] if respawn else []),
+        "echo here it is",
+        "exec sleep 60",
+    )
+    arguments = [f"{name}:={file}" for name, file in FILES.items()]
+    command = [sys.executable, "-c", LAUNCH, str(asset(f"launch/{job}.launch.py")), *arguments]
+    with subprocess.Popen(
+        [*command, f"respawn:={respawn}"],
+        env=stand_ins,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said = next(line for line in process.stdout if "here it is" in line)
+            os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+            said += process.communicate(timeout=60)[0]
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, said
+    assert died.exists() is respawn
 
 
 def test_all_runs_to_the_end_of_its_episodes() -> None:

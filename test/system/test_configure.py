@@ -83,9 +83,21 @@ def test_every_parameter_is_described(stage: Any, process: NodeProcess) -> None:
     assert described[4].integer_range[0].from_value == 0
 
 
+def test_a_node_starts_by_itself_where_it_is_to(stage: Any, exported: Path) -> None:
+    process = stage.start("draft_policy_node", autostart=True, checkpoint=str(exported / "draft"))
+    stage.wait(lambda: "active; looks for a verifier" in process.output, "activation")
+    assert "unconfigured" not in process.output
+    stage.processes.kill(process)
+
+
 @pytest.mark.parametrize(
     ("module", "parameters", "words"),
     [
+        (
+            "draft_policy_node",
+            {"autostart": True, "checkpoint": "/nowhere/draft"},
+            ["cannot be configured: checkpoint: '/nowhere/draft'", "error: autostart: "],
+        ),
         ("target_verifier_node", {"rule": "generous"}, ["rule: 'generous'", "one of speculative, target"]),
         ("target_verifier_node", {"checkpoint": "/nowhere/target"}, ["checkpoint: '/nowhere/target'"]),
         ("robot_simulator_node", {"task": "chess"}, ["task: 'chess'", "one of ball"]),

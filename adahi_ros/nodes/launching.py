@@ -1,0 +1,23 @@
+"""What becomes of a launch whose node dies: launch itself would go on without it, and end with 0."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+RESPAWN: Final = "Start the node anew where it dies; else the launch ends, with exit code 1"
+RESPAWN_DELAY_S: Final = 1.0
+
+
+def fail_with_it(event: Any, context: Any) -> None:
+    """End the launch, with exit code 1, where a node has died; not where it was asked to end.
+
+    Args:
+        event: launch's ProcessExited.
+        context: launch's LaunchContext.
+
+    Raises:
+        RuntimeError: it has died. Launch says so, and ends what else it started; nothing else gives it an
+            exit code.
+    """
+    if event.returncode and not context.is_shutdown:
+        raise RuntimeError(f"{event.process_name} has died, exit code {event.returncode}")

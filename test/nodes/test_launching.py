@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from adahi_ros.nodes.launching import fail_with_it
+
+
+def told(code: int, shutting_down: bool = False) -> None:
+    event = SimpleNamespace(process_name="target_verifier_node-1", returncode=code)
+    fail_with_it(event, SimpleNamespace(is_shutdown=shutting_down))
+
+
+def test_a_node_that_has_died_is_an_error() -> None:
+    for code in (1, -9):
+        with pytest.raises(RuntimeError, match=f"target_verifier_node-1 has died, exit code {code}"):
+            told(code)
+
+
+def test_a_node_that_was_asked_to_end_is_none() -> None:
+    told(0)
+    told(-2, shutting_down=True)
