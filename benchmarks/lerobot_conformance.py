@@ -269,8 +269,8 @@ def distances(
 
     `as sent` are the logits where the features are float16, as our encoders round them.
     """
-    from adahi_ros.policy.lerobot_encoder import load_encoder
-    from adahi_ros.policy.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
+    from adahi_ros.policy.lerobot.encoder import load_encoder
+    from adahi_ros.policy.lerobot.vqbet import LeRobotPolicy, lerobot_tokenizer
 
     policy = LeRobotPolicy(folder)
     with torch.inference_mode():
@@ -312,7 +312,7 @@ def given(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def dataset_distance(folder: Path, dataset: Any) -> float:
     """Return how far our reading of a dataset is from LeRobot's."""
-    from adahi_ros.policy.lerobot_dataset import load_dataset
+    from adahi_ros.policy.lerobot.dataset import load_dataset
 
     ours = load_dataset(folder, "drawn")
     rows = [dataset[row] for row in range(len(dataset))]

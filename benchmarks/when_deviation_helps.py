@@ -32,7 +32,7 @@ from adahi_ros.evaluation.methods import COOL, METHODS
 from adahi_ros.evaluation.sweep import SWEPT, Point, sweep
 from adahi_ros.evaluation.train import train_recipe
 from adahi_ros.parallel import cores
-from adahi_ros.policy.recipe import Recipe, load_recipe
+from adahi_ros.policy.vqbet.recipe import Recipe, load_recipe
 from adahi_ros.reporting.tradeoff_figure import draw_sweeps
 from adahi_ros.speculation.parameter_file import load_calibration
 

@@ -154,9 +154,9 @@ def make_checkpoints(
 
     @functools.cache
     def make(goal_dim: int = 2, chunk_length: int = 1, codebooks: int = 2, seed: int = 0) -> Path:
-        from adahi_ros.policy.checkpoint import save_policy, save_tokenizer
-        from adahi_ros.policy.tokenizer import TokenizerConfig
-        from adahi_ros.policy.training import FitConfig, Run, train_policy, train_tokenizer
+        from adahi_ros.policy.vqbet.checkpoint import save_policy, save_tokenizer
+        from adahi_ros.policy.vqbet.tokenizer import TokenizerConfig
+        from adahi_ros.policy.vqbet.training import FitConfig, Run, train_policy, train_tokenizer
 
         directory = tmp_path_factory.mktemp("checkpoints")
         data = demonstrations(goal_dim)

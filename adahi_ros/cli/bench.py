@@ -72,7 +72,7 @@ def peers(
     """
     from adahi_ros.assets import asset
     from adahi_ros.link.profile import profile_named
-    from adahi_ros.policy.growth import grown_policies
+    from adahi_ros.policy.vqbet.growth import grown_policies
     from adahi_ros.reporting.wireless_calls import draw_peers, peers_table
     from adahi_ros.wireless.peers import PEERS, compare_peers
 

@@ -23,9 +23,9 @@ def policy(
     ] = None,
 ) -> None:
     """Take a VQ-BeT as the target: its folder, its action tokenizer, and its camera's encoder."""
-    from adahi_ros.policy.checkpoint import save_tokenizer
-    from adahi_ros.policy.lerobot_encoder import load_encoder
-    from adahi_ros.policy.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
+    from adahi_ros.policy.lerobot.encoder import load_encoder
+    from adahi_ros.policy.lerobot.vqbet import LeRobotPolicy, lerobot_tokenizer
+    from adahi_ros.policy.vqbet.checkpoint import save_tokenizer
     from adahi_ros.vision.export import save_encoder
 
     if (out / "target").exists():
@@ -55,7 +55,7 @@ def dataset(
     import warnings
 
     from adahi_ros.bags.dataset import TRAJECTORIES
-    from adahi_ros.policy.lerobot_dataset import load_dataset
+    from adahi_ros.policy.lerobot.dataset import load_dataset
 
     tried("--out", out / TRAJECTORIES)
     with warnings.catch_warnings(record=True) as heard:

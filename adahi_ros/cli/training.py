@@ -56,7 +56,7 @@ def train(
     """Train tokenizer, draft and target. A run that was stopped goes on where it was."""
     from adahi_ros.bags.dataset import TRAJECTORIES
     from adahi_ros.evaluation.train import train_recipe
-    from adahi_ros.policy.recipe import load_recipe
+    from adahi_ros.policy.vqbet.recipe import load_recipe
     from adahi_ros.reporting.training_figure import draw_losses
     from adahi_ros.trajectories import Trajectories
 
@@ -110,8 +110,8 @@ def export(
     overwrite: Overwrite = False,
 ) -> None:
     """Write NAME.onnx beside each policy, for robots without torch."""
-    from adahi_ros.policy.checkpoint import load_checkpoint
-    from adahi_ros.policy.onnx_export import export as write_onnx
+    from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
+    from adahi_ros.policy.vqbet.onnx_export import export as write_onnx
 
     folder = folder_of(task, checkpoints)
     for name in ("draft", "target"):

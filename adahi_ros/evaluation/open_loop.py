@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from adahi_ros.evaluation.rollout import Log, World
+from adahi_ros.policy.history import ObservationWindow
 from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.window import ObservationWindow
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.speculation.drafting import draft_action
 

@@ -12,17 +12,17 @@ import torch
 from rich.progress import Progress
 
 from adahi_ros.evaluation.staging import STATES, StagedFolder
-from adahi_ros.policy.checkpoint import (
+from adahi_ros.policy.vqbet.checkpoint import (
     load_checkpoint,
     load_decoder,
     load_tokenizer,
     save_policy,
     save_tokenizer,
 )
-from adahi_ros.policy.onnx_export import export
-from adahi_ros.policy.recipe import DemonstrationRecipe, ModelRecipe, Recipe
-from adahi_ros.policy.tokenizer import TokenizerConfig
-from adahi_ros.policy.training import Run, train_policy, train_tokenizer
+from adahi_ros.policy.vqbet.onnx_export import export
+from adahi_ros.policy.vqbet.recipe import DemonstrationRecipe, ModelRecipe, Recipe
+from adahi_ros.policy.vqbet.tokenizer import TokenizerConfig
+from adahi_ros.policy.vqbet.training import Run, train_policy, train_tokenizer
 from adahi_ros.tasks import make
 from adahi_ros.tasks.demonstrations import collect_parallel
 from adahi_ros.trajectories import Trajectories

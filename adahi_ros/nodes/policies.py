@@ -11,8 +11,8 @@ from adahi_ros.nodes.bounds import check_spec_bounds
 from adahi_ros.nodes.messages import RELIABILITIES
 from adahi_ros.nodes.parameters import Parameter, ParameterError
 from adahi_ros.policy.backends import BACKENDS, load_policy
-from adahi_ros.policy.checkpoint import CheckpointError
 from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.vqbet.checkpoint import CheckpointError
 from adahi_ros.vision.encoder import Encoder
 
 RELIABILITY = Parameter(

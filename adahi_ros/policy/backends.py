@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from adahi_ros.policy.checkpoint import load_checkpoint
 from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
 
 
 def _torch(path: Path) -> Policy:
-    from adahi_ros.policy.torch_backend import TorchPolicy
+    from adahi_ros.policy.vqbet.torch_backend import TorchPolicy
 
     return TorchPolicy(load_checkpoint(path))
 
 
 def _onnxruntime(path: Path) -> Policy:
-    from adahi_ros.policy.onnx_backend import OnnxPolicy
+    from adahi_ros.policy.vqbet.onnx_backend import OnnxPolicy
 
     return OnnxPolicy(load_checkpoint(path))
 
 
 def _lerobot(path: Path) -> Policy:
     """Run a folder of LeRobot's, or what is ours, as the draft beside a target of LeRobot's, on torch."""
-    from adahi_ros.policy.lerobot_vqbet import LeRobotPolicy
+    from adahi_ros.policy.lerobot.vqbet import LeRobotPolicy
 
     return LeRobotPolicy(path) if path.is_dir() else _torch(path)
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from adahi_ros.policy.decoder import ActionDecoder
+from adahi_ros.policy.vqbet.decoder import ActionDecoder
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_ros.policy.history import ObservationWindow
 from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.window import ObservationWindow
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.speculation.deviation import DeviationTracker
 from adahi_ros.speculation.drafting import Draft, draft_action

@@ -9,8 +9,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from adahi_ros.policy.decoder import ActionDecoder
 from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.policy.vqbet.decoder import ActionDecoder
 from adahi_ros.speculation.sampling import UNITS, probabilities_of
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.policy.recipe import DemonstrationRecipe, RecipeError, checked, read_recipe
-from adahi_ros.policy.training import FitConfig
+from adahi_ros.policy.vqbet.recipe import DemonstrationRecipe, RecipeError, checked, read_recipe
+from adahi_ros.policy.vqbet.training import FitConfig
 
 
 @dataclass(frozen=True)

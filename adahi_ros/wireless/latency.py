@@ -1,6 +1,6 @@
 """What every method costs across an emulated link: the latency of each action, the bytes that crossed.
 
-The target is the trained one, grown until a server's compute shows (`policy/growth.py`); it decides as it
+The target is the trained one, grown until a server's compute shows (`policy/vqbet/growth.py`); it decides as it
 did. The robot drafts, asks and acts in real processes; only the world waits for it.
 """
 
@@ -27,8 +27,8 @@ from adahi_ros.evaluation.run_metrics import run_figures
 from adahi_ros.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.link.measure import round_trips_ms
 from adahi_ros.link.profile import profile_named
-from adahi_ros.policy.checkpoint import load_checkpoint
-from adahi_ros.policy.growth import grown_policies
+from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
+from adahi_ros.policy.vqbet.growth import grown_policies
 from adahi_ros.speculation.calibration import threshold_for_rate
 from adahi_ros.speculation.parameter_file import Calibration, load_calibration
 from adahi_ros.speculation.records import Crossed, RunRecord

@@ -20,7 +20,7 @@ from adahi_ros.link.profile import load_profile
 from adahi_ros.nodes.messages import to_image, to_joint_state, to_task_state
 from adahi_ros.nodes.policies import encoder_from
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.recipe import load_recipe
+from adahi_ros.policy.vqbet.recipe import load_recipe
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import load_limits
 from adahi_ros.speculation.parameter_file import load_calibration

@@ -14,8 +14,8 @@ import pytest
 
 from adahi_ros.assets import asset
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.decoder import ActionDecoder
 from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.vqbet.decoder import ActionDecoder
 from adahi_ros.speculation.sampling import UNITS
 from benchmarks.peers import environments
 from benchmarks.peers.driving import (

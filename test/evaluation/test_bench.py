@@ -12,7 +12,7 @@ import pytest
 
 from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles, check_fits
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.checkpoint import CheckpointError
+from adahi_ros.policy.vqbet.checkpoint import CheckpointError
 from adahi_ros.speculation.parameter_file import Calibration
 
 

@@ -14,9 +14,9 @@ from rich.progress import Progress
 from adahi_ros.evaluation import train
 from adahi_ros.evaluation.train import train_recipe
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.checkpoint import CheckpointError
-from adahi_ros.policy.recipe import DemonstrationRecipe, ModelRecipe, Recipe
-from adahi_ros.policy.training import FitConfig, Run
+from adahi_ros.policy.vqbet.checkpoint import CheckpointError
+from adahi_ros.policy.vqbet.recipe import DemonstrationRecipe, ModelRecipe, Recipe
+from adahi_ros.policy.vqbet.training import FitConfig, Run
 from adahi_ros.trajectories import Trajectories
 
 FIT = FitConfig(steps=6, batch_size=16, warmup=1)

@@ -12,9 +12,9 @@ import onnx
 import pytest
 
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.checkpoint import CheckpointError, load_checkpoint
-from adahi_ros.policy.onnx_backend import DIGEST, note_hash
-from adahi_ros.policy.onnx_export import export
+from adahi_ros.policy.vqbet.checkpoint import CheckpointError, load_checkpoint
+from adahi_ros.policy.vqbet.onnx_backend import DIGEST, note_hash
+from adahi_ros.policy.vqbet.onnx_export import export
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,7 +130,7 @@ def test_where_it_cannot_be_exported_the_message_says_what_to_do(
     checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "adahi_ros.policy.onnx_export", None)
+    monkeypatch.setitem(sys.modules, "adahi_ros.policy.vqbet.onnx_export", None)
     with pytest.raises(
         CheckpointError, match=r"draft\.safetensors: not exported .* choose the torch backend"
     ):

@@ -13,9 +13,8 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from adahi_ros.policy import tokenizer, torch_backend
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.checkpoint import (
+from adahi_ros.policy.vqbet.checkpoint import (
     CheckpointError,
     load_checkpoint,
     load_decoder,
@@ -23,7 +22,8 @@ from adahi_ros.policy.checkpoint import (
     save_policy,
     save_tokenizer,
 )
-from adahi_ros.policy.torch_backend import load_network
+from adahi_ros.policy.vqbet.network import tokenizer, torch_backend
+from adahi_ros.policy.vqbet.torch_backend import load_network
 from adahi_ros.trajectories import Trajectories
 
 

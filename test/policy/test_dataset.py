@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from adahi_ros.policy.dataset import Moments, action_chunks, step_goals, window_indices
-from adahi_ros.policy.window import ObservationWindow
+from adahi_ros.policy.history import ObservationWindow
+from adahi_ros.policy.vqbet.dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.trajectories import Trajectories
 
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.checkpoint import load_checkpoint
-from adahi_ros.policy.growth import grow, grown_policies
-from adahi_ros.policy.torch_backend import load_network
-from adahi_ros.policy.vqbet import VQBeT
+from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
+from adahi_ros.policy.vqbet.growth import grow, grown_policies
+from adahi_ros.policy.vqbet.network import VQBeT
+from adahi_ros.policy.vqbet.torch_backend import load_network
 
 PARAMETERS = 20_000
 OUTGOING = ("code_head.2.weight", "offset_head.2.weight")

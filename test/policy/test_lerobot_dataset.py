@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.policy import lerobot_dataset
-from adahi_ros.policy.lerobot_dataset import load_dataset
+from adahi_ros.policy.lerobot import dataset as lerobot_dataset
+from adahi_ros.policy.lerobot.dataset import load_dataset
 
 DATA = Path(__file__).parents[1] / "data/lerobot/dataset"
 LEFT_OUT = "left out of the observations: observation.images.top"

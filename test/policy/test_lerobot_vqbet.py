@@ -15,14 +15,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from adahi_ros.policy import lerobot_checkpoint, lerobot_encoder
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.checkpoint import CheckpointError, load_decoder, save_policy, save_tokenizer
 from adahi_ros.policy.interface import misfit
-from adahi_ros.policy.lerobot_checkpoint import RANGES, read_checkpoint
-from adahi_ros.policy.lerobot_encoder import load_encoder
-from adahi_ros.policy.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
-from adahi_ros.policy.training import FitConfig, Run, train_policy
+from adahi_ros.policy.lerobot import checkpoint as lerobot_checkpoint
+from adahi_ros.policy.lerobot import encoder as lerobot_encoder
+from adahi_ros.policy.lerobot.checkpoint import RANGES, read_checkpoint
+from adahi_ros.policy.lerobot.encoder import load_encoder
+from adahi_ros.policy.lerobot.vqbet import LeRobotPolicy, lerobot_tokenizer
+from adahi_ros.policy.vqbet.checkpoint import CheckpointError, load_decoder, save_policy, save_tokenizer
+from adahi_ros.policy.vqbet.training import FitConfig, Run, train_policy
 from adahi_ros.trajectories import Trajectories
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.export import save_encoder

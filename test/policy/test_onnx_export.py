@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 from adahi_ros.assets import asset
-from adahi_ros.policy.checkpoint import load_checkpoint
-from adahi_ros.policy.onnx_backend import DIGEST, noted_hash
-from adahi_ros.policy.onnx_export import export
+from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
+from adahi_ros.policy.vqbet.onnx_backend import DIGEST, noted_hash
+from adahi_ros.policy.vqbet.onnx_export import export
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(path.relative_to(asset("checkpoints")) for path in asset("checkpoints").rglob("*.onnx"))

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from adahi_ros.assets import asset
-from adahi_ros.policy.recipe import RecipeError, load_recipe
-from adahi_ros.policy.training import FitConfig
+from adahi_ros.policy.vqbet.recipe import RecipeError, load_recipe
+from adahi_ros.policy.vqbet.training import FitConfig
 
 
 def whole() -> dict[str, Any]:

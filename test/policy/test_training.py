@@ -13,9 +13,9 @@ import torch
 from safetensors.numpy import save_file
 from torch import nn
 
-from adahi_ros.policy.dataset import step_goals
-from adahi_ros.policy.tokenizer import ActionTokenizer, TokenizerConfig
-from adahi_ros.policy.training import (
+from adahi_ros.policy.vqbet.dataset import step_goals
+from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
+from adahi_ros.policy.vqbet.training import (
     OFFSET_CODES,
     FitConfig,
     Run,

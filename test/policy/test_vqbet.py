@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from adahi_ros.policy.vqbet import VQBeT, VQBeTConfig
+from adahi_ros.policy.vqbet.network import VQBeT, VQBeTConfig
 
 SIZE = {"width": 12, "layers": 2, "heads": 3, "head_hidden": 8}
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from adahi_ros.policy.window import ObservationWindow
+from adahi_ros.policy.history import ObservationWindow
 
 
 def test_the_first_observation_is_repeated_until_the_window_is_full() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from adahi_ros.policy.decoder import ActionDecoder
 from adahi_ros.policy.interface import PolicySpec, Prediction
+from adahi_ros.policy.vqbet.decoder import ActionDecoder
 
 
 class FixedPolicy:

@@ -31,7 +31,7 @@ from adahi_ros.nodes.messages import (
 )
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.checkpoint import load_decoder
+from adahi_ros.policy.vqbet.checkpoint import load_decoder
 from adahi_ros.speculation.records import StepRecord
 
 DEADLINE_S = 30.0  # only a broken node is slower

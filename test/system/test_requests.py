@@ -16,7 +16,7 @@ from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.nodes.messages import fingerprint_number, from_answer, from_request, verify_qos
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.checkpoint import load_decoder
+from adahi_ros.policy.vqbet.checkpoint import load_decoder
 from adahi_ros.speculation.request import RequestFault, check_request
 from adahi_ros.speculation.sampling import counted
 from adahi_ros.speculation.verifier import TargetVerifier, verification_uniforms

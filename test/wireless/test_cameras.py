@@ -12,7 +12,7 @@ from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.methods import gated
 from adahi_ros.evaluation.rollout import Log, rollout
-from adahi_ros.policy.window import ObservationWindow
+from adahi_ros.policy.history import ObservationWindow
 from adahi_ros.speculation.controller import Controller
 from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.speculation.request import Verification, VerificationRequest

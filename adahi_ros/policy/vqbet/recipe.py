@@ -7,9 +7,9 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-from adahi_ros.policy.tokenizer import TokenizerConfig
-from adahi_ros.policy.training import FitConfig
-from adahi_ros.policy.vqbet import VQBeTConfig
+from adahi_ros.policy.vqbet.network import VQBeTConfig
+from adahi_ros.policy.vqbet.tokenizer import TokenizerConfig
+from adahi_ros.policy.vqbet.training import FitConfig
 from adahi_ros.yaml_files import read_yaml
 
 T = TypeVar("T")

@@ -18,12 +18,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 
 from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes, replacing, save_json
-from adahi_ros.policy.decoder import ActionDecoder
 from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.policy.vqbet.decoder import ActionDecoder
 
 if TYPE_CHECKING:
-    from adahi_ros.policy.tokenizer import ActionTokenizer
-    from adahi_ros.policy.vqbet import VQBeT
+    from adahi_ros.policy.vqbet.network import VQBeT
+    from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer
 
 FORMAT = 1
 LARGEST_SIZE = 2**31
@@ -226,7 +226,7 @@ def load_tokenizer(directory: Path) -> ActionTokenizer:
     """
     import torch
 
-    from adahi_ros.policy.tokenizer import ActionTokenizer, TokenizerConfig
+    from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
 
     load_decoder(directory)
     path = directory / "tokenizer.safetensors"

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes
-from adahi_ros.policy.checkpoint import (
+from adahi_ros.policy.vqbet.checkpoint import (
     LONGEST_WINDOW,
     UNREADABLE,
     CheckpointError,
@@ -28,7 +28,7 @@ from adahi_ros.policy.checkpoint import (
     check_shapes,
     read_shapes,
 )
-from adahi_ros.policy.decoder import MAX_COMBINATIONS
+from adahi_ros.policy.vqbet.decoder import MAX_COMBINATIONS
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import torch
 
-from adahi_ros.policy.checkpoint import Checkpoint, load_checkpoint, load_decoder, save_policy
-from adahi_ros.policy.onnx_backend import cache_folder
-from adahi_ros.policy.onnx_export import export
-from adahi_ros.policy.torch_backend import load_network
-from adahi_ros.policy.vqbet import VQBeT
+from adahi_ros.policy.vqbet.checkpoint import Checkpoint, load_checkpoint, load_decoder, save_policy
+from adahi_ros.policy.vqbet.network import VQBeT
+from adahi_ros.policy.vqbet.onnx_backend import cache_folder
+from adahi_ros.policy.vqbet.onnx_export import export
+from adahi_ros.policy.vqbet.torch_backend import load_network
 
 HEADS = ("code_head", "offset_head")
 SHARED = ("tokenizer.json", "tokenizer.safetensors", "draft.json", "draft.safetensors", "draft.onnx")

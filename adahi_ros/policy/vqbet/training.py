@@ -20,9 +20,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from adahi_ros.files import parse_json, replacing
-from adahi_ros.policy.dataset import Moments, action_chunks, step_goals, window_indices
-from adahi_ros.policy.tokenizer import ActionTokenizer, TokenizerConfig
-from adahi_ros.policy.vqbet import VQBeT, VQBeTConfig
+from adahi_ros.policy.vqbet.dataset import Moments, action_chunks, step_goals, window_indices
+from adahi_ros.policy.vqbet.network import VQBeT, VQBeTConfig
+from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_ros.trajectories import Trajectories
 
 PRIMARY_WEIGHT = 5.0

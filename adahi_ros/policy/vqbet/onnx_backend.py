@@ -18,8 +18,8 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (
 )
 
 from adahi_ros.files import LARGEST_WEIGHTS, parse_json, read_bytes, save_json
-from adahi_ros.policy.checkpoint import Checkpoint, CheckpointError
 from adahi_ros.policy.interface import Prediction
+from adahi_ros.policy.vqbet.checkpoint import Checkpoint, CheckpointError
 
 DIGEST = "network_digest"
 HASH = "onnx_sha256"
@@ -105,7 +105,7 @@ def onnx_session(checkpoint: Checkpoint) -> ort.InferenceSession:
     cached = cache_folder() / f"{digest}.onnx"
     if not cached.is_file() or _hash(_content(cached)) != noted_hash(cached):
         try:
-            from adahi_ros.policy.onnx_export import export
+            from adahi_ros.policy.vqbet.onnx_export import export
         except ImportError as error:
             raise CheckpointError(
                 f"{checkpoint.weights}: not exported to ONNX yet, and this machine cannot ({error}); "

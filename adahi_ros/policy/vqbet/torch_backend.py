@@ -7,9 +7,9 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from adahi_ros.policy.checkpoint import Checkpoint, CheckpointError
 from adahi_ros.policy.interface import Prediction
-from adahi_ros.policy.vqbet import VQBeT, VQBeTConfig
+from adahi_ros.policy.vqbet.checkpoint import Checkpoint, CheckpointError
+from adahi_ros.policy.vqbet.network import VQBeT, VQBeTConfig
 
 
 def load_network(checkpoint: Checkpoint) -> VQBeT:

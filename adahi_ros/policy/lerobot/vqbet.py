@@ -21,10 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from adahi_ros.policy.checkpoint import CheckpointError, load_decoder
-from adahi_ros.policy.decoder import ActionDecoder
 from adahi_ros.policy.interface import PolicySpec, Prediction
-from adahi_ros.policy.lerobot_checkpoint import (
+from adahi_ros.policy.lerobot.checkpoint import (
     CODEBOOKS,
     MODEL,
     VQ,
@@ -32,7 +30,9 @@ from adahi_ros.policy.lerobot_checkpoint import (
     LeRobotCheckpoint,
     read_checkpoint,
 )
-from adahi_ros.policy.tokenizer import ActionTokenizer, TokenizerConfig
+from adahi_ros.policy.vqbet.checkpoint import CheckpointError, load_decoder
+from adahi_ros.policy.vqbet.decoder import ActionDecoder
+from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
 
 SAME_ACTION = 1e-4  # in units of the action scale, between one machine's decode table and another's
 

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from vector_quantize_pytorch import ResidualVQ
 
-from adahi_ros.policy.decoder import MAX_COMBINATIONS, ActionDecoder
+from adahi_ros.policy.vqbet.decoder import MAX_COMBINATIONS, ActionDecoder
 
 COMMITMENT_WEIGHT = 5.0  # the scalar of the paper's equation (1), as in VQ-BeT's official code
 CODEBOOK_DECAY = 0.8

@@ -1,0 +1,1 @@
+"""LeRobot's checkpoints and datasets, read."""

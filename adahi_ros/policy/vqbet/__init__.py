@@ -1,0 +1,1 @@
+"""VQ-BeT: a tokenizer of actions, and transformers that predict its codes."""
