@@ -18,15 +18,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.calibrate import SMOOTHINGS, measure
 from adahi_ros.evaluation.episodes import calibration_episodes
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.gates.deviation import NORMALIZATIONS
+from adahi_ros.gates.scores import Gate
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.speculation.controller import Controller, ControllerConfig
-from adahi_ros.speculation.deviation import NORMALIZATIONS
-from adahi_ros.speculation.gates import Gate
-from adahi_ros.speculation.verifier import TargetVerifier
+from adahi_ros.robot.controller import Controller, ControllerConfig
 from adahi_ros.tasks import make
 
 

@@ -20,9 +20,9 @@ from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import Bench, PolicyFiles
 from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.evaluation.exactness import measure_exactness
+from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.gates.scores import BLIND
 from adahi_ros.reporting.tables import narrow_table, number
-from adahi_ros.speculation.gates import BLIND
-from adahi_ros.speculation.parameter_file import load_calibration
 
 COMPARED = ("always", "random", "deviation", "uncertainty", "never")
 ROUNDING = 1e-6  # what is smaller is shown as a power of ten

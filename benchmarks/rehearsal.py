@@ -27,10 +27,10 @@ from adahi_ros.nodes.messages import to_request
 from adahi_ros.nodes.question import Question, judged
 from adahi_ros.nodes.rehearsal import AHEAD_S
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.speculation.drafting import draft_action
-from adahi_ros.speculation.request import VerificationRequest
-from adahi_ros.speculation.window_updates import SentWindows
-from adahi_ros.speculation.wire_window import WireWindow
+from adahi_ros.policy.drafting import draft_action
+from adahi_ros.wire.request import VerificationRequest
+from adahi_ros.wire.window import WireWindow
+from adahi_ros.wire.window_updates import SentWindows
 
 WEIGHTS_BYTES = 20_000_000  # of a target of five million
 PAUSE_S = 0.02

@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 from adahi_ros.assets import asset
+from adahi_ros.gates.deviation import DeviationTracker
+from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.gates.scores import Evidence, Gate
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.speculation.deviation import DeviationTracker
-from adahi_ros.speculation.drafting import draft_action
-from adahi_ros.speculation.gates import Evidence, Gate
-from adahi_ros.speculation.parameter_file import load_calibration
+from adahi_ros.policy.drafting import draft_action
 
 BLOCK = 50  # a robot runs one backend, so each is timed warm; short blocks share out the noise
 

@@ -31,10 +31,10 @@ from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.methods import COOL, METHODS
 from adahi_ros.evaluation.sweep import SWEPT, Point, sweep
 from adahi_ros.evaluation.train import train_recipe
+from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.parallel import cores
 from adahi_ros.policy.vqbet.recipe import Recipe, load_recipe
 from adahi_ros.reporting.tradeoff_figure import draw_sweeps
-from adahi_ros.speculation.parameter_file import load_calibration
 
 LONGER = 9
 

@@ -18,13 +18,13 @@ from hypothesis import settings
 from adahi_ros import cli
 from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
+from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy, Prediction
-from adahi_ros.speculation.parameter_file import Calibration
-from adahi_ros.speculation.records import Reason, StepRecord
 from adahi_ros.tasks import Task
 from adahi_ros.tasks import make as make_task
 from adahi_ros.trajectories import Trajectories
+from adahi_ros.wire.records import Reason, StepRecord
 
 # Networks this small only lose by being shared out, all the more where pytest-xdist uses every core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

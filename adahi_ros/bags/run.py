@@ -17,7 +17,7 @@ from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.evaluation.metrics import wilson_interval
 from adahi_ros.evaluation.run_metrics import spread
 from adahi_ros.safety.intervention import Intervention
-from adahi_ros.speculation.records import EpisodeRecord, Reason, StepRecord
+from adahi_ros.wire.records import EpisodeRecord, Reason, StepRecord
 
 INTERVENTIONS = tuple(each.name.lower() for each in Intervention)
 

@@ -29,7 +29,7 @@ from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 if TYPE_CHECKING:
     from adahi_ros.evaluation.bench import PolicyFiles
-    from adahi_ros.speculation.parameter_file import Calibration
+    from adahi_ros.gates.parameter_file import Calibration
 
 DEFAULT_RATE = 0.6
 
@@ -182,7 +182,7 @@ def calibration_for(
     from adahi_ros.evaluation.bench import check_fits
     from adahi_ros.evaluation.calibrate import EPISODES
     from adahi_ros.evaluation.calibrate import calibrate as run
-    from adahi_ros.speculation.parameter_file import load_calibration
+    from adahi_ros.gates.parameter_file import load_calibration
 
     name = file_name(task)
     given = existing("--calibration", path) if path is not None else asset(f"config/{name}.yaml")

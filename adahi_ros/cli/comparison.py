@@ -24,7 +24,7 @@ from adahi_ros.cli.terminal import console, episode_bars, progress, write_json
 
 if TYPE_CHECKING:
     from adahi_ros.evaluation.bench import Policies
-    from adahi_ros.speculation.parameter_file import Calibration
+    from adahi_ros.gates.parameter_file import Calibration
 
 
 def comparison_figures(

@@ -32,7 +32,7 @@ def comparisons(tasks: str, seed: int, backend: str) -> dict[str, Comparison]:
     """Return what is compared on each task: the shipped policies and calibration."""
     from adahi_ros.evaluation.bench import PolicyFiles, check_fits
     from adahi_ros.evaluation.evaluate import Comparison
-    from adahi_ros.speculation.parameter_file import load_calibration
+    from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.tasks import make
 
     names = [name.strip() for name in tasks.split(",") if name.strip()]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy, misfit
-from adahi_ros.speculation.parameter_file import Calibration
 
 CHUNKS = "chunks"  # beside draft and target: a target on a tokenizer of chunks, for open loop execution
 

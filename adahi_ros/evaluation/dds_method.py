@@ -6,7 +6,7 @@ from typing import Any
 
 from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.methods import gated
-from adahi_ros.speculation.parameter_file import Calibration
+from adahi_ros.gates.parameter_file import Calibration
 
 
 def node_parameters(

@@ -14,8 +14,8 @@ from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio, wilson_interval
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Logged
+from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.parallel import Job, run_jobs
-from adahi_ros.speculation.parameter_file import Calibration
 from adahi_ros.tasks import make
 from adahi_ros.tasks.demonstrations import collect_parallel
 from adahi_ros.trajectories import Trajectories

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from adahi_ros.acceptance.sampling import UNITS, rejection_probability, residual, softmax
+from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.gates.deviation import DeviationTracker
+from adahi_ros.gates.scores import Evidence, Gate
+from adahi_ros.policy.drafting import Draft
 from adahi_ros.policy.interface import Policy
-from adahi_ros.speculation.controller import Controller, ControllerConfig
-from adahi_ros.speculation.deviation import DeviationTracker
-from adahi_ros.speculation.drafting import Draft
-from adahi_ros.speculation.gates import Evidence, Gate
-from adahi_ros.speculation.sampling import UNITS, rejection_probability, residual, softmax
-from adahi_ros.speculation.verifier import TargetVerifier
+from adahi_ros.robot.controller import Controller, ControllerConfig
 from adahi_ros.tasks import make
 
 LOTS = 10  # evenly spaced, in the place of a drawn one

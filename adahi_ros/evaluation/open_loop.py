@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from adahi_ros.evaluation.rollout import Log, World
+from adahi_ros.policy.drafting import draft_action
 from adahi_ros.policy.history import ObservationWindow
 from adahi_ros.policy.interface import Policy
 from adahi_ros.randomness import EpisodeStreams
-from adahi_ros.speculation.drafting import draft_action
 
 TEMPERATURE = 1.0
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from adahi_ros.acceptance.sampling import rejection_probability, softmax
+from adahi_ros.gates.scores import Evidence, Score
 from adahi_ros.policy.interface import Policy
-from adahi_ros.speculation.gates import Evidence, Score
-from adahi_ros.speculation.sampling import rejection_probability, softmax
 
 
 def oracle_score(target: Policy, temperature: float = 1.0) -> Score:

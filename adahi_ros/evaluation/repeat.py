@@ -8,8 +8,8 @@ import numpy as np
 
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.methods import Method
-from adahi_ros.speculation.records import RunRecord
 from adahi_ros.tasks import make
+from adahi_ros.wire.records import RunRecord
 
 
 def repeated_true_skip_ratio(run: RunRecord, bench: Bench, method: Method, seed: int) -> float | None:

@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from adahi_ros.speculation.controller import Controller
-from adahi_ros.speculation.verifier import TargetVerifier, VerificationDraws
+from adahi_ros.acceptance.verifier import TargetVerifier, VerificationDraws
+from adahi_ros.robot.controller import Controller
 
 
 class World(Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 
 from adahi_ros.evaluation.latency import throughput
 from adahi_ros.evaluation.metrics import wilson_interval
-from adahi_ros.speculation.records import Crossed, RunRecord
+from adahi_ros.wire.records import Crossed, RunRecord
 
 
 def spread(values: Sequence[float]) -> dict[str, float] | None:

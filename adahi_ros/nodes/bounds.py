@@ -14,7 +14,7 @@ from adahi_msgs.msg import DraftStatus
 from adahi_msgs.srv import VerifyDraft
 
 from adahi_ros.policy.interface import PolicySpec
-from adahi_ros.speculation.request import RequestError, RequestFault
+from adahi_ros.wire.request import RequestError, RequestFault
 
 
 def _bounds(kind: Any) -> dict[str, int]:

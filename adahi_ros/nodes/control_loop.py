@@ -14,10 +14,10 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.nodes.commander import Commander
 from adahi_ros.nodes.question import Answer, Question
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
-from adahi_ros.speculation.controller import Controller, Step
-from adahi_ros.speculation.fallback import Fallback
-from adahi_ros.speculation.records import Reason, StepRecord
-from adahi_ros.speculation.target_view import TargetView
+from adahi_ros.robot.controller import Controller, Step
+from adahi_ros.robot.fallback import Fallback
+from adahi_ros.robot.target_view import TargetView
+from adahi_ros.wire.records import Reason, StepRecord
 
 WITHOUT_ASKING = {
     Link.ABSENT: Reason.NO_VERIFIER,

@@ -28,9 +28,9 @@ from adahi_ros.nodes.messages import from_episode_result, from_status
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.nodes.parameters import NO_NAMES
 from adahi_ros.safety.shipped import limits_of_task
-from adahi_ros.speculation.records import Crossed, EpisodeRecord, RunRecord, StepRecord
 from adahi_ros.tasks import make
 from adahi_ros.tasks.base import has_camera
+from adahi_ros.wire.records import Crossed, EpisodeRecord, RunRecord, StepRecord
 
 CONFIGURE_S = 180.0  # the first start may export two networks
 STALL_S = 30.0

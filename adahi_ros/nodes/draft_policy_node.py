@@ -50,8 +50,8 @@ from adahi_ros.nodes.spin import freeze_garbage, run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
 from adahi_ros.policy.interface import Policy
-from adahi_ros.speculation.controller import Controller
-from adahi_ros.speculation.target_view import target_view
+from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.target_view import target_view
 
 NO_OBSERVATION_S = 1.0  # then an active node is in error
 LINK_STATE_PERIOD_S = 0.2

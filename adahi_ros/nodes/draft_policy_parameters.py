@@ -8,17 +8,17 @@ from typing import Any
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.contract.plain import plain_contract
+from adahi_ros.gates.deviation import NORMALIZATIONS
+from adahi_ros.gates.scores import GATES, Gate
 from adahi_ros.nodes.bounds import IMAGE_BYTES, NAME_LENGTH, REQUEST
 from adahi_ros.nodes.command_interfaces import COMMAND_INTERFACES
 from adahi_ros.nodes.messages import COMMAND_FIELDS
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, ParameterError, names_in
 from adahi_ros.nodes.policies import RELIABILITY, policy_parameters
 from adahi_ros.policy.interface import PolicySpec
-from adahi_ros.speculation.controller import ControllerConfig
-from adahi_ros.speculation.deviation import NORMALIZATIONS
-from adahi_ros.speculation.fallback import FALLBACKS, Fallback
-from adahi_ros.speculation.gates import GATES, Gate
-from adahi_ros.speculation.target_view import VIEWS
+from adahi_ros.robot.controller import ControllerConfig
+from adahi_ros.robot.fallback import FALLBACKS, Fallback
+from adahi_ros.robot.target_view import VIEWS
 from adahi_ros.vision.encoder import Encoder
 
 BY_CONTRACT = "by_contract"

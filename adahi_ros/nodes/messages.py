@@ -19,12 +19,12 @@ from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.nodes.bounds import check_request_bounds, shortened
 from adahi_ros.policy.interface import Policy, PolicySpec
-from adahi_ros.speculation.answers import Answered
-from adahi_ros.speculation.link_estimate import LinkEstimate
-from adahi_ros.speculation.records import EpisodeRecord, StepRecord
-from adahi_ros.speculation.request import RequestError, RequestFault, VerificationRequest
-from adahi_ros.speculation.window_updates import WindowUpdate
-from adahi_ros.speculation.wire_window import WireRows
+from adahi_ros.robot.link_estimate import LinkEstimate
+from adahi_ros.server.engine import Answered
+from adahi_ros.wire.records import EpisodeRecord, StepRecord
+from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
+from adahi_ros.wire.window import WireRows
+from adahi_ros.wire.window_updates import WindowUpdate
 
 COMMAND_FIELDS = tuple(
     field for field in JointTrajectoryPoint.get_fields_and_field_types() if field != "time_from_start"

@@ -11,9 +11,9 @@ from rclpy.serialization import serialize_message
 from adahi_ros.nodes.bounds import shortened
 from adahi_ros.nodes.messages import from_answer
 from adahi_ros.policy.interface import PolicySpec
-from adahi_ros.speculation.records import Reason
-from adahi_ros.speculation.request import RequestError, Verification, VerificationRequest, check_answer
-from adahi_ros.speculation.wire_window import WireWindow
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.request import RequestError, Verification, VerificationRequest, check_answer
+from adahi_ros.wire.window import WireWindow
 
 
 @dataclass(frozen=True)

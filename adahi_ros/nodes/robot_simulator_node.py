@@ -37,10 +37,10 @@ from adahi_ros.nodes.messages import (
 )
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
 from adahi_ros.nodes.spin import run
-from adahi_ros.speculation.records import EpisodeRecord
 from adahi_ros.tasks import TASKS, make, make_expert
 from adahi_ros.tasks.base import has_camera
 from adahi_ros.tasks.demonstrations import Demonstrator
+from adahi_ros.wire.records import EpisodeRecord
 
 RESULTS_KEPT = 1000
 STREAMED_KEPT = 1000  # of a demonstration, for a recorder that DDS has not introduced on its side yet

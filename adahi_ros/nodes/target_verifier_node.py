@@ -15,19 +15,19 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
+from adahi_ros.acceptance.verifier import RULES, TargetVerifier
 from adahi_ros.nodes.bounds import NAME_LENGTH, shortened
 from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.messages import describe, fill_answer, fingerprint_number, from_request, verify_qos
 from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
 from adahi_ros.nodes.policies import RELIABILITY, encoder_from, policy_from, policy_parameters
-from adahi_ros.nodes.received_images import ReceivedImages
 from adahi_ros.nodes.spin import run
 from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
-from adahi_ros.speculation.answers import Answered, Answers
-from adahi_ros.speculation.request import RequestError, RequestFault
-from adahi_ros.speculation.sessions import Sessions
-from adahi_ros.speculation.verifier import RULES, TargetVerifier
-from adahi_ros.speculation.window_updates import MAX_AGE_S, ROBOTS_KEPT
+from adahi_ros.server.engine import Answered, Answers
+from adahi_ros.server.received_images import ReceivedImages
+from adahi_ros.server.sessions import Sessions
+from adahi_ros.wire.request import RequestError, RequestFault
+from adahi_ros.wire.window_updates import MAX_AGE_S, ROBOTS_KEPT
 
 WARNING_PERIOD_S = 1.0
 SHARED_WARNING_PERIOD_S = 10.0  # of two robots of one name

@@ -25,7 +25,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.utilities import try_shutdown
 
 from adahi_ros.nodes.messages import from_status
-from adahi_ros.speculation.records import Reason, StepRecord
+from adahi_ros.wire.records import Reason, StepRecord
 
 STATUS_TYPE = "adahi_msgs/msg/DraftStatus"
 LISTENING = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
+from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.nodes.messages import fill_answer, fingerprint_number, from_answer, from_request, to_request
-from adahi_ros.speculation.answers import Answers
-from adahi_ros.speculation.request import Verification, VerificationRequest, check_answer
-from adahi_ros.speculation.verifier import TargetVerifier
-from adahi_ros.speculation.window_updates import ImageEncoder, SentWindows
-from adahi_ros.speculation.wire_window import WireWindow
+from adahi_ros.server.engine import Answers
+from adahi_ros.wire.request import Verification, VerificationRequest, check_answer
+from adahi_ros.wire.window import WireWindow
+from adahi_ros.wire.window_updates import ImageEncoder, SentWindows
 
 SESSION = 0  # nobody else has the robot's name
 

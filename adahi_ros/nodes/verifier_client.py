@@ -27,11 +27,11 @@ from adahi_ros.nodes.rehearsal import Rehearsal
 from adahi_ros.nodes.timers import call_in
 from adahi_ros.nodes.urgent_executor import Urgent
 from adahi_ros.policy.interface import Policy, misfit
-from adahi_ros.speculation.breaker import Breaker
-from adahi_ros.speculation.link_estimate import LinkEstimate, LinkEstimator
-from adahi_ros.speculation.patience import Patience
-from adahi_ros.speculation.records import Reason
-from adahi_ros.speculation.window_updates import SentWindows
+from adahi_ros.robot.breaker import Breaker
+from adahi_ros.robot.link_estimate import LinkEstimate, LinkEstimator
+from adahi_ros.robot.retransmission import Patience
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.window_updates import SentWindows
 
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
+from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.reporting.style import COLOURS, figure, save, titled
-from adahi_ros.speculation.parameter_file import Calibration
 
 
 def _draw(axes: Axes, calibration: Calibration) -> None:

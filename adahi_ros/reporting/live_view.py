@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.speculation.records import StepRecord
+from adahi_ros.wire.records import StepRecord
 
 SHOWN_STEPS = 12
 BAR_WIDTH = 30

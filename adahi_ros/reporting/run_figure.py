@@ -13,8 +13,8 @@ from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.traces import Trace
 from adahi_ros.reporting.style import COLOURS, figure, mark_success, save, titled
 from adahi_ros.reporting.trace_figure import draw_trace
-from adahi_ros.speculation.records import RunRecord, StepRecord
 from adahi_ros.tasks import make
+from adahi_ros.wire.records import RunRecord, StepRecord
 
 
 def _first_episode(steps: Sequence[StepRecord]) -> list[StepRecord]:

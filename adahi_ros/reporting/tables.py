@@ -9,8 +9,8 @@ from rich import box
 from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.reporting.reported import NOT_REPORTED, REPORTED
-from adahi_ros.speculation.parameter_file import Calibration
 
 
 def number(value: float | None, digits: int = 3) -> str:

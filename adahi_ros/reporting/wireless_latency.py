@@ -13,7 +13,7 @@ from rich.table import Table
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.reporting.style import COLOURS, figure, save, titled
 from adahi_ros.reporting.tables import narrow_table, number
-from adahi_ros.speculation.records import RunRecord
+from adahi_ros.wire.records import RunRecord
 
 WAYS = {"bytes_up_per_action": ("to the server", 1.0), "bytes_down_per_action": ("back", 0.5)}
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles, check_fits
 from adahi_ros.evaluation.episodes import evaluation_episodes
@@ -22,18 +23,17 @@ from adahi_ros.evaluation.evaluate import Comparison, batches
 from adahi_ros.evaluation.methods import gated
 from adahi_ros.evaluation.metrics import transmission_rate, wilson_interval
 from adahi_ros.evaluation.rollout import Log, Logged
-from adahi_ros.nodes.received_images import ReceivedImages
+from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.nodes.verification_call import CalledVerifier, VerificationCalls
 from adahi_ros.parallel import Job, run_jobs
-from adahi_ros.speculation.controller import Controller
-from adahi_ros.speculation.parameter_file import load_calibration
-from adahi_ros.speculation.request import Verification
-from adahi_ros.speculation.target_view import Jpegs, TargetView, target_view
-from adahi_ros.speculation.verifier import TargetVerifier
-from adahi_ros.speculation.window_updates import ImageEncoder
+from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.target_view import Jpegs, TargetView, target_view
+from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.tasks import make
 from adahi_ros.tasks.camera import CameraTask
 from adahi_ros.vision.encoder import Encoder
+from adahi_ros.wire.request import Verification
+from adahi_ros.wire.window_updates import ImageEncoder
 
 METHODS = ("hybrid", "adahi")
 QUALITIES = (90, 50, 20)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.policy.interface import Policy
-from adahi_ros.speculation.controller import Controller, ControllerConfig
-from adahi_ros.speculation.records import Reason, StepRecord
-from adahi_ros.speculation.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.robot.controller import Controller, ControllerConfig
+from adahi_ros.wire.records import Reason, StepRecord
 
 SILENCE = 30  # observations: a draft policy that has answered, and then none of so many, has stopped
 CLOCKS = 1e-3  # share by which timers and the clock of the records may differ

@@ -16,6 +16,7 @@ import yaml
 from adahi_ros.assets import asset
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.parsing import load_contract
+from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.link.profile import load_profile
 from adahi_ros.nodes.messages import to_image, to_joint_state, to_task_state
 from adahi_ros.nodes.policies import encoder_from
@@ -23,7 +24,6 @@ from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.vqbet.recipe import load_recipe
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import load_limits
-from adahi_ros.speculation.parameter_file import load_calibration
 from adahi_ros.tasks.gymnasium_description import load_description
 from adahi_ros.vision.recipe import load_encoder_recipe
 

@@ -18,10 +18,10 @@ from adahi_ros.nodes.question import Answer, Question
 from adahi_ros.nodes.rehearsal import Rehearsal
 from adahi_ros.nodes.urgent_executor import UrgentExecutor
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
+from adahi_ros.policy.drafting import draft_action
 from adahi_ros.policy.interface import Policy
-from adahi_ros.speculation.drafting import draft_action
-from adahi_ros.speculation.request import VerificationRequest
-from adahi_ros.speculation.wire_window import WireWindow
+from adahi_ros.wire.request import VerificationRequest
+from adahi_ros.wire.window import WireWindow
 
 
 class NoAnswerError(Exception):

@@ -13,7 +13,7 @@ from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.run import bag_run_figures, read_run, step_record
 from adahi_ros.evaluation.run_metrics import run_figures
 from adahi_ros.reporting.bag_report import write_bag_report
-from adahi_ros.speculation.records import Reason, RunRecord, StepRecord
+from adahi_ros.wire.records import Reason, RunRecord, StepRecord
 
 STEPS = 40
 

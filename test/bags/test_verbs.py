@@ -17,7 +17,7 @@ from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.contract.plain import with_camera
 from adahi_ros.evaluation import latency
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.speculation.parameter_file import load_calibration
+from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.trajectories import Trajectories
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_ros.acceptance.sampling import UNITS
 from adahi_ros.assets import asset
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
-from adahi_ros.speculation.sampling import UNITS
 from benchmarks.peers import environments
 from benchmarks.peers.driving import (
     FIRST_CONNECTION_S,

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from adahi_ros import cli
+from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.speculation.parameter_file import Calibration
 
 
 @pytest.fixture(scope="session")

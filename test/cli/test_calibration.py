@@ -7,7 +7,7 @@ from pathlib import Path
 from typer.testing import Result
 
 from adahi_ros.assets import asset
-from adahi_ros.speculation.parameter_file import load_calibration
+from adahi_ros.gates.parameter_file import load_calibration
 
 
 def test_calibrate_writes_parameters_a_picture_and_figures(

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles, check_fits
+from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.vqbet.checkpoint import CheckpointError
-from adahi_ros.speculation.parameter_file import Calibration
 
 
 def test_policies_of_two_tokenizers_are_refused(

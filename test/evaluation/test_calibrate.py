@@ -26,9 +26,9 @@ from adahi_ros.evaluation.evaluate import Comparison, play_all
 from adahi_ros.evaluation.methods import METHODS, GatedMethod
 from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.rollout import Log
+from adahi_ros.gates.deviation import NORMALIZATIONS
+from adahi_ros.gates.parameter_file import Calibration, load_calibration
 from adahi_ros.reporting.calibration_figure import draw_calibrations
-from adahi_ros.speculation.deviation import NORMALIZATIONS
-from adahi_ros.speculation.parameter_file import Calibration, load_calibration
 
 RATE = 0.45
 METHODS_OF_GATES = {**searched_gates(), "random": "random"}
@@ -73,7 +73,7 @@ def test_a_gate_is_searched_by_the_first_method_that_has_it(monkeypatch: pytest.
 def test_a_task_that_a_file_describes_is_noted_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adahi_ros.speculation.calibration.MOST_TRIALS", 2)
+    monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)
     path = tmp_path / "file.yaml"
     shutil.copy(asset("config/tasks/inverted_pendulum.yaml"), path)
     files = PolicyFiles(asset("checkpoints/inverted_pendulum"), "onnxruntime")
@@ -120,7 +120,7 @@ def test_figures_say_what_was_measured(found: Calibration, files: PolicyFiles) -
 def test_the_variant_that_ranks_best_is_taken_and_again_with_the_same_seed(
     files: PolicyFiles, found: Calibration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adahi_ros.speculation.calibration.MOST_TRIALS", 2)  # how near says nothing here
+    monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 2)  # how near says nothing here
     chosen = calibrate("ball", files, RATE, seed=0, episodes=6)
     log = logs(files, found, ["hybrid"], calibration_episodes(6))["hybrid"]
     scale = files.load().draft.decoder.action_scale

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adahi_ros.acceptance.sampling import counted, probabilities_of, rejection_probability, softmax
+from adahi_ros.acceptance.verifier import RULES
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods
 from adahi_ros.evaluation.recorded import RecordedWorld
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.gates.scores import GATES, ORACLE
 from adahi_ros.reporting.style import COLOURS, LINES, MARKERS
-from adahi_ros.speculation.gates import GATES, ORACLE
-from adahi_ros.speculation.parameter_file import Calibration
-from adahi_ros.speculation.sampling import counted, probabilities_of, rejection_probability, softmax
-from adahi_ros.speculation.verifier import RULES
 from adahi_ros.trajectories import Trajectories
 
 ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMethod)]

@@ -9,7 +9,7 @@ import pytest
 from adahi_ros.evaluation.run_metrics import run_figures, spread
 from adahi_ros.reporting.run_figure import draw_run
 from adahi_ros.reporting.training_figure import draw_losses
-from adahi_ros.speculation.records import Crossed, EpisodeRecord, Reason, RunRecord, StepRecord
+from adahi_ros.wire.records import Crossed, EpisodeRecord, Reason, RunRecord, StepRecord
 
 Make = Callable[..., StepRecord]
 SKIPPED = {"transmitted": False, "verified": False, "accepted": (), "request_bytes": 0, "response_bytes": 0}

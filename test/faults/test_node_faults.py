@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adahi_ros.link.emulator import unavailable
-from adahi_ros.speculation.records import Reason
+from adahi_ros.wire.records import Reason
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 

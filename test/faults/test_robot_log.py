@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.speculation.records import Reason, StepRecord
+from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wireless.robot_log import SILENCE, RobotLog, Shown, Told, mistimed, unaccounted
 
 COUNT = 6

@@ -23,8 +23,8 @@ from adahi_ros.nodes.messages import from_request, from_status, to_status
 from adahi_ros.nodes.parameters import ParameterError
 from adahi_ros.nodes.question import Question, judged
 from adahi_ros.policy.interface import PolicySpec
-from adahi_ros.speculation.records import StepRecord
-from adahi_ros.speculation.request import RequestError, RequestFault
+from adahi_ros.wire.records import StepRecord
+from adahi_ros.wire.request import RequestError, RequestFault
 
 SPEC = PolicySpec(
     window_length=10,

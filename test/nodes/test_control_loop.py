@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from adahi_ros.contract.assembler import Observation
+from adahi_ros.gates.deviation import DeviationTracker
+from adahi_ros.gates.scores import Gate
 from adahi_ros.nodes.control_loop import ControlLoop
 from adahi_ros.nodes.question import Answer, Question
 from adahi_ros.nodes.verifier_client import Link
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy
-from adahi_ros.speculation.controller import Controller, ControllerConfig
-from adahi_ros.speculation.deviation import DeviationTracker
-from adahi_ros.speculation.fallback import Fallback
-from adahi_ros.speculation.gates import Gate
-from adahi_ros.speculation.link_estimate import LinkEstimate
-from adahi_ros.speculation.records import Reason, StepRecord
-from adahi_ros.speculation.request import Verification
-from adahi_ros.speculation.target_view import target_view
+from adahi_ros.robot.controller import Controller, ControllerConfig
+from adahi_ros.robot.fallback import Fallback
+from adahi_ros.robot.link_estimate import LinkEstimate
+from adahi_ros.robot.target_view import target_view
+from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.wire.request import Verification
 
 
 class Commander:

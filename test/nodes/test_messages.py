@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
+from adahi_ros.acceptance.sampling import counted
 from adahi_ros.nodes.messages import (
     fill_answer,
     fingerprint_number,
@@ -25,13 +26,12 @@ from adahi_ros.nodes.messages import (
     to_stamp,
     to_status,
 )
-from adahi_ros.speculation.answers import Answered
-from adahi_ros.speculation.link_estimate import LinkEstimate
-from adahi_ros.speculation.records import Reason, StepRecord
-from adahi_ros.speculation.request import RequestError, RequestFault, Verification, VerificationRequest
-from adahi_ros.speculation.sampling import counted
-from adahi_ros.speculation.window_updates import WindowUpdate
-from adahi_ros.speculation.wire_window import WireRows
+from adahi_ros.robot.link_estimate import LinkEstimate
+from adahi_ros.server.engine import Answered
+from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.wire.request import RequestError, RequestFault, Verification, VerificationRequest
+from adahi_ros.wire.window import WireRows
+from adahi_ros.wire.window_updates import WindowUpdate
 
 
 def test_reasons_and_faults_have_the_numbers_of_the_messages() -> None:

@@ -23,10 +23,10 @@ from adahi_ros.nodes.messages import fingerprint_number
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.nodes.target_verifier_node import TargetVerifierNode
 from adahi_ros.policy.interface import Policy, Prediction
-from adahi_ros.speculation.answers import ANSWERS_KEPT
-from adahi_ros.speculation.request import RequestFault
-from adahi_ros.speculation.window_updates import SentWindows
-from adahi_ros.speculation.wire_window import WireWindow
+from adahi_ros.server.engine import ANSWERS_KEPT
+from adahi_ros.wire.request import RequestFault
+from adahi_ros.wire.window import WireWindow
+from adahi_ros.wire.window_updates import SentWindows
 
 Ask = Callable[..., VerifyDraft.Response]
 ROOM = 256

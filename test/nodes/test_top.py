@@ -14,7 +14,7 @@ from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.messages import to_status
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.nodes.top import Robot, Watcher
-from adahi_ros.speculation.records import Reason, StepRecord
+from adahi_ros.wire.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]
 

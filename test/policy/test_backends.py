@@ -109,7 +109,8 @@ sys.modules["torch"] = None  # as on a machine without it
 from pathlib import Path
 import numpy as np
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.speculation import controller, verifier
+from adahi_ros.robot import controller
+from adahi_ros.acceptance import verifier
 draw = np.random.default_rng(3)
 windows = draw.normal(size=(3, 3, 6)).astype(np.float32)
 goals = draw.normal(size=(3, 2)).astype(np.float32)

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from adahi_ros.reporting.live_view import BAR_WIDTH, SHOWN_STEPS, LiveView, score_bar, verdict
-from adahi_ros.speculation.records import Reason, StepRecord
+from adahi_ros.wire.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]
 

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.reporting.tables import calibration_table, method_table, paper_table
-from adahi_ros.speculation.parameter_file import Calibration
 
 FIGURES: dict[str, Any] = {
     "success_rate": 0.9,

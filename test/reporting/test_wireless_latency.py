@@ -8,7 +8,7 @@ from rich.console import Console
 
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.reporting.wireless_latency import draw_latency, latency_table
-from adahi_ros.speculation.records import EpisodeRecord, RunRecord, StepRecord
+from adahi_ros.wire.records import EpisodeRecord, RunRecord, StepRecord
 
 NAMES = ("adahi", "hybrid", "draft", "target", "random")
 SHARES = {"latency": 0.5491, "success_rate": 0.95, "bytes_up_per_action": 0.6, "bytes_down_per_action": None}

@@ -32,7 +32,7 @@ from adahi_ros.nodes.messages import (
 from adahi_ros.nodes.observer import Observer
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.vqbet.checkpoint import load_decoder
-from adahi_ros.speculation.records import StepRecord
+from adahi_ros.wire.records import StepRecord
 
 DEADLINE_S = 30.0  # only a broken node is slower
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")

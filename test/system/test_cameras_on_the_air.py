@@ -11,17 +11,17 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
+from adahi_ros.acceptance.sampling import counted
+from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.nodes.messages import describe, fingerprint_number, verify_qos
 from adahi_ros.nodes.question import Answer, Question
 from adahi_ros.nodes.verifier_client import Link, VerifierClient
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy
-from adahi_ros.speculation.request import RequestFault, VerificationRequest
-from adahi_ros.speculation.sampling import counted
-from adahi_ros.speculation.verifier import TargetVerifier, verification_uniforms
-from adahi_ros.speculation.wire_window import WireWindow
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, to_jpeg
+from adahi_ros.wire.request import RequestFault, VerificationRequest
+from adahi_ros.wire.window import WireWindow
 
 SEED = 5
 H, S, CAMERAS, STEPS = 3, 2, 2, 5

@@ -13,9 +13,9 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from adahi_ros.nodes.messages import from_stamp
-from adahi_ros.speculation.breaker import FIRST_PAUSE_S, MISSES_UNTIL_OPEN
-from adahi_ros.speculation.records import Reason
-from adahi_ros.speculation.request import RequestFault
+from adahi_ros.robot.breaker import FIRST_PAUSE_S, MISSES_UNTIL_OPEN
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.request import RequestFault
 
 
 def test_the_answer_is_executed(scene: Any) -> None:

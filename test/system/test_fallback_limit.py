@@ -11,7 +11,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
 from adahi_ros.nodes.messages import describe
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.speculation.records import Reason, StepRecord
+from adahi_ros.wire.records import Reason, StepRecord
 
 LIMIT = 2
 

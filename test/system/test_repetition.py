@@ -8,7 +8,7 @@ from typing import Any
 
 from adahi_ros.nodes.messages import describe
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.speculation.patience import FIRST_S
+from adahi_ros.robot.retransmission import FIRST_S
 
 PATIENCE_NS = round(20 * FIRST_S * 1e9)
 

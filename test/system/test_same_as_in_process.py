@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.gates.scores import Gate
 from adahi_ros.nodes.child_processes import DdsRunError
 from adahi_ros.nodes.dds_run import run_over_dds
 from adahi_ros.nodes.domain import exclusive_domain
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.speculation.controller import Controller, ControllerConfig
-from adahi_ros.speculation.gates import Gate
-from adahi_ros.speculation.records import Reason, StepRecord
-from adahi_ros.speculation.verifier import TargetVerifier
+from adahi_ros.robot.controller import Controller, ControllerConfig
 from adahi_ros.tasks import make
+from adahi_ros.wire.records import Reason, StepRecord
 
 SEED = 11
 THRESHOLD = 0.8  # the deviation of these drafts is above it in some steps and below it in others

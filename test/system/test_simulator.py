@@ -18,10 +18,10 @@ from trajectory_msgs.msg import JointTrajectory
 from adahi_ros.nodes.command_interfaces import command_interface
 from adahi_ros.nodes.messages import from_episode_result, from_stamp, to_command, to_image
 from adahi_ros.nodes.robot_simulator_node import RobotSimulatorNode
-from adahi_ros.speculation.records import EpisodeRecord
 from adahi_ros.tasks import TASKS, make, make_expert, names
 from adahi_ros.tasks.demonstrations import collect
 from adahi_ros.trajectories import Trajectories
+from adahi_ros.wire.records import EpisodeRecord
 
 SEED = 4
 STILL_RAD = {"ball": 1e-12, "kitchen": 0.2}  # in half a second; the kitchen's arm sinks under its weight

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.methods import gated
 from adahi_ros.evaluation.rollout import Log, rollout
+from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.history import ObservationWindow
-from adahi_ros.speculation.controller import Controller
-from adahi_ros.speculation.parameter_file import Calibration
-from adahi_ros.speculation.request import Verification, VerificationRequest
-from adahi_ros.speculation.verifier import TargetVerifier
+from adahi_ros.robot.controller import Controller
 from adahi_ros.tasks.camera import CameraTask
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, jpeg_within, to_jpeg
+from adahi_ros.wire.request import Verification, VerificationRequest
 from adahi_ros.wireless import cameras
 from adahi_ros.wireless.cameras import (
     BUDGETS_BYTES,

@@ -8,10 +8,10 @@ import pytest
 
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles, check_fits
+from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.link.emulator import unavailable
 from adahi_ros.policy.vqbet.growth import grown_policies
-from adahi_ros.speculation.parameter_file import load_calibration
-from adahi_ros.speculation.records import Crossed, EpisodeRecord, RunRecord, StepRecord
+from adahi_ros.wire.records import Crossed, EpisodeRecord, RunRecord, StepRecord
 from adahi_ros.wireless.latency import (
     grown_calibration,
     in_rounds,

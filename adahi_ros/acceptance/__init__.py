@@ -1,0 +1,1 @@
+"""What the target says to a proposal: acceptance rules."""

@@ -1,0 +1,1 @@
+"""Whether to ask the target now: scores, their calibration, and its file."""

@@ -1,0 +1,157 @@
+"""A calibration as a ROS parameter file: what the draft policy node reads, and where it came from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import yaml
+
+from adahi_ros.files import replacing
+from adahi_ros.gates.scores import ORACLE, Gate, Score
+from adahi_ros.robot.controller import ControllerConfig
+from adahi_ros.yaml_files import read_yaml
+
+T = TypeVar("T")
+
+HEADER = "# Written by: {command}\n"
+ORIGIN_FIELDS = ("task", "draft", "target", "transmission_rate", "thresholds")
+WITHOUT_THRESHOLD = ("always", "never")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Thresholds of every gate for one transmission rate, on one pair of policies.
+
+    Attributes:
+        task: its spec's name.
+        draft, target: digests of the policies that it was measured on.
+        smoothing, normalization: of the action deviation.
+        draft_temperature: at which the draft sampled.
+        transmission_rate: that was asked for.
+        thresholds: by gate.
+        figures: what was measured, for people and pictures.
+    """
+
+    task: str
+    draft: str
+    target: str
+    smoothing: float
+    normalization: str
+    draft_temperature: float
+    transmission_rate: float
+    thresholds: dict[str, float]
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def threshold(self, gate: str) -> float:
+        """Return a gate's threshold; 0 for a gate that needs none.
+
+        Raises:
+            ValueError: it was not calibrated.
+        """
+        if gate in self.thresholds or gate in WITHOUT_THRESHOLD:
+            return self.thresholds.get(gate, 0.0)
+        raise ValueError(f"thresholds.{gate}: missing, the calibration has {', '.join(self.thresholds)}")
+
+    def controller(self, gate: str, scorer: Score | None = None) -> ControllerConfig:
+        """Return the configuration of a controller with this gate.
+
+        Args:
+            gate: a key of `gates.GATES`, or `ORACLE`.
+            scorer: of the oracle.
+
+        Raises:
+            ValueError: no such gate, or it was not calibrated.
+        """
+        return ControllerConfig(
+            Gate(gate, self.threshold(gate), scorer),
+            self.smoothing,
+            self.normalization,
+            self.draft_temperature,
+        )
+
+    def save(
+        self, path: Path, gate: str, command: str, node: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        """Write the parameter file of a draft policy node.
+
+        Args:
+            path: of the file.
+            gate: that the node is to use.
+            command: that made this, for people.
+            node: further parameters of the node.
+        """
+        parameters = {
+            **node,
+            "gate": {"name": gate, "threshold": self.thresholds[gate]},
+            "deviation": {"smoothing": self.smoothing, "normalization": self.normalization},
+            "draft_temperature": self.draft_temperature,
+            "calibration": {
+                "task": self.task,
+                "draft": self.draft,
+                "target": self.target,
+                "transmission_rate": self.transmission_rate,
+                "thresholds": self.thresholds,
+                **self.figures,
+            },
+        }
+        text = yaml.safe_dump(
+            {"/**": {"ros__parameters": parameters}}, sort_keys=False, default_flow_style=None
+        )
+        with replacing(path) as partial:
+            partial.write_text(HEADER.format(command=command) + text)
+
+
+KINDS: dict[type, str] = {
+    str: "a string",
+    float: "a finite floating-point number, such as 1.0",
+    dict: "a mapping",
+}
+
+
+def _read(tree: Any, kind: type[T], *names: str) -> T:
+    for depth, name in enumerate(names, start=1):
+        if not isinstance(tree, dict) or name not in tree:
+            raise ValueError(f"{'.'.join(names[:depth])}: missing")
+        tree = tree[name]
+    if not isinstance(tree, kind) or (isinstance(tree, float) and not math.isfinite(tree)):
+        raise ValueError(f"{'.'.join(names)}: {tree!r}, must be {KINDS[kind]}")
+    return tree
+
+
+def _calibration(document: Any) -> Calibration:
+    parameters = _read(document, dict, "/**", "ros__parameters")
+    origin = _read(parameters, dict, "calibration")
+    gates = _read(parameters, dict, "calibration", "thresholds")
+    calibration = Calibration(
+        task=_read(parameters, str, "calibration", "task"),
+        draft=_read(parameters, str, "calibration", "draft"),
+        target=_read(parameters, str, "calibration", "target"),
+        smoothing=_read(parameters, float, "deviation", "smoothing"),
+        normalization=_read(parameters, str, "deviation", "normalization"),
+        draft_temperature=_read(parameters, float, "draft_temperature"),
+        transmission_rate=_read(parameters, float, "calibration", "transmission_rate"),
+        thresholds={gate: _read(parameters, float, "calibration", "thresholds", gate) for gate in gates},
+        figures={name: value for name, value in origin.items() if name not in ORIGIN_FIELDS},
+    )
+    for gate in ("always", *gates):
+        if gate != ORACLE:
+            calibration.controller(gate)  # checks what is in it
+    return calibration
+
+
+def load_calibration(path: Path) -> Calibration:
+    """Read a parameter file that `Calibration.save` wrote.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: it is no such file; names file and field.
+    """
+    try:
+        return _calibration(read_yaml(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None

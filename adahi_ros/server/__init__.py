@@ -1,0 +1,1 @@
+"""The verifier's side: knows no ROS, no clock and no thread."""

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adahi_ros.robot.retransmission import FIRST_S, MARGIN_S, REPETITIONS, Patience
+
+
+def taught(times_s: list[float]) -> Patience:
+    patience = Patience()
+    for took_s in times_s:
+        patience.answered(took_s)
+    return patience
+
+
+def wait_s(patience: Patience, repetitions: int = 0) -> float:
+    wait = patience.wait_s(repetitions)
+    assert wait is not None
+    return wait
+
+
+def test_it_waits_a_little_longer_than_usual() -> None:
+    assert wait_s(taught([0.013] * 50)) == pytest.approx(0.013 + MARGIN_S)
+
+
+def test_what_varies_is_waited_for_longer() -> None:
+    draw = np.random.default_rng(0)
+    times_s = draw.normal(0.030, 0.005, size=500).tolist()
+    late = np.mean([took_s > wait_s(taught(times_s)) for took_s in times_s])
+    assert wait_s(taught(times_s)) > 0.030 + 2 * 0.005
+    assert late < 0.02
+
+
+def test_before_the_first_answer_it_has_a_guess() -> None:
+    assert wait_s(Patience()) == FIRST_S
+
+
+def test_each_repetition_is_waited_for_twice_as_long_and_then_it_is_enough() -> None:
+    patience = taught([0.013] * 50)
+    waits = [wait_s(patience, repetitions) for repetitions in range(REPETITIONS)]
+    np.testing.assert_allclose(waits, waits[0] * 2.0 ** np.arange(REPETITIONS))
+    assert patience.wait_s(REPETITIONS) is None
+
+
+def test_a_verifier_that_has_become_slow_is_not_asked_twice_for_ever() -> None:
+    patience = taught([0.013] * 50)
+    assert wait_s(patience) < 0.060
+    for _ in range(50):
+        patience.answered(0.060)
+    assert wait_s(patience) > 0.060
