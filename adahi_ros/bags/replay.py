@@ -18,9 +18,9 @@ from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.evaluation.run_metrics import spread
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.link.profile import LinkProfile
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.trajectories import Trajectories
+from adahi_ros.wireless.link.profile import LinkProfile
 from adahi_ros.yaml_files import read_yaml
 
 REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")

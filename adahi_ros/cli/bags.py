@@ -144,9 +144,9 @@ def replay(
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.evaluation.bench import check_fits
     from adahi_ros.gates.parameter_file import load_calibration
-    from adahi_ros.link.profile import profile_named
     from adahi_ros.reporting.bag_tables import replay_table
     from adahi_ros.reporting.replay_figure import draw_replay
+    from adahi_ros.wireless.link.profile import profile_named
 
     link = profile_named(profile)
     params = existing("--params", params) if params is not None else None

@@ -71,9 +71,9 @@ def peers(
     skipped, with the reason.
     """
     from adahi_ros.assets import asset
-    from adahi_ros.link.profile import profile_named
     from adahi_ros.policy.vqbet.growth import grown_policies
     from adahi_ros.reporting.wireless_calls import draw_peers, peers_table
+    from adahi_ros.wireless.link.profile import profile_named
     from adahi_ros.wireless.peers import PEERS, compare_peers
 
     picture_file("--picture", picture)
@@ -157,8 +157,8 @@ def soak(
     json_file: JsonFile = None,
 ) -> None:
     """Let robot, draft policy and verifier run for long across a bad link; fails if anything is lost."""
-    from adahi_ros.link.profile import profile_named
     from adahi_ros.reporting.soak_table import soak_table
+    from adahi_ros.wireless.link.profile import profile_named
     from adahi_ros.wireless.soak import soak as run_soak
 
     link = profile_named(profile) if profile is not None else None

@@ -15,7 +15,7 @@ from adahi_ros.cli.terminal import command_line, console, say, write_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from adahi_ros.link.profile import LinkProfile
+    from adahi_ros.wireless.link.profile import LinkProfile
 
 app = typer.Typer(
     help="Emulate a wireless link between a robot and a server on this machine.", no_args_is_help=True
@@ -39,8 +39,8 @@ def run(
     server's end (10.77.0.2; the robot is 10.77.0.1), and in ADAHI_LINK_CONTROL the socket by which
     'adahi link set' changes the link. Its exit status is handed on. When it ends, all at both ends does.
     """
-    from adahi_ros.link.commands import run_commands
-    from adahi_ros.link.emulator import emulated_link
+    from adahi_ros.wireless.link.commands import run_commands
+    from adahi_ros.wireless.link.emulator import emulated_link
 
     with emulated_link(_profile(profile), seed) as link:
         status = run_commands(link, command, shlex.split(server))
@@ -67,8 +67,8 @@ def change(
     ] = None,
 ) -> None:
     """Change a link that is up; without options, show what it is like and has carried."""
-    from adahi_ros.link.commands import CONTROL
-    from adahi_ros.link.emulator import command_link
+    from adahi_ros.wireless.link.commands import CONTROL
+    from adahi_ros.wireless.link.emulator import command_link
 
     if control is None and CONTROL not in os.environ:
         raise ValueError(f"control: none given, and no {CONTROL} in the environment")
@@ -103,8 +103,8 @@ def check(
     json_file: JsonFile = None,
 ) -> None:
     """Measure an emulated link with real packets: what was asked for, what this machine makes of it."""
-    from adahi_ros.link.emulator import emulated_link
-    from adahi_ros.link.measure import measure_link
+    from adahi_ros.wireless.link.emulator import emulated_link
+    from adahi_ros.wireless.link.measure import measure_link
 
     asked = _profile(profile)
     with emulated_link(asked, seed) as link:
@@ -123,7 +123,7 @@ def listing() -> None:
     """List the profiles that are shipped."""
     from rich.table import Table
 
-    from adahi_ros.link.profile import profile_named, shipped_profiles
+    from adahi_ros.wireless.link.profile import profile_named, shipped_profiles
 
     table = Table("profile", "round trip, ms", "rate, Mbit/s", "loss", "states")
     for name in shipped_profiles():
@@ -135,7 +135,7 @@ def listing() -> None:
 
 
 def _profile(name: str) -> LinkProfile:
-    from adahi_ros.link.profile import profile_named
+    from adahi_ros.wireless.link.profile import profile_named
 
     return profile_named(name)
 

@@ -160,9 +160,9 @@ def figures(
     """Draw the paper's Figures 2 and 4, success against transmission rate, and traces."""
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
-    from adahi_ros.link.profile import load_profile
     from adahi_ros.reporting.pictures import draw_pictures
     from adahi_ros.reporting.report import PICTURES
+    from adahi_ros.wireless.link.profile import load_profile
 
     link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
     path = Path(link) if link.endswith(".yaml") else asset(link_file)

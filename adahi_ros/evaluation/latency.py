@@ -15,9 +15,9 @@ import numpy as np
 from scipy.stats import norm
 
 from adahi_ros.evaluation.rollout import Log
-from adahi_ros.link.profile import LinkProfile
 from adahi_ros.policy.interface import Policy
 from adahi_ros.randomness import EpisodeStreams
+from adahi_ros.wireless.link.profile import LinkProfile
 
 REPETITIONS = 200
 HALF_UNIT = 2.0**-54  # keeps a draw of 0 off minus infinity

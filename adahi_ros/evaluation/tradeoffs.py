@@ -13,8 +13,8 @@ from adahi_ros.evaluation.latency import measure_costs, simulated_latency, throu
 from adahi_ros.evaluation.run_metrics import spread
 from adahi_ros.evaluation.sweep import FIXED, RATES, SWEPT, Point, sweep
 from adahi_ros.evaluation.traces import Trace
-from adahi_ros.link.profile import LinkProfile
 from adahi_ros.tasks import make
+from adahi_ros.wireless.link.profile import LinkProfile
 
 LATENCY_METHODS = ("adahi", "hybrid", "draft", "target", "random")
 DRAFTLESS = ("target",)  # the robot drafts at every step of the others

@@ -20,8 +20,6 @@ from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from adahi_ros.link.commands import CONTROL
-from adahi_ros.link.emulator import command_link
 from adahi_ros.nodes.child_processes import DdsRunError, NodeProcesses, node_processes
 from adahi_ros.nodes.domain import exclusive_domain, run_environment, server_prefix
 from adahi_ros.nodes.messages import from_episode_result, from_status
@@ -31,6 +29,8 @@ from adahi_ros.safety.shipped import limits_of_task
 from adahi_ros.tasks import make
 from adahi_ros.tasks.base import has_camera
 from adahi_ros.wire.records import Crossed, EpisodeRecord, RunRecord, StepRecord
+from adahi_ros.wireless.link.commands import CONTROL
+from adahi_ros.wireless.link.emulator import command_link
 
 CONFIGURE_S = 180.0  # the first start may export two networks
 STALL_S = 30.0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from adahi_ros.link.commands import SERVER_PREFIX
+from adahi_ros.wireless.link.commands import SERVER_PREFIX
 
 DOMAINS = range(1, 102)  # their ports stay clear of those that Linux hands out
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.assets import asset
-from adahi_ros.link.emulator import EmulatedLink, emulated_link
-from adahi_ros.link.profile import profile_named
 from adahi_ros.wireless.ends import DDS, dds_environment, run_at_robot, serving
 from adahi_ros.wireless.figures import call_figures
+from adahi_ros.wireless.link.emulator import EmulatedLink, emulated_link
+from adahi_ros.wireless.link.profile import profile_named
 
 LINKS = ("wifi_ac", "wifi_ac_loss_1", "wifi_ac_loss_5", "wifi_ac_bursts")
 SIZES = {"1_kB": (1_000, 300), "100_kB": (100_000, 60)}  # bytes of a request, calls

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import IO
 
 from adahi_ros.assets import asset
-from adahi_ros.link.commands import environment_of
-from adahi_ros.link.emulator import EmulatedLink, on_cores
+from adahi_ros.wireless.link.commands import environment_of
+from adahi_ros.wireless.link.emulator import EmulatedLink, on_cores
 
 END_S = 5.0
 READY_S = 120.0

@@ -26,14 +26,14 @@ from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.run_metrics import run_figures
 from adahi_ros.gates.calibration import threshold_for_rate
 from adahi_ros.gates.parameter_file import Calibration, load_calibration
-from adahi_ros.link.emulator import EmulatedLink, emulated_link
-from adahi_ros.link.measure import round_trips_ms
-from adahi_ros.link.profile import profile_named
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
 from adahi_ros.policy.vqbet.growth import grown_policies
 from adahi_ros.tasks import make
 from adahi_ros.wire.records import Crossed, RunRecord
 from adahi_ros.wireless.ends import dds_environment, run_at_robot
+from adahi_ros.wireless.link.emulator import EmulatedLink, emulated_link
+from adahi_ros.wireless.link.measure import round_trips_ms
+from adahi_ros.wireless.link.profile import profile_named
 
 METHODS = ("adahi", "hybrid", "draft", "target", "random")
 RATE = 0.56  # at 0.6 an action costs 0.6 of hybrid's round trips, and the draft on top

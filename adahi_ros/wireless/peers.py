@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.assets import asset
-from adahi_ros.link.emulator import EmulatedLink, emulated_link
-from adahi_ros.link.measure import round_trips_ms
-from adahi_ros.link.profile import LinkProfile
 from adahi_ros.wireless.ends import cores_of_ends, dds_environment, run_at_robot, serving
 from adahi_ros.wireless.figures import call_figures, outage_figures
+from adahi_ros.wireless.link.emulator import EmulatedLink, emulated_link
+from adahi_ros.wireless.link.measure import round_trips_ms
+from adahi_ros.wireless.link.profile import LinkProfile
 
 OURS = "adahi_dds"
 PEERS = (OURS, "openpi_websocket", "lerobot_grpc", "flask_waitress", "flask_json")

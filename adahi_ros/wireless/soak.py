@@ -12,12 +12,12 @@ import numpy as np
 
 from adahi_ros.assets import asset
 from adahi_ros.gates.scores import Gate
-from adahi_ros.link.emulator import emulated_link
-from adahi_ros.link.profile import LinkProfile, profile_named
 from adahi_ros.nodes.child_processes import NodeProcess
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.robot.controller import ControllerConfig
 from adahi_ros.wire.records import Reason
+from adahi_ros.wireless.link.emulator import emulated_link
+from adahi_ros.wireless.link.profile import LinkProfile, profile_named
 from adahi_ros.wireless.robot_log import Replay, RobotLog, mistimed, shortened, unaccounted
 from adahi_ros.wireless.stage import Stage, stage_across
 

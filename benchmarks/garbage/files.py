@@ -17,7 +17,6 @@ from adahi_ros.assets import asset
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.link.profile import load_profile
 from adahi_ros.nodes.messages import to_image, to_joint_state, to_task_state
 from adahi_ros.nodes.policies import encoder_from
 from adahi_ros.policy.backends import load_policy
@@ -26,6 +25,7 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import load_limits
 from adahi_ros.tasks.gymnasium_description import load_description
 from adahi_ros.vision.recipe import load_encoder_recipe
+from adahi_ros.wireless.link.profile import load_profile
 
 from .trees import as_json, as_xml, as_yaml
 from .values import Garbage

@@ -27,12 +27,12 @@ import typer
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from adahi_ros.link.commands import CONTROL
-from adahi_ros.link.emulator import command_link
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.drafting import draft_action
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.vqbet.checkpoint import CheckpointError
+from adahi_ros.wireless.link.commands import CONTROL
+from adahi_ros.wireless.link.emulator import command_link
 
 BACKEND = "onnxruntime"
 TEMPERATURE = 1.0

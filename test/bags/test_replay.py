@@ -19,10 +19,10 @@ from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.link.profile import LinkProfile
 from adahi_ros.reporting.bag_tables import replay_table
 from adahi_ros.reporting.replay_figure import draw_replay
 from adahi_ros.trajectories import Trajectories
+from adahi_ros.wireless.link.profile import LinkProfile
 
 LINK = LinkProfile(rtt_mean_ms=20.0, rtt_jitter_ms=0.0, rate_mbit_s=1000.0)
 

@@ -8,7 +8,7 @@ import pytest
 from adahi_ros.evaluation.bench import Policies
 from adahi_ros.evaluation.latency import Costs, measure_costs, simulated_latency, throughput
 from adahi_ros.evaluation.rollout import Log
-from adahi_ros.link.profile import LinkProfile
+from adahi_ros.wireless.link.profile import LinkProfile
 
 COSTS = Costs(draft_ms=0.5, target_ms=3.0, request_bytes=900, response_bytes=100)
 LINK = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.5, rate_mbit_s=8.0)  # 1 ms for the bytes above

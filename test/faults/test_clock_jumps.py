@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.link.emulator import unavailable
+from adahi_ros.wireless.link.emulator import unavailable
 from adahi_ros.wireless.robot_log import Shown
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))

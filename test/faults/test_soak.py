@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from adahi_ros.link.emulator import unavailable
+from adahi_ros.wireless.link.emulator import unavailable
 from adahi_ros.wireless.soak import soak
 
 pytestmark = [

@@ -20,9 +20,9 @@ from adahi_ros.evaluation.tradeoffs import (
     measure_tradeoffs,
     tradeoff_figures,
 )
-from adahi_ros.link.profile import LinkProfile
 from adahi_ros.reporting.pictures import draw_pictures
 from adahi_ros.reporting.trace_figure import draw_traces
+from adahi_ros.wireless.link.profile import LinkProfile
 
 LINK = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.0, rate_mbit_s=55.4)
 EPISODES = range(2)

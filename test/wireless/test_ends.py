@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from adahi_ros.link.emulator import LinkUnavailable, on_cores
 from adahi_ros.wireless.ends import cores_of_ends
+from adahi_ros.wireless.link.emulator import LinkUnavailable, on_cores
 
 
 @pytest.mark.parametrize("usable", [{0, 1}, {1, 4, 7}, set(range(16))])

@@ -9,7 +9,6 @@ import pytest
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles, check_fits
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.link.emulator import unavailable
 from adahi_ros.policy.vqbet.growth import grown_policies
 from adahi_ros.wire.records import Crossed, EpisodeRecord, RunRecord, StepRecord
 from adahi_ros.wireless.latency import (
@@ -20,6 +19,7 @@ from adahi_ros.wireless.latency import (
     measure_latency,
     ratios,
 )
+from adahi_ros.wireless.link.emulator import unavailable
 
 Make = Callable[..., StepRecord]
 SKIPPED = {

@@ -17,8 +17,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from adahi_ros.link.emulator import Counts, EmulatedLink, LinkEnd
-from adahi_ros.link.profile import LinkProfile
+from adahi_ros.wireless.link.emulator import Counts, EmulatedLink, LinkEnd
+from adahi_ros.wireless.link.profile import LinkProfile
 
 PORT = 7007
 PING_BYTES, DATAGRAM_BYTES, HEADER_BYTES = 56, 1400, 42  # Ethernet, IPv4 and UDP headers
@@ -83,7 +83,7 @@ def _stream(source: LinkEnd, sink: LinkEnd, kind: str, seconds: float, rate_mbit
 
 
 def _command(end: LinkEnd, *arguments: str) -> Sequence[str]:
-    return [*end.prefix, sys.executable, "-m", "adahi_ros.link.measure", *arguments]
+    return [*end.prefix, sys.executable, "-m", "adahi_ros.wireless.link.measure", *arguments]
 
 
 def _run(end: LinkEnd, *arguments: str) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.link.emulator import (
+from adahi_ros.wireless.link.emulator import (
     EmulatedLink,
     LinkEnd,
     LinkUnavailable,
@@ -24,7 +24,7 @@ from adahi_ros.link.emulator import (
     inside,
     unavailable,
 )
-from adahi_ros.link.profile import LinkProfile
+from adahi_ros.wireless.link.profile import LinkProfile
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 
@@ -40,8 +40,8 @@ socket.send_fds(socket.socket(fileno=int(sys.argv[1])), [b"."], [made.fileno()])
 """
 OPEN_LINK = """
 import sys, time
-from adahi_ros.link.emulator import emulated_link
-from adahi_ros.link.profile import LinkProfile
+from adahi_ros.wireless.link.emulator import emulated_link
+from adahi_ros.wireless.link.profile import LinkProfile
 with emulated_link(LinkProfile(1.0, 0.0, 100.0)) as link:
     print(link.robot.net, link.control, flush=True)
     time.sleep(1000)

@@ -1,6 +1,6 @@
 """The process that is the link: it makes the two hosts, and carries frames from one to the other.
 
-`adahi_ros.link.emulator` starts it. It ends when its standard input does, as it does however its parent ends;
+`adahi_ros.wireless.link.emulator` starts it. It ends when its standard input does, as it does however its parent ends;
 and both hosts with it, and whoever runs there.
 """
 
@@ -23,10 +23,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from adahi_ros.link.channel import Channel
 from adahi_ros.link.inhabitants import end_all, gone, processes_in
-from adahi_ros.link.namespaces import Host, LinkUnavailable, end_with_parent, make_hosts
-from adahi_ros.link.profile import LinkProfile, at_least_zero
+from adahi_ros.wireless.link.channel import Channel
+from adahi_ros.wireless.link.namespaces import Host, LinkUnavailable, end_with_parent, make_hosts
+from adahi_ros.wireless.link.profile import LinkProfile, at_least_zero
 
 FRAME_BYTES = 2048
 BATCH = 16  # frames read in a row, before those that are due must be written

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.link.channel import SMALL_BYTES, Channel
-from adahi_ros.link.profile import LinkProfile
+from adahi_ros.wireless.link.channel import SMALL_BYTES, Channel
+from adahi_ros.wireless.link.profile import LinkProfile
 
 PLAIN = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.3, rate_mbit_s=55.4)
 EVEN = LinkProfile(rtt_mean_ms=0.0, rtt_jitter_ms=0.0, rate_mbit_s=8.0)  # a byte in a microsecond

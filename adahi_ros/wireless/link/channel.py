@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from adahi_ros.link.profile import LinkProfile
 from adahi_ros.randomness import EpisodeStreams
+from adahi_ros.wireless.link.profile import LinkProfile
 
 SMALL_BYTES = 98  # the frame of an echo request as `ping` sends it: what a round-trip time is measured with
 HALF_UNIT = 2.0**-54  # keeps a draw of 0 off minus infinity

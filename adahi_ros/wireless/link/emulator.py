@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.link.inhabitants import processes_in
-from adahi_ros.link.namespaces import ROBOT, SERVER, LinkUnavailable, enter_network
-from adahi_ros.link.profile import LinkProfile
+from adahi_ros.wireless.link.namespaces import ROBOT, SERVER, LinkUnavailable, enter_network
+from adahi_ros.wireless.link.profile import LinkProfile
 
 __all__ = [
     "Counts",
@@ -185,7 +185,7 @@ def emulated_link(
     folder = Path(tempfile.mkdtemp(prefix="adahi_link_"))
     arguments = [str(folder / CONTROL), json.dumps(profile.values()), str(seed)]
     process = subprocess.Popen(
-        [*interpreter, "-m", "adahi_ros.link.forwarder", *arguments],
+        [*interpreter, "-m", "adahi_ros.wireless.link.forwarder", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # one that has threads cannot change namespaces
@@ -228,7 +228,7 @@ def _link(said: bytes, pid: int, folder: Path) -> EmulatedLink:
 @functools.cache
 def unavailable() -> str | None:
     """Return why no link can be emulated on this machine, or None."""
-    probe = [sys.executable, "-m", "adahi_ros.link.namespaces"]
+    probe = [sys.executable, "-m", "adahi_ros.wireless.link.namespaces"]
     ended = subprocess.run(probe, capture_output=True, text=True, check=False)
     return ended.stdout.strip() or ended.stderr.strip() or None
 

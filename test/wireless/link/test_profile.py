@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.assets import asset
-from adahi_ros.link.profile import LinkProfile, load_profile, profile_named, profile_path, shipped_profiles
+from adahi_ros.wireless.link.profile import (
+    LinkProfile,
+    load_profile,
+    profile_named,
+    profile_path,
+    shipped_profiles,
+)
 
 VALUES = {"rtt_mean_ms": 12.0, "rtt_jitter_ms": 0.3, "rate_mbit_s": 55.4}
 UNKNOWN = (

@@ -1,0 +1,1 @@
+"""A wireless link: what it is like, and an emulator of two hosts on this machine."""
