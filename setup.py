@@ -40,11 +40,11 @@ setup(
     entry_points={
         "console_scripts": [
             "adahi = adahi_ros.cli:main",
-            "draft_policy_node = adahi_ros.nodes.draft_policy_node:main",
-            "target_verifier_node = adahi_ros.nodes.target_verifier_node:main",
-            "robot_simulator_node = adahi_ros.nodes.robot_simulator_node:main",
-            "bag_recorder_node = adahi_ros.nodes.bag_recorder_node:main",
-            "path_markers_node = adahi_ros.nodes.path_markers_node:main",
+            "draft_policy_node = adahi_ros.nodes.robot.draft_policy_node:main",
+            "target_verifier_node = adahi_ros.nodes.server.target_verifier_node:main",
+            "robot_simulator_node = adahi_ros.nodes.simulation.robot_simulator_node:main",
+            "bag_recorder_node = adahi_ros.nodes.monitoring.bag_recorder_node:main",
+            "path_markers_node = adahi_ros.nodes.monitoring.path_markers_node:main",
         ],
     },
 )

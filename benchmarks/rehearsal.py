@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 from adahi_ros.assets import asset
-from adahi_ros.nodes.messages import to_request
-from adahi_ros.nodes.question import Question, judged
-from adahi_ros.nodes.rehearsal import AHEAD_S
+from adahi_ros.nodes.common.messages import to_request
+from adahi_ros.nodes.robot.question import Question, judged
+from adahi_ros.nodes.robot.rehearsal import AHEAD_S
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.drafting import draft_action
 from adahi_ros.wire.request import VerificationRequest

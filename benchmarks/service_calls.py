@@ -24,7 +24,7 @@ from peers.driving import Call, LinkWatch
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
-from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 
 SERVICE = "verify_draft"
 WAIT_S = 60.0

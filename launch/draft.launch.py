@@ -13,7 +13,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from adahi_ros.nodes.launching import RESPAWN, RESPAWN_DELAY_S, fail_with_it
+from adahi_ros.nodes.launching.exits import RESPAWN, RESPAWN_DELAY_S, fail_with_it
 
 OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
     "draft_checkpoint": ("checkpoint", str, "DIRECTORY/NAME of the draft policy's checkpoint"),

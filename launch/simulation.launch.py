@@ -12,7 +12,7 @@ from launch.substitutions import LaunchConfiguration, PythonExpression
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from adahi_ros.nodes.launching import fail_with_it
+from adahi_ros.nodes.launching.exits import fail_with_it
 
 
 def end_with_it(event: ProcessExited, context: LaunchContext) -> Shutdown | None:

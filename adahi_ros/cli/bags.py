@@ -25,7 +25,7 @@ from adahi_ros.cli.options import (
 )
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
-RECORDER = "adahi_ros.nodes.bag_recorder_node"
+RECORDER = "adahi_ros.nodes.monitoring.bag_recorder_node"
 
 dataset_app = typer.Typer(help="Training data from a robot's bags.", no_args_is_help=True)
 

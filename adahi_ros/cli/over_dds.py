@@ -71,8 +71,8 @@ def demo(
     from adahi_ros.evaluation.methods import gated, parse_methods
     from adahi_ros.evaluation.repeat import repeated_true_skip_ratio
     from adahi_ros.evaluation.run_metrics import run_figures
-    from adahi_ros.nodes.dds_run import run_over_dds
-    from adahi_ros.nodes.domain import exclusive_domain
+    from adahi_ros.nodes.launching.dds_run import run_over_dds
+    from adahi_ros.nodes.launching.domain import exclusive_domain
     from adahi_ros.reporting.live_view import LiveView
     from adahi_ros.reporting.run_figure import draw_run
     from adahi_ros.reporting.tables import method_table

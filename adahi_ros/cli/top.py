@@ -13,7 +13,7 @@ from adahi_ros.cli.terminal import console, say
 from adahi_ros.signals import leaving_on
 
 if TYPE_CHECKING:
-    from adahi_ros.nodes.top import Watcher
+    from adahi_ros.nodes.monitoring.top import Watcher
 
 REFRESH_S = 0.25
 LINE_S = 1.0
@@ -37,7 +37,7 @@ def top(
 
     Where the output is no terminal, it is as with --once. Then the status is 1 where there is no robot.
     """
-    from adahi_ros.nodes.top import Watcher
+    from adahi_ros.nodes.monitoring.top import Watcher
 
     try:
         with leaving_on(signal.SIGINT, signal.SIGTERM), Watcher(namespace, domain, seconds) as watcher:

@@ -31,8 +31,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.utilities import try_shutdown
 
 from adahi_ros.assets import asset
-from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.parameters import Parameter
+from adahi_ros.nodes.common.parameters import Parameter
+from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 
 PAGE = "reference.md"
 NAMESPACE = "/robot_namespace"

@@ -24,7 +24,7 @@ from adahi_ros.evaluation.methods import gated
 from adahi_ros.evaluation.metrics import transmission_rate, wilson_interval
 from adahi_ros.evaluation.rollout import Log, Logged
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.nodes.verification_call import CalledVerifier, VerificationCalls
+from adahi_ros.nodes.server.verification_call import CalledVerifier, VerificationCalls
 from adahi_ros.parallel import Job, run_jobs
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.target_view import Jpegs, TargetView, target_view

@@ -208,7 +208,7 @@ def _run(
             "episodes": (episodes.start, episodes.stop),
         }
         asked.write_text(json.dumps(arguments))
-        command = ["-m", "adahi_ros.nodes.dds_run", str(asked), str(record)]
+        command = ["-m", "adahi_ros.nodes.launching.dds_run", str(asked), str(record)]
         run_at_robot(link, command, dds_environment("wireless"))
         return RunRecord.of(json.loads(record.read_text()))
 

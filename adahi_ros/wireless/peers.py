@@ -176,7 +176,13 @@ def _server(
     link: EmulatedLink, name: str, target: Path, extra: Mapping[str, str], cores: set[int]
 ) -> AbstractContextManager[None]:
     if name == OURS:
-        node = ["-m", "adahi_ros.nodes.target_verifier_node", "--ros-args", "-p", f"checkpoint:={target}"]
+        node = [
+            "-m",
+            "adahi_ros.nodes.server.target_verifier_node",
+            "--ros-args",
+            "-p",
+            f"checkpoint:={target}",
+        ]
         return serving(link, node, extra, "target policy of", cores)
     command = [str(scripts() / f"{name}.py"), "serve", "--address", link.server.address]
     return serving(link, [*command, "--port", str(PORT), "--checkpoint", str(target)], extra, "ready", cores)

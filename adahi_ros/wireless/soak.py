@@ -12,7 +12,7 @@ import numpy as np
 
 from adahi_ros.assets import asset
 from adahi_ros.gates.scores import Gate
-from adahi_ros.nodes.child_processes import NodeProcess
+from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.robot.controller import ControllerConfig
 from adahi_ros.wire.records import Reason

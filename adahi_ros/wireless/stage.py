@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.nodes.child_processes import NodeProcess, NodeProcesses, node_processes
-from adahi_ros.nodes.domain import exclusive_domain, link_environment
+from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
+from adahi_ros.nodes.launching.domain import exclusive_domain, link_environment
 from adahi_ros.wireless.ends import dds_environment
 from adahi_ros.wireless.link.emulator import EmulatedLink
 from adahi_ros.wireless.robot_log import RobotLog

@@ -16,7 +16,7 @@ from adahi_ros.bags.dataset import read_dataset
 from adahi_ros.bags.run import bag_run_figures, read_run
 from adahi_ros.bags.writer import BagWriter
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.nodes.messages import to_command, to_joint_state, to_status, to_task_state
+from adahi_ros.nodes.common.messages import to_command, to_joint_state, to_status, to_task_state
 from adahi_ros.wire.records import Reason, StepRecord
 
 from .messages import damaged, mutated

@@ -17,8 +17,8 @@ from adahi_ros.assets import asset
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.nodes.messages import to_image, to_joint_state, to_task_state
-from adahi_ros.nodes.policies import encoder_from
+from adahi_ros.nodes.common.messages import to_image, to_joint_state, to_task_state
+from adahi_ros.nodes.common.policies import encoder_from
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.vqbet.recipe import load_recipe
 from adahi_ros.safety.envelope import Envelope

@@ -8,7 +8,7 @@ from typing import Any
 
 from rclpy.serialization import serialize_message
 
-from adahi_ros.nodes.message_types import message_type
+from adahi_ros.nodes.common.message_types import message_type
 
 from .values import MANY, Garbage
 

@@ -13,8 +13,8 @@ from rcl_interfaces.srv import SetParametersAtomically
 from std_msgs.msg import Bool
 
 from adahi_ros.assets import asset
-from adahi_ros.nodes.draft_policy_parameters import TABLE
-from adahi_ros.nodes.messages import describe, verify_qos
+from adahi_ros.nodes.common.messages import describe, verify_qos
+from adahi_ros.nodes.robot.draft_policy_parameters import TABLE
 from adahi_ros.policy.backends import load_policy
 
 from .envelope import APART_S

@@ -18,10 +18,10 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import Bool
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.nodes.child_processes import NodeProcess, NodeProcesses, node_processes
-from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.messages import from_stamp, to_image, to_joint_state, to_task_state
-from adahi_ros.nodes.observer import Observer
+from adahi_ros.nodes.common.messages import from_stamp, to_image, to_joint_state, to_task_state
+from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
+from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.launching.observer import Observer
 
 from .envelope import CommandWatch, limits_file
 

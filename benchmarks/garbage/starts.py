@@ -14,14 +14,11 @@ from rclpy.context import Context
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
-from adahi_ros.nodes import (
-    bag_recorder_node,
-    draft_policy_node,
-    path_markers_node,
-    robot_simulator_node,
-    target_verifier_node,
-)
-from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.monitoring import bag_recorder_node, path_markers_node
+from adahi_ros.nodes.robot import draft_policy_node
+from adahi_ros.nodes.server import target_verifier_node
+from adahi_ros.nodes.simulation import robot_simulator_node
 
 from .values import Garbage
 

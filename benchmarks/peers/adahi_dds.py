@@ -14,10 +14,10 @@ import rclpy
 from driving import TEMPERATURE, peer
 from rclpy.node import Node
 
-from adahi_ros.nodes.question import Answer, Question
-from adahi_ros.nodes.rehearsal import Rehearsal
-from adahi_ros.nodes.urgent_executor import UrgentExecutor
-from adahi_ros.nodes.verifier_client import Link, VerifierClient
+from adahi_ros.nodes.common.urgent_executor import UrgentExecutor
+from adahi_ros.nodes.robot.question import Answer, Question
+from adahi_ros.nodes.robot.rehearsal import Rehearsal
+from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
 from adahi_ros.policy.drafting import draft_action
 from adahi_ros.policy.interface import Policy
 from adahi_ros.wire.request import VerificationRequest

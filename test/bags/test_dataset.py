@@ -364,7 +364,7 @@ def test_what_the_robots_node_makes_of_the_messages_is_what_the_bag_gives(
     rclpy = pytest.importorskip("rclpy")
     from rclpy.serialization import serialize_message
 
-    from adahi_ros.nodes.messages import to_command, to_image, to_joint_state, to_task_state
+    from adahi_ros.nodes.common.messages import to_command, to_image, to_joint_state, to_task_state
 
     assert rclpy
     contract = parse_contract(with_camera(contract_values, "stub", 8, 8) if camera else contract_values)

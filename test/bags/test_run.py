@@ -101,7 +101,7 @@ def test_a_step_is_read_as_the_node_reads_its_own(
     step_record: Callable[..., StepRecord],
 ) -> None:
     pytest.importorskip("rclpy")
-    from adahi_ros.nodes.messages import from_status, to_status
+    from adahi_ros.nodes.common.messages import from_status, to_status
 
     for record in records(step_record):
         message = to_status(record)

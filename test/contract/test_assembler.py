@@ -7,7 +7,7 @@ from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import plain_contract
-from adahi_ros.nodes.messages import to_joint_state, to_task_state
+from adahi_ros.nodes.common.messages import to_joint_state, to_task_state
 
 MS = 1_000_000
 JOINTS, STATE = "joint_states", "task_state"

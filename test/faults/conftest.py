@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.gates.scores import Gate
-from adahi_ros.nodes.child_processes import NodeProcess
+from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.robot.controller import ControllerConfig
 from adahi_ros.wireless.link.emulator import emulated_link

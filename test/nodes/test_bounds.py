@@ -17,11 +17,11 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.nodes.bounds import IMAGE_BYTES, TEXT_LENGTH, check_spec_bounds, shortened
-from adahi_ros.nodes.draft_policy_parameters import TABLE, check_features
-from adahi_ros.nodes.messages import from_request, from_status, to_status
-from adahi_ros.nodes.parameters import ParameterError
-from adahi_ros.nodes.question import Question, judged
+from adahi_ros.nodes.common.bounds import IMAGE_BYTES, TEXT_LENGTH, check_spec_bounds, shortened
+from adahi_ros.nodes.common.messages import from_request, from_status, to_status
+from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.robot.draft_policy_parameters import TABLE, check_features
+from adahi_ros.nodes.robot.question import Question, judged
 from adahi_ros.policy.interface import PolicySpec
 from adahi_ros.wire.records import StepRecord
 from adahi_ros.wire.request import RequestError, RequestFault

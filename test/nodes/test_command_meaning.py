@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.nodes.command_meaning import commanded, limits_of
-from adahi_ros.nodes.parameters import ParameterError
+from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.robot.command_meaning import commanded, limits_of
 from adahi_ros.safety.limits import Limits
 
 JOINTS = {"topic": "joint_states", "type": "sensor_msgs/msg/JointState"}

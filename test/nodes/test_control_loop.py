@@ -11,9 +11,9 @@ import pytest
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.scores import Gate
-from adahi_ros.nodes.control_loop import ControlLoop
-from adahi_ros.nodes.question import Answer, Question
-from adahi_ros.nodes.verifier_client import Link
+from adahi_ros.nodes.robot.control_loop import ControlLoop
+from adahi_ros.nodes.robot.question import Answer, Question
+from adahi_ros.nodes.robot.verifier_client import Link
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.controller import Controller, ControllerConfig

@@ -3,10 +3,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from adahi_ros.nodes.domain import DOMAINS, exclusive_domain
+from adahi_ros.nodes.launching.domain import DOMAINS, exclusive_domain
 
 HOLD = """
-from adahi_ros.nodes.domain import exclusive_domain
+from adahi_ros.nodes.launching.domain import exclusive_domain
 with exclusive_domain() as domain:
     print(domain, flush=True)
     input()

@@ -404,7 +404,7 @@ def test_a_launch_that_is_interrupted_ends_with_0(
 def test_all_runs_to_the_end_of_its_episodes() -> None:
     from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 
-    from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
+    from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 
     try:
         prefix = Path(get_package_prefix("adahi_ros"))

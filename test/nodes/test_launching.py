@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from adahi_ros.nodes.launching import fail_with_it
+from adahi_ros.nodes.launching.exits import fail_with_it
 
 
 def told(code: int, shutting_down: bool = False) -> None:

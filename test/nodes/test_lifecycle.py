@@ -12,11 +12,11 @@ import pytest
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
-from adahi_ros.nodes import draft_policy_node
-from adahi_ros.nodes.domain import exclusive_domain
-from adahi_ros.nodes.draft_policy_node import DraftPolicyNode
-from adahi_ros.nodes.observer import Observer
-from adahi_ros.nodes.verifier_client import VerifierClient
+from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.robot import draft_policy_node
+from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
+from adahi_ros.nodes.robot.verifier_client import VerifierClient
 
 
 def test_an_error_closes_everything(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> None:

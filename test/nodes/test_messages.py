@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.acceptance.sampling import counted
-from adahi_ros.nodes.messages import (
+from adahi_ros.nodes.common.messages import (
     fill_answer,
     fingerprint_number,
     from_answer,

@@ -9,9 +9,9 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter as Value
 
-from adahi_ros.nodes.domain import exclusive_domain
-from adahi_ros.nodes.observer import Observer
-from adahi_ros.nodes.parameters import Parameter, ParameterError, Parameters
+from adahi_ros.nodes.common.parameters import Parameter, ParameterError, Parameters
+from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.launching.observer import Observer
 
 TABLE = (
     Parameter("size", 1, "A number", 0, 10, live=True),

@@ -13,8 +13,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
-from adahi_ros.nodes.parameters import ParameterError
-from adahi_ros.nodes.path_markers_node import (
+from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.monitoring.path_markers_node import (
     DRAFTED,
     FALLBACK,
     SKIPPED,

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from adahi_ros.nodes import rehearsal
-from adahi_ros.nodes.domain import exclusive_domain
-from adahi_ros.nodes.observer import Observer
-from adahi_ros.nodes.rehearsal import AHEAD_S, LATE_S, Rehearsal
+from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.robot import rehearsal
+from adahi_ros.nodes.robot.rehearsal import AHEAD_S, LATE_S, Rehearsal
 
 PATIENCE_S = 30.0  # only what is broken takes longer
 

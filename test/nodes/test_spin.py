@@ -10,14 +10,14 @@ import sys
 
 import pytest
 
-from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 
 INTERRUPTED = """
 import os, sys
 import rclpy
 from rclpy.node import Node
 from std_msgs.msg import Header
-from adahi_ros.nodes.spin import run
+from adahi_ros.nodes.common.spin import run
 
 class Interrupted(Node):
     def __init__(self):

@@ -16,12 +16,12 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.nodes import target_verifier_node
-from adahi_ros.nodes.bounds import TEXT_LENGTH
-from adahi_ros.nodes.domain import exclusive_domain
-from adahi_ros.nodes.messages import fingerprint_number
-from adahi_ros.nodes.observer import Observer
-from adahi_ros.nodes.target_verifier_node import TargetVerifierNode
+from adahi_ros.nodes.common.bounds import TEXT_LENGTH
+from adahi_ros.nodes.common.messages import fingerprint_number
+from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.server import target_verifier_node
+from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.policy.interface import Policy, Prediction
 from adahi_ros.server.engine import ANSWERS_KEPT
 from adahi_ros.wire.request import RequestFault

@@ -10,10 +10,10 @@ from adahi_msgs.msg import DraftStatus, LinkState, SafetyState
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.messages import to_status
-from adahi_ros.nodes.observer import Observer
-from adahi_ros.nodes.top import Robot, Watcher
+from adahi_ros.nodes.common.messages import to_status
+from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.monitoring.top import Robot, Watcher
 from adahi_ros.wire.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]

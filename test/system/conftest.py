@@ -19,9 +19,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.nodes.child_processes import NodeProcess, NodeProcesses, node_processes
-from adahi_ros.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.messages import (
+from adahi_ros.nodes.common.messages import (
     describe,
     from_stamp,
     from_status,
@@ -29,7 +27,9 @@ from adahi_ros.nodes.messages import (
     to_task_state,
     verify_qos,
 )
-from adahi_ros.nodes.observer import Observer
+from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
+from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.vqbet.checkpoint import load_decoder
 from adahi_ros.wire.records import StepRecord

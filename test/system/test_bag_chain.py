@@ -22,7 +22,7 @@ from rosgraph_msgs.msg import Clock
 
 from adahi_ros.bags.reader import read_bag
 from adahi_ros.contract.plain import plain_values
-from adahi_ros.nodes.domain import loopback_environment
+from adahi_ros.nodes.launching.domain import loopback_environment
 from adahi_ros.tasks import make, make_expert
 from adahi_ros.tasks.demonstrations import collect
 from adahi_ros.trajectories import Trajectories

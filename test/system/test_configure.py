@@ -14,7 +14,7 @@ from rcl_interfaces.srv import DescribeParameters, SetParameters
 from rclpy.parameter import Parameter
 
 from adahi_ros.contract.plain import plain_values
-from adahi_ros.nodes.child_processes import NodeProcess
+from adahi_ros.nodes.launching.child_processes import NodeProcess
 
 
 @pytest.fixture(scope="module")

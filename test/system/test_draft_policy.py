@@ -12,7 +12,7 @@ from adahi_msgs.msg import LinkState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from diagnostic_msgs.msg import DiagnosticStatus
 
-from adahi_ros.nodes.messages import from_stamp
+from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.robot.breaker import FIRST_PAUSE_S, MISSES_UNTIL_OPEN
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestFault

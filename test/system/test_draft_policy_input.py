@@ -11,7 +11,7 @@ from adahi_msgs.msg import TaskState
 from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
 
-from adahi_ros.nodes.messages import to_stamp
+from adahi_ros.nodes.common.messages import to_stamp
 
 
 def test_a_repeated_observation_gets_the_same_command_again(scene: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from adahi_msgs.msg import SafetyState
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
-from adahi_ros.nodes.messages import describe
+from adahi_ros.nodes.common.messages import describe
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.wire.records import Reason, StepRecord
 

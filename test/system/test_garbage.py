@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration
 
-from adahi_ros.nodes.messages import to_command
+from adahi_ros.nodes.common.messages import to_command
 from benchmarks.garbage.envelope import ACCELERATION, POSITION, VELOCITY, CommandWatch
 from benchmarks.garbage.outcome import Outcome
 from benchmarks.garbage.trial import SHARES, kind_of, run

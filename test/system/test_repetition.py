@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.nodes.messages import describe
+from adahi_ros.nodes.common.messages import describe
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.robot.retransmission import FIRST_S
 

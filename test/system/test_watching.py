@@ -18,10 +18,10 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 from visualization_msgs.msg import Marker, MarkerArray
 
-from adahi_ros.nodes.domain import loopback_environment
-from adahi_ros.nodes.messages import to_stamp
-from adahi_ros.nodes.path_markers_node import TABLE
-from adahi_ros.nodes.top import Watcher
+from adahi_ros.nodes.common.messages import to_stamp
+from adahi_ros.nodes.launching.domain import loopback_environment
+from adahi_ros.nodes.monitoring.path_markers_node import TABLE
+from adahi_ros.nodes.monitoring.top import Watcher
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS = {

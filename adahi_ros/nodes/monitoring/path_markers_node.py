@@ -29,9 +29,9 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from adahi_ros.files import read_bytes
 from adahi_ros.kinematics import Chain
-from adahi_ros.nodes.messages import COMMAND_FIELDS
-from adahi_ros.nodes.parameters import NO_NAMES, Parameter, ParameterError, Parameters, names_in
-from adahi_ros.nodes.spin import run
+from adahi_ros.nodes.common.messages import COMMAND_FIELDS
+from adahi_ros.nodes.common.parameters import NO_NAMES, Parameter, ParameterError, Parameters, names_in
+from adahi_ros.nodes.common.spin import run
 
 COORDINATES = ("x", "y", "z")
 UNUSED = -1

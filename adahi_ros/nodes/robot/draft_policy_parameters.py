@@ -10,11 +10,11 @@ from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.contract.plain import plain_contract
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import GATES, Gate
-from adahi_ros.nodes.bounds import IMAGE_BYTES, NAME_LENGTH, REQUEST
-from adahi_ros.nodes.command_interfaces import COMMAND_INTERFACES
-from adahi_ros.nodes.messages import COMMAND_FIELDS
-from adahi_ros.nodes.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, ParameterError, names_in
-from adahi_ros.nodes.policies import RELIABILITY, policy_parameters
+from adahi_ros.nodes.common.bounds import IMAGE_BYTES, NAME_LENGTH, REQUEST
+from adahi_ros.nodes.common.messages import COMMAND_FIELDS
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, ParameterError, names_in
+from adahi_ros.nodes.common.policies import RELIABILITY, policy_parameters
+from adahi_ros.nodes.robot.command_interfaces import COMMAND_INTERFACES
 from adahi_ros.policy.interface import PolicySpec
 from adahi_ros.robot.controller import ControllerConfig
 from adahi_ros.robot.fallback import FALLBACKS, Fallback

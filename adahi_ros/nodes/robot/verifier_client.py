@@ -15,17 +15,17 @@ from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.task import Future
 
-from adahi_ros.nodes.bounds import shortened
-from adahi_ros.nodes.messages import (
+from adahi_ros.nodes.common.bounds import shortened
+from adahi_ros.nodes.common.messages import (
     fingerprint_number,
     from_description,
     to_request,
     verify_qos,
 )
-from adahi_ros.nodes.question import Answer, Question, judged
-from adahi_ros.nodes.rehearsal import Rehearsal
-from adahi_ros.nodes.timers import call_in
-from adahi_ros.nodes.urgent_executor import Urgent
+from adahi_ros.nodes.common.timers import call_in
+from adahi_ros.nodes.common.urgent_executor import Urgent
+from adahi_ros.nodes.robot.question import Answer, Question, judged
+from adahi_ros.nodes.robot.rehearsal import Rehearsal
 from adahi_ros.policy.interface import Policy, misfit
 from adahi_ros.robot.breaker import Breaker
 from adahi_ros.robot.link_estimate import LinkEstimate, LinkEstimator

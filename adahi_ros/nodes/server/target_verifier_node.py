@@ -16,13 +16,19 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
 from adahi_ros.acceptance.verifier import RULES, TargetVerifier
-from adahi_ros.nodes.bounds import NAME_LENGTH, shortened
-from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
-from adahi_ros.nodes.messages import describe, fill_answer, fingerprint_number, from_request, verify_qos
-from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, Parameters
-from adahi_ros.nodes.policies import RELIABILITY, encoder_from, policy_from, policy_parameters
-from adahi_ros.nodes.spin import run
-from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.common.bounds import NAME_LENGTH, shortened
+from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher, Health
+from adahi_ros.nodes.common.messages import (
+    describe,
+    fill_answer,
+    fingerprint_number,
+    from_request,
+    verify_qos,
+)
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, Parameter, Parameters
+from adahi_ros.nodes.common.policies import RELIABILITY, encoder_from, policy_from, policy_parameters
+from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.server.engine import Answered, Answers
 from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.sessions import Sessions

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.assets import CHECKPOINTS, ENCODERS, named
-from adahi_ros.nodes.bounds import check_spec_bounds
-from adahi_ros.nodes.messages import RELIABILITIES
-from adahi_ros.nodes.parameters import Parameter, ParameterError
+from adahi_ros.nodes.common.bounds import check_spec_bounds
+from adahi_ros.nodes.common.messages import RELIABILITIES
+from adahi_ros.nodes.common.parameters import Parameter, ParameterError
 from adahi_ros.policy.backends import BACKENDS, load_policy
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.vqbet.checkpoint import CheckpointError

@@ -27,16 +27,16 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
 
 from adahi_ros.contract.times import NANOSECONDS
-from adahi_ros.nodes.command_interfaces import COMMAND_INTERFACES, command_interface, command_qos
-from adahi_ros.nodes.messages import (
+from adahi_ros.nodes.common.messages import (
     to_episode_result,
     to_image,
     to_joint_state,
     to_stamp,
     to_task_state,
 )
-from adahi_ros.nodes.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
-from adahi_ros.nodes.spin import run
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
+from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.robot.command_interfaces import COMMAND_INTERFACES, command_interface, command_qos
 from adahi_ros.tasks import TASKS, make, make_expert
 from adahi_ros.tasks.base import has_camera
 from adahi_ros.tasks.demonstrations import Demonstrator

@@ -17,7 +17,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import ok, remove_ros_args, try_shutdown
 
-from adahi_ros.nodes.parameters import Parameter, ParameterError
+from adahi_ros.nodes.common.parameters import Parameter, ParameterError
 
 N = TypeVar("N", bound=Node)
 LOOK_S = 0.1  # for a signal, at least so often

@@ -18,8 +18,8 @@ from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.nodes.messages import COMMAND_FIELDS, from_stamp, to_command, to_stamp
-from adahi_ros.nodes.parameters import ParameterError
+from adahi_ros.nodes.common.messages import COMMAND_FIELDS, from_stamp, to_command, to_stamp
+from adahi_ros.nodes.common.parameters import ParameterError
 
 TWIST_AXES = tuple(f"{part}.{axis}" for part in ("linear", "angular") for axis in "xyz")
 

@@ -30,10 +30,16 @@ from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.times import NANOSECONDS
-from adahi_ros.nodes.commander import Commander
-from adahi_ros.nodes.control_loop import ControlLoop, DraftError
-from adahi_ros.nodes.diagnostics import DiagnosticsPublisher, Health
-from adahi_ros.nodes.draft_policy_parameters import (
+from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher, Health
+from adahi_ros.nodes.common.message_types import message_type
+from adahi_ros.nodes.common.messages import observation_qos, to_link_state, to_status
+from adahi_ros.nodes.common.parameters import ParameterError, Parameters
+from adahi_ros.nodes.common.policies import encoder_from, policy_from
+from adahi_ros.nodes.common.spin import freeze_garbage, run
+from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.robot.command_publisher import Commander
+from adahi_ros.nodes.robot.control_loop import ControlLoop, DraftError
+from adahi_ros.nodes.robot.draft_policy_parameters import (
     TABLE,
     check_features,
     contract_of,
@@ -41,14 +47,8 @@ from adahi_ros.nodes.draft_policy_parameters import (
     fallback_of,
     first_episode,
 )
-from adahi_ros.nodes.message_types import message_type
-from adahi_ros.nodes.messages import observation_qos, to_link_state, to_status
-from adahi_ros.nodes.parameters import ParameterError, Parameters
-from adahi_ros.nodes.policies import encoder_from, policy_from
-from adahi_ros.nodes.rehearsal import Rehearsal
-from adahi_ros.nodes.spin import freeze_garbage, run
-from adahi_ros.nodes.urgent_executor import Urgent, UrgentExecutor
-from adahi_ros.nodes.verifier_client import Link, VerifierClient
+from adahi_ros.nodes.robot.rehearsal import Rehearsal
+from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.target_view import target_view

@@ -10,7 +10,13 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.acceptance.verifier import TargetVerifier
-from adahi_ros.nodes.messages import fill_answer, fingerprint_number, from_answer, from_request, to_request
+from adahi_ros.nodes.common.messages import (
+    fill_answer,
+    fingerprint_number,
+    from_answer,
+    from_request,
+    to_request,
+)
 from adahi_ros.server.engine import Answers
 from adahi_ros.wire.request import Verification, VerificationRequest, check_answer
 from adahi_ros.wire.window import WireWindow

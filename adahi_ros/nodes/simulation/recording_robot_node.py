@@ -27,15 +27,15 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.contract.times import NANOSECONDS
-from adahi_ros.nodes.messages import (
+from adahi_ros.nodes.common.messages import (
     from_stamp,
     from_status,
     to_joint_state,
     to_stamp,
     to_task_state,
 )
-from adahi_ros.nodes.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, Parameters, names_in
-from adahi_ros.nodes.spin import run
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, Parameters, names_in
+from adahi_ros.nodes.common.spin import run
 from adahi_ros.randomness import step_uniforms
 
 DEPTH = 1000  # what is written down must not be lost here

@@ -27,10 +27,10 @@ from adahi_ros.bags.writer import STORAGES, BagWriter
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.times import NANOSECONDS
-from adahi_ros.nodes.message_types import message_type
-from adahi_ros.nodes.messages import observation_qos
-from adahi_ros.nodes.parameters import Parameter, ParameterError, Parameters
-from adahi_ros.nodes.spin import run
+from adahi_ros.nodes.common.message_types import message_type
+from adahi_ros.nodes.common.messages import observation_qos
+from adahi_ros.nodes.common.parameters import Parameter, ParameterError, Parameters
+from adahi_ros.nodes.common.spin import run
 
 DEPTH = 10_000  # what is recorded must not be lost here
 LOOK_PERIOD_S = 0.05  # for publishers

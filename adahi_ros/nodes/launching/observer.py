@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 from rclpy.utilities import try_shutdown
 
-from adahi_ros.nodes.domain import run_environment
+from adahi_ros.nodes.launching.domain import run_environment
 
 POLL_S = 0.1
 SHUTDOWN_S = 1.0

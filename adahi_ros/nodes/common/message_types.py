@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from adahi_ros.nodes.parameters import ParameterError
+from adahi_ros.nodes.common.parameters import ParameterError
 
 
 def message_type(kind: str) -> Any:

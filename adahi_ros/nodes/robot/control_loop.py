@@ -11,9 +11,9 @@ import numpy as np
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.fields import InputError
-from adahi_ros.nodes.commander import Commander
-from adahi_ros.nodes.question import Answer, Question
-from adahi_ros.nodes.verifier_client import Link, VerifierClient
+from adahi_ros.nodes.robot.command_publisher import Commander
+from adahi_ros.nodes.robot.question import Answer, Question
+from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.target_view import TargetView

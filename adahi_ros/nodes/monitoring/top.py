@@ -24,7 +24,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.utilities import try_shutdown
 
-from adahi_ros.nodes.messages import from_status
+from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.wire.records import Reason, StepRecord
 
 STATUS_TYPE = "adahi_msgs/msg/DraftStatus"

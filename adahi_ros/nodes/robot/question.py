@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import serialize_message
 
-from adahi_ros.nodes.bounds import shortened
-from adahi_ros.nodes.messages import from_answer
+from adahi_ros.nodes.common.bounds import shortened
+from adahi_ros.nodes.common.messages import from_answer
 from adahi_ros.policy.interface import PolicySpec
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestError, Verification, VerificationRequest, check_answer

@@ -12,7 +12,7 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
-from adahi_ros.nodes.bounds import shortened
+from adahi_ros.nodes.common.bounds import shortened
 
 LARGEST_INTEGER = 2**63 - 1
 TOLD = 100  # characters of a value that is wrong

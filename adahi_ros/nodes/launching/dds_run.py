@@ -1,7 +1,7 @@
 """Robot simulator, draft policy and target verifier as three processes over DDS, watched from here.
 
 Inside `adahi link run` the verifier is at the other end of the emulated link, and what crosses it is
-counted. As a program: python -m adahi_ros.nodes.dds_run ASKED.json RECORD.json, where the first file has
+counted. As a program: python -m adahi_ros.nodes.launching.dds_run ASKED.json RECORD.json, where the first file has
 the arguments of `run_over_dds`, and the second is written: a `RunRecord`.
 """
 
@@ -20,11 +20,11 @@ from adahi_msgs.msg import DraftStatus, EpisodeResult
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from adahi_ros.nodes.child_processes import DdsRunError, NodeProcesses, node_processes
-from adahi_ros.nodes.domain import exclusive_domain, run_environment, server_prefix
-from adahi_ros.nodes.messages import from_episode_result, from_status
-from adahi_ros.nodes.observer import Observer
-from adahi_ros.nodes.parameters import NO_NAMES
+from adahi_ros.nodes.common.messages import from_episode_result, from_status
+from adahi_ros.nodes.common.parameters import NO_NAMES
+from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses, node_processes
+from adahi_ros.nodes.launching.domain import exclusive_domain, run_environment, server_prefix
+from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.safety.shipped import limits_of_task
 from adahi_ros.tasks import make
 from adahi_ros.tasks.base import has_camera

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 
-from adahi_ros.nodes.timers import call_in
+from adahi_ros.nodes.common.timers import call_in
 
 AHEAD_S = 0.001  # of the event, at its end: little enough to remember, enough for an event that is early
 LATE_S = 0.0005  # at its beginning: then it would be in the way of what it is for

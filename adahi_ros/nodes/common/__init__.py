@@ -1,0 +1,1 @@
+"""What nodes of several trades share."""

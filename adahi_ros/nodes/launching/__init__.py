@@ -1,0 +1,1 @@
+"""Nodes as processes, and a place in a domain from which to steer them."""

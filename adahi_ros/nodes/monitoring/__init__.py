@@ -1,0 +1,1 @@
+"""Nodes that watch and record."""

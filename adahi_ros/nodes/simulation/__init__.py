@@ -1,0 +1,1 @@
+"""Nodes that stand in for a robot."""
