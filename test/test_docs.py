@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from adahi_ros.contract.parsing import parse_contract
+from adahi_ros.nodes.launching.modules import MODULES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -25,15 +26,16 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_the_reference_is_what_the_code_says() -> None:
-    command = [sys.executable, "-m", "adahi_ros.nodes.reference", "--check"]
+    command = [sys.executable, "tools/reference.py", "--check"]
     checked = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert checked.returncode == 0, checked.stdout + checked.stderr + "run it without --check"
 
 
 def test_the_reference_has_every_node() -> None:
     page = (ROOT / "docs/reference.md").read_text()
-    for file in (ROOT / "adahi_ros/nodes").glob("*_node.py"):
+    for file in (ROOT / "adahi_ros/nodes").rglob("*_node.py"):
         assert f"\n## {file.stem}\n" in page
+        assert MODULES[file.stem].split(".")[-2:] == [file.parent.name, file.stem]
 
 
 def test_links_lead_somewhere() -> None:

@@ -13,19 +13,42 @@ import adahi_ros
 
 PACKAGE = Path(adahi_ros.__file__).parent
 ANYONE = {"randomness", "trajectories", "assets", "parallel", "kinematics", "signals", "yaml_files", "files"}
-ALGORITHM = {"policy", "vision", "contract", "safety", "speculation", "tasks", "link"}
+ALGORITHM = {
+    "policy",
+    "vision",
+    "contract",
+    "safety",
+    "acceptance",
+    "gates",
+    "wire",
+    "robot",
+    "server",
+    "tasks",
+    "wireless.link",
+}
 MAY_IMPORT = {
     "policy": set(),
+    "policy.vqbet": {"policy"},
+    "policy.lerobot": {"policy", "policy.vqbet"},
     "vision": {"policy"},
     "contract": {"vision"},
     "safety": set(),
+    "acceptance": {"policy", "wire"},
+    "wire": {"policy"},
+    "gates": {"policy", "wire"},
+    "robot": {"policy", "vision", "contract", "wire", "gates"},
+    "server": {"policy", "vision", "wire", "acceptance"},
     "tasks": {"vision"},
-    "speculation": {"policy", "vision"},
-    "link": set(),
+    "wireless.link": set(),
     "evaluation": ALGORITHM,
     "bags": ALGORITHM | {"evaluation"},
     "reporting": ALGORITHM | {"evaluation", "bags"},
-    "nodes": ALGORITHM | {"bags"},
+    "nodes.common": ALGORITHM,
+    "nodes.robot": ALGORITHM | {"nodes.common"},
+    "nodes.server": ALGORITHM | {"nodes.common"},
+    "nodes.simulation": ALGORITHM | {"nodes.common"},
+    "nodes.monitoring": ALGORITHM | {"nodes.common", "bags"},
+    "nodes.launching": ALGORITHM | {"nodes.common"},
     "wireless": ALGORITHM | {"evaluation", "nodes"},
 }
 ROS = {
@@ -60,19 +83,20 @@ def imported(file: Path) -> set[str]:
 
 
 def test_every_folder_is_a_room_that_is_known() -> None:
-    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert folders == MAY_IMPORT.keys() | {"cli"}
+    folders = {".".join(path.parent.relative_to(PACKAGE).parts) for path in PACKAGE.rglob("__init__.py")}
+    assert folders == MAY_IMPORT.keys() | {"", "cli", "nodes"}
 
 
 @pytest.mark.parametrize("room", sorted(MAY_IMPORT))
 def test_a_room_imports_only_what_it_may(room: str) -> None:
-    allowed = MAY_IMPORT[room] | ANYONE | {room}
-    for file in sorted((PACKAGE / room).glob("*.py")):
+    allowed = MAY_IMPORT[room] | {room}
+    for file in sorted((PACKAGE / room.replace(".", "/")).glob("*.py")):
         for name in imported(file):
             parts = name.split(".")
-            if parts[0] == "adahi_ros" and len(parts) > 1:
-                assert parts[1] in allowed, f"{file.name} imports {name}"
-            if room != "nodes":
+            if parts[0] == "adahi_ros" and len(parts) > 1 and parts[1] not in ANYONE:
+                inner = name.removeprefix("adahi_ros.")
+                assert any(f"{inner}.".startswith(f"{each}.") for each in allowed), f"{file.name}: {name}"
+            if not room.startswith("nodes."):
                 assert parts[0] not in ROS, f"{file.name} imports {name}"
 
 

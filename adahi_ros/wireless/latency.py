@@ -1,7 +1,7 @@
 """What every method costs across an emulated link: the latency of each action, the bytes that crossed.
 
-The target is the trained one, grown until a server's compute shows (`policy/vqbet/growth.py`); it decides as it
-did. The robot drafts, asks and acts in real processes; only the world waits for it.
+The target is the trained one, grown until a server's compute shows (`policy/vqbet/growth.py`); it decides as
+it did. The robot drafts, asks and acts in real processes; only the world waits for it.
 """
 
 from __future__ import annotations

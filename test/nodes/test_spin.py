@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.launching.modules import MODULES
 
 INTERRUPTED = """
 import os, sys
@@ -70,12 +71,12 @@ def test_a_fault_of_its_own_is_told() -> None:
 @pytest.mark.parametrize("node", ["draft_policy_node", "target_verifier_node", "robot_simulator_node"])
 def test_help_lists_the_parameters_and_other_arguments_are_refused(node: str) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", f"adahi_ros.nodes.{node}", *arguments]
+        command = [sys.executable, "-m", MODULES[node], *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=False)
 
     helped = run("--help")
     assert helped.returncode == 0
-    for row in importlib.import_module(f"adahi_ros.nodes.{node}").TABLE:
+    for row in importlib.import_module(MODULES[node]).TABLE:
         assert f"  {row.name} " in helped.stdout
         assert row.allowed in helped.stdout
     refused = run("--bogus")

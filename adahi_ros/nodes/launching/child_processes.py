@@ -17,6 +17,8 @@ from typing import Any
 
 import yaml
 
+from adahi_ros.nodes.launching.modules import MODULES
+
 END_S = 5.0
 LINES_SHOWN = 20
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -36,7 +38,7 @@ class NodeProcess:
     """One node in a process of its own, its output in a file.
 
     Args:
-        module: of `adahi_ros.nodes`.
+        module: a key of `MODULES`.
         parameters: by name; written to a ROS parameter file.
         directory: for that file and the output.
         environment: variables beside those of this process.
@@ -56,7 +58,7 @@ class NodeProcess:
         self._log = Path(tempfile.mkstemp(prefix=f"{module}_", suffix=".log", dir=directory)[1])
         file = self._log.with_suffix(".yaml")
         file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(parameters)}}))
-        arguments = ["-m", f"adahi_ros.nodes.{module}", "--ros-args", "--params-file", str(file)]
+        arguments = ["-m", MODULES[module], "--ros-args", "--params-file", str(file)]
         with self._log.open("w") as output:
             self._process = subprocess.Popen(
                 [*prefix, sys.executable, *arguments],

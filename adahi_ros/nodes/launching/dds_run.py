@@ -1,8 +1,8 @@
 """Robot simulator, draft policy and target verifier as three processes over DDS, watched from here.
 
 Inside `adahi link run` the verifier is at the other end of the emulated link, and what crosses it is
-counted. As a program: python -m adahi_ros.nodes.launching.dds_run ASKED.json RECORD.json, where the first file has
-the arguments of `run_over_dds`, and the second is written: a `RunRecord`.
+counted. As a program: python -m adahi_ros.nodes.launching.dds_run ASKED.json RECORD.json, where the first
+file has the arguments of `run_over_dds`, and the second is written: a `RunRecord`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes docs/reference.md from the code: what the nodes are asked and offer, the messages, the command.
 
-    python -m adahi_ros.nodes.reference [--check]
+    python tools/reference.py [--check]
 
 Topics, services and their QoS are those of nodes that were started for it, in a domain of their own; the
 parameters are those of their tables, the messages their own files.
@@ -33,6 +33,7 @@ from rclpy.utilities import try_shutdown
 from adahi_ros.assets import asset
 from adahi_ros.nodes.common.parameters import Parameter
 from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.launching.modules import MODULES
 
 PAGE = "reference.md"
 NAMESPACE = "/robot_namespace"
@@ -70,7 +71,7 @@ NODES: dict[str, Settings] = {
 HEAD = """\
 # Reference: nodes, messages, command
 
-Written from the code by `python -m adahi_ros.nodes.reference`; a test compares. What it means together is in
+Written from the code by `python tools/reference.py`; a test compares. What it means together is in
 [nodes.md](nodes.md).
 
 Names are relative to the node's namespace unless they begin with a slash; `~` is the node's own name. QoS is
@@ -98,7 +99,7 @@ def page() -> str:
 
 
 def _node(name: str, settings: Settings) -> str:
-    module = import_module(f"adahi_ros.nodes.{name}")
+    module = import_module(MODULES[name])
     kind = next(
         each
         for _, each in inspect.getmembers(module, inspect.isclass)

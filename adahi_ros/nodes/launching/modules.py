@@ -1,0 +1,15 @@
+"""Where each node is."""
+
+from __future__ import annotations
+
+MODULES = {
+    name: f"adahi_ros.nodes.{trade}.{name}"
+    for trade, names in {
+        "robot": ("draft_policy_node",),
+        "server": ("target_verifier_node",),
+        "simulation": ("robot_simulator_node", "recording_robot_node"),
+        "monitoring": ("bag_recorder_node", "path_markers_node"),
+    }.items()
+    for name in names
+}
+"""From a node's name, that of its executable, to its module."""
