@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from adahi_ros.acceptance.sampling import sample, softmax, speculative_sample
+from adahi_ros.acceptance.speculative import speculative_sample
+from adahi_ros.policy.distribution import sample, softmax
 from adahi_ros.policy.interface import Policy
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.wire.request import RequestError, RequestFault, Verification, VerificationRequest

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.acceptance.sampling import UNITS, rejection_probability, residual, softmax
+from adahi_ros.acceptance.speculative import rejection_probability, residual
 from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.scores import Evidence, Gate
+from adahi_ros.policy.distribution import UNITS, softmax
 from adahi_ros.policy.drafting import Draft
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.controller import Controller, ControllerConfig

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.acceptance.sampling import rejection_probability, softmax
+from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.gates.scores import Evidence, Score
+from adahi_ros.policy.distribution import softmax
 from adahi_ros.policy.interface import Policy
 
 

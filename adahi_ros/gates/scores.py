@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.acceptance.sampling import probabilities_at
+from adahi_ros.policy.distribution import probabilities_at
 from adahi_ros.policy.drafting import Draft
 from adahi_ros.robot.link_estimate import LinkEstimate
 

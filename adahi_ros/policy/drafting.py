@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from adahi_ros.acceptance.sampling import counted, probabilities_of, sample, softmax
+from adahi_ros.policy.distribution import counted, probabilities_of, sample, softmax
 from adahi_ros.policy.interface import Policy
 
 

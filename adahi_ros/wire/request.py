@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from adahi_ros.acceptance.sampling import UNITS, probabilities_of
+from adahi_ros.policy.distribution import UNITS, probabilities_of
 from adahi_ros.policy.interface import PolicySpec
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
 

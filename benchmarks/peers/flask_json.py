@@ -18,8 +18,8 @@ from driving import peer
 from flask import Flask, request
 from werkzeug.serving import make_server
 
-from adahi_ros.acceptance.sampling import counted, probabilities_of
 from adahi_ros.acceptance.verifier import TargetVerifier
+from adahi_ros.policy.distribution import counted, probabilities_of
 from adahi_ros.policy.interface import Policy
 from adahi_ros.wire.request import VerificationRequest
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adahi_ros.acceptance.sampling import counted
 from adahi_ros.acceptance.verifier import TargetVerifier, VerificationDraws, verification_uniforms
+from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.interface import Policy
 from adahi_ros.randomness import STEPS_PER_REFILL
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.sampling import UNITS
 from adahi_ros.assets import asset
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.distribution import UNITS
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
 from benchmarks.peers import environments

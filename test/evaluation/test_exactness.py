@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adahi_ros.acceptance.sampling import softmax, speculative_sample
+from adahi_ros.acceptance.speculative import speculative_sample
 from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.exactness import Exactness, asking, joint, measure_exactness, returned
@@ -17,6 +17,7 @@ from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.scores import BLIND, Evidence, Gate
+from adahi_ros.policy.distribution import softmax
 from adahi_ros.policy.drafting import draft_action
 from adahi_ros.robot.controller import Controller, ControllerConfig
 from adahi_ros.trajectories import Trajectories

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.sampling import counted, probabilities_of, rejection_probability, softmax
+from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.acceptance.verifier import RULES
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.evaluate import Comparison
@@ -15,6 +15,7 @@ from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, pars
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.scores import GATES, ORACLE
+from adahi_ros.policy.distribution import counted, probabilities_of, softmax
 from adahi_ros.reporting.style import COLOURS, LINES, MARKERS
 from adahi_ros.trajectories import Trajectories
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adahi_ros.acceptance.sampling import softmax
 from adahi_ros.evaluation.bench import Policies
 from adahi_ros.evaluation.open_loop import open_loop_rollout
 from adahi_ros.evaluation.recorded import RecordedWorld
+from adahi_ros.policy.distribution import softmax
 from adahi_ros.policy.interface import Policy
 from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.sampling import UNITS, counted
 from adahi_ros.gates.scores import BLIND, GATES, Evidence, Gate
+from adahi_ros.policy.distribution import UNITS, counted
 from adahi_ros.policy.drafting import Draft
 
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
-from adahi_ros.acceptance.sampling import counted
 from adahi_ros.nodes.common.messages import (
     fill_answer,
     fingerprint_number,
@@ -26,6 +25,7 @@ from adahi_ros.nodes.common.messages import (
     to_stamp,
     to_status,
 )
+from adahi_ros.policy.distribution import counted
 from adahi_ros.robot.link_estimate import LinkEstimate
 from adahi_ros.server.engine import Answered
 from adahi_ros.wire.records import Reason, StepRecord

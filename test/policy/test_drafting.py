@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from adahi_ros.acceptance.sampling import UNITS, counted
+from adahi_ros.policy.distribution import UNITS, counted
 from adahi_ros.policy.drafting import draft_action
 from adahi_ros.policy.interface import Policy
 

@@ -11,12 +11,12 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.acceptance.sampling import counted
 from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.nodes.common.messages import describe, fingerprint_number, verify_qos
 from adahi_ros.nodes.robot.question import Answer, Question
 from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.interface import Policy
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, to_jpeg

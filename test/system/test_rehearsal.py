@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from rclpy.parameter import Parameter
 
-from adahi_ros.acceptance.sampling import counted
 from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.robot import rehearsal, verifier_client
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode, executor_of
 from adahi_ros.nodes.robot.question import Answer, Question
 from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.distribution import counted
 from adahi_ros.robot.controller import Controller
 from adahi_ros.wire.request import VerificationRequest
 from adahi_ros.wire.window import WireWindow

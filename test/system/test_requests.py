@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.acceptance.sampling import counted
 from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.nodes.common.messages import fingerprint_number, from_answer, from_request, verify_qos
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.vqbet.checkpoint import load_decoder
 from adahi_ros.wire.request import RequestFault, check_request
 from adahi_ros.wire.window import WireWindow, window_digest
