@@ -20,9 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 from adahi_ros.assets import asset
+from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.gates.scores import Evidence, Gate
+from adahi_ros.gates.scores import Gate
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.drafting import draft_action
 
@@ -65,7 +66,7 @@ def main(
 
     def gate_and_bookkeeping() -> bool:
         deviation = tracker.deviation(draft.action)
-        score = gate.score(Evidence(draft, deviation, uniforms[:, 0], window, goal))
+        score = gate.score(GateContext(draft, deviation, uniforms[:, 0], window, goal))
         transmit = score > gate.threshold
         tracker.update(draft.action)
         return bool(transmit[0])

@@ -17,8 +17,9 @@ from adahi_ros.acceptance.speculative import rejection_probability, residual
 from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.scores import Evidence, Gate
+from adahi_ros.gates.scores import Gate
 from adahi_ros.policy.distribution import UNITS, softmax
 from adahi_ros.policy.drafting import Draft
 from adahi_ros.policy.interface import Policy
@@ -74,9 +75,9 @@ def measure_exactness(
         episodes: their numbers.
     """
     draft, target = bench.policies.draft, bench.policies.target
-    seen: list[Evidence] = []
+    seen: list[GateContext] = []
 
-    def watched(evidence: Evidence) -> np.ndarray:
+    def watched(evidence: GateContext) -> np.ndarray:
         seen.append(evidence)
         return gate.score(evidence)
 
@@ -119,7 +120,7 @@ def joint(distributions: np.ndarray) -> np.ndarray:
     return product
 
 
-def asking(policy: Policy, gate: Gate, past: DeviationTracker, evidence: Evidence) -> np.ndarray:
+def asking(policy: Policy, gate: Gate, past: DeviationTracker, evidence: GateContext) -> np.ndarray:
     """Return how likely a gate asks for each combination of codes that may be drawn.
 
     Args:
@@ -146,7 +147,7 @@ def asking(policy: Policy, gate: Gate, past: DeviationTracker, evidence: Evidenc
         several = (np.repeat(each, LOTS, axis=0) for each in (codes, chunk, sound, deviation))
         many_codes, chunks, many_sound, deviations = several
         draft = Draft(many_codes, counts, chunks, many_sound)
-        score = gate.score(Evidence(draft, deviations, lots, windows, goals))
+        score = gate.score(GateContext(draft, deviations, lots, windows, goals))
         asks = ~(score <= gate.threshold) & many_sound
         columns.append(asks.reshape(robots, LOTS).mean(axis=1))
     return np.stack(columns, axis=1)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability
-from adahi_ros.gates.scores import Evidence, Score
+from adahi_ros.gates.context import GateContext
+from adahi_ros.gates.scores import Score
 from adahi_ros.policy.distribution import softmax
 from adahi_ros.policy.interface import Policy
 
@@ -17,7 +18,7 @@ from adahi_ros.policy.interface import Policy
 def oracle_score(target: Policy, temperature: float = 1.0) -> Score:
     """Return the score 1 - prod min(1, q/p): the probability that not every code is kept."""
 
-    def score(evidence: Evidence) -> np.ndarray:
+    def score(evidence: GateContext) -> np.ndarray:
         q = softmax(target.predict(evidence.windows, evidence.goals).logits, temperature)
         draft = evidence.draft
         kept = 1.0 - rejection_probability(draft.probabilities, q, draft.codes)

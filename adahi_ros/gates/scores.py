@@ -1,6 +1,6 @@
 """Gates: score a draft by what the robot alone knows; above the threshold, ask the target.
 
-A new gate is a function from `Evidence` to scores and an entry in `GATES`; in `BLIND`, too, where it does not
+A new gate is a function from `GateContext` to scores and an entry in `GATES`; in `BLIND`, too, where it does not
 look at what was drawn.
 """
 
@@ -12,59 +12,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_ros.gates.context import GateContext
 from adahi_ros.policy.distribution import probabilities_at
-from adahi_ros.policy.drafting import Draft
-from adahi_ros.robot.link_estimate import LinkEstimate
+
+Score = Callable[[GateContext], np.ndarray]
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What B robots know when they decide.
-
-    Attributes:
-        draft: what they would do.
-        deviation: (B,), its action deviation.
-        uniforms: (B,) in [0, 1), for gates that draw lots.
-        windows: (B, H, O) float32, what they see.
-        goals: (B, G) float32.
-        link: how the way to the target is; None where there is no link, as in an evaluation in process.
-    """
-
-    draft: Draft
-    deviation: np.ndarray
-    uniforms: np.ndarray
-    windows: np.ndarray
-    goals: np.ndarray
-    link: LinkEstimate | None = None
-
-
-Score = Callable[[Evidence], np.ndarray]
-
-
-def deviation_score(evidence: Evidence) -> np.ndarray:
+def deviation_score(context: GateContext) -> np.ndarray:
     """ADAHI: the action deviation itself. Paper, section III-B. Looks at the drawn codes: at their action."""
-    return evidence.deviation
+    return context.deviation
 
 
-def uncertainty_score(evidence: Evidence) -> np.ndarray:
+def uncertainty_score(context: GateContext) -> np.ndarray:
     """1 - p of the sampled codes, all codebooks together; after U-HLM (Oh et al., 2025). Looks at them."""
-    draft = evidence.draft
+    draft = context.draft
     return 1.0 - probabilities_at(draft.probabilities, draft.codes).prod(axis=-1)
 
 
-def random_score(evidence: Evidence) -> np.ndarray:
+def random_score(context: GateContext) -> np.ndarray:
     """Lots, blind to the draft. At threshold 1 - r, a share r of the steps is transmitted."""
-    return evidence.uniforms
+    return context.uniforms
 
 
-def always_score(evidence: Evidence) -> np.ndarray:
+def always_score(context: GateContext) -> np.ndarray:
     """Every draft is above any threshold: hybrid inference."""
-    return np.full(len(evidence.uniforms), np.inf)
+    return np.full(len(context.uniforms), np.inf)
 
 
-def never_score(evidence: Evidence) -> np.ndarray:
+def never_score(context: GateContext) -> np.ndarray:
     """No draft is above any threshold: the draft policy alone."""
-    return np.full(len(evidence.uniforms), -np.inf)
+    return np.full(len(context.uniforms), -np.inf)
 
 
 ORACLE = "oracle"  # knows what the target would say; an evaluation can have it, a robot cannot
@@ -105,7 +82,7 @@ class Gate:
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold: {self.threshold}, must be finite")
 
-    def score(self, evidence: Evidence) -> np.ndarray:
+    def score(self, context: GateContext) -> np.ndarray:
         """Return the scores (B,)."""
         scorer = GATES[self.name] if self.scorer is None else self.scorer
-        return scorer(evidence)
+        return scorer(context)

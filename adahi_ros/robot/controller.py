@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_ros.gates.context import GateContext, LinkEstimate
 from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.scores import Evidence, Gate
+from adahi_ros.gates.scores import Gate
 from adahi_ros.policy.drafting import Draft, draft_action
 from adahi_ros.policy.history import ObservationWindow
 from adahi_ros.policy.interface import Policy
 from adahi_ros.randomness import EpisodeStreams
-from adahi_ros.robot.link_estimate import LinkEstimate
 from adahi_ros.wire.request import Verification, VerificationRequest
 
 
@@ -143,7 +143,7 @@ class Controller:
         draft = draft_action(self.policy, windows, goals, draws[:, 1:], temperature, stand_in)
         deviation = self._deviation.deviation(draft.action)
         gate = self.config.gate
-        score = gate.score(Evidence(draft, deviation, draws[:, 0], windows, goals, link))
+        score = gate.score(GateContext(draft, deviation, draws[:, 0], windows, goals, link))
         transmit = ~(score <= gate.threshold) & draft.sound  # a score that is not a number asks, too
         step = Step(self._index, windows, goals, draft, deviation, gate, score, transmit)
         self._window.keep(windows)

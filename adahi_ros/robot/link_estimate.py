@@ -9,36 +9,15 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from adahi_ros.gates.context import LinkEstimate
 
 WEIGHT = 0.1  # of the newest question
 RECENT = 50  # round trips, of which the shortest is the link's own
 LATE_SHARE = 0.5  # of it; who misses a packet asks for it, which takes half a round trip at least
 LATE_AT_LEAST_MS = 10.0  # beyond the jitter of a busy machine
 GOODPUT_S = 1.0  # time constant
-
-
-@dataclass(frozen=True)
-class LinkEstimate:
-    """What the robot knows of its link; NaN before the first question.
-
-    Attributes:
-        rtt_ms: average round-trip time, without the target's compute.
-        rtt_deviation_ms: average distance from it.
-        loss: average share of questions that seem to have lost a packet on their way.
-        misses: average share of questions without an answer by the deadline.
-        goodput_bytes_s: of questions answered in time and their answers, per second.
-        questions: asked so far.
-        answers: of them, answered in time.
-    """
-
-    rtt_ms: float = math.nan
-    rtt_deviation_ms: float = math.nan
-    loss: float = math.nan
-    misses: float = math.nan
-    goodput_bytes_s: float = 0.0
-    questions: int = 0
-    answers: int = 0
 
 
 def _moved(average: float, value: float) -> float:

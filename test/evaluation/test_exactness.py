@@ -14,9 +14,10 @@ from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.exactness import Exactness, asking, joint, measure_exactness, returned
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import BLIND, Evidence, Gate
+from adahi_ros.gates.scores import BLIND, Gate
 from adahi_ros.policy.distribution import softmax
 from adahi_ros.policy.drafting import draft_action
 from adahi_ros.robot.controller import Controller, ControllerConfig
@@ -130,7 +131,7 @@ def test_what_a_rollout_gets_back_through_a_gate_is_what_was_computed(
     codes = codes_of(policies.target, windows[sent], goals[sent], log.action[0][sent][:, None])
 
     draft = draft_action(policies.draft, windows[:1], goals[:1], np.zeros((1, 2)), 1.0)
-    evidence = Evidence(draft, np.full(1, np.inf), np.zeros(1), windows[:1], goals[:1])
+    evidence = GateContext(draft, np.full(1, np.inf), np.zeros(1), windows[:1], goals[:1])
     past = DeviationTracker(policies.draft.decoder.action_scale, 0.5, "std")
     asked = asking(policies.draft, gate, past, evidence)
     assert set(np.unique(asked)) == {0.0, 1.0}

@@ -75,7 +75,7 @@ def test_a_controller_has_its_gates_threshold(calibration: Calibration) -> None:
 def test_a_threshold_of_the_oracle_is_kept_for_evaluations_that_can_have_its_score(path: Path) -> None:
     read = load_calibration(path)
     assert read.threshold("oracle") == 0.9
-    gate = read.controller("oracle", lambda evidence: evidence.uniforms).gate
+    gate = read.controller("oracle", lambda context: context.uniforms).gate
     assert (gate.name, gate.threshold) == ("oracle", 0.9)
     with pytest.raises(ValueError, match="gate: 'oracle', must be one of always, deviation,"):
         read.controller("oracle")  # a robot cannot have it

@@ -6,18 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.gates.scores import BLIND, GATES, Evidence, Gate
+from adahi_ros.gates.context import GateContext
+from adahi_ros.gates.scores import BLIND, GATES, Gate
 from adahi_ros.policy.distribution import UNITS, counted
 from adahi_ros.policy.drafting import Draft
 
 
-def evidence_of(draft: Draft, deviation: np.ndarray, uniforms: np.ndarray) -> Evidence:
+def evidence_of(draft: Draft, deviation: np.ndarray, uniforms: np.ndarray) -> GateContext:
     robots = len(uniforms)
     windows, goals = np.zeros((robots, 2, 3), np.float32), np.arange(robots, dtype=np.float32)[:, None]
-    return Evidence(draft, deviation, uniforms, windows, goals)
+    return GateContext(draft, deviation, uniforms, windows, goals)
 
 
-def evidence(robots: int) -> Evidence:
+def context(robots: int) -> GateContext:
     draw = np.random.default_rng(1)
     counts = counted(draw.dirichlet(np.ones(4), size=(robots, 2)))
     codes = draw.integers(4, size=(robots, 2))
@@ -29,13 +30,13 @@ def evidence(robots: int) -> Evidence:
 
 def test_every_gate_scores_every_robot() -> None:
     for name in GATES:
-        score = Gate(name).score(evidence(5))
+        score = Gate(name).score(context(5))
         assert score.shape == (5,), name
         assert not np.isnan(score).any(), name
 
 
 def test_deviation_scores_by_the_deviation() -> None:
-    seen = evidence(5)
+    seen = context(5)
     np.testing.assert_array_equal(Gate("deviation").score(seen), seen.deviation)
 
 
@@ -49,19 +50,19 @@ def test_uncertainty_scores_by_what_the_draft_gave_its_own_codes() -> None:
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.6, 1.0])
 def test_random_transmits_at_the_rate_of_its_threshold(rate: float) -> None:
     robots = 20_000
-    share = (Gate("random", 1.0 - rate).score(evidence(robots)) > 1.0 - rate).mean()
+    share = (Gate("random", 1.0 - rate).score(context(robots)) > 1.0 - rate).mean()
     assert abs(share - rate) < 5 * np.sqrt(rate * (1 - rate) / robots) + 1e-9
 
 
 def test_random_is_blind_to_the_draft() -> None:
-    seen = evidence(5)
-    other = evidence_of(evidence(6).draft, np.zeros(5), seen.uniforms)
+    seen = context(5)
+    other = evidence_of(context(6).draft, np.zeros(5), seen.uniforms)
     np.testing.assert_array_equal(Gate("random").score(seen), Gate("random").score(other))
 
 
 @pytest.mark.parametrize("name", sorted(GATES))
 def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(name: str) -> None:
-    seen, other = evidence(5), evidence(5)
+    seen, other = context(5), context(5)
     codes = (other.draft.codes + 1) % 4
     other = replace(other, draft=replace(other.draft, codes=codes), deviation=other.deviation[::-1])
     same = np.array_equal(Gate(name).score(seen), Gate(name).score(other))
@@ -70,8 +71,8 @@ def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(name: str)
 
 @pytest.mark.parametrize("threshold", [-1e300, 0.0, 1e300])
 def test_always_and_never_whatever_the_threshold(threshold: float) -> None:
-    assert (Gate("always", threshold).score(evidence(3)) > threshold).all()
-    assert not (Gate("never", threshold).score(evidence(3)) > threshold).any()
+    assert (Gate("always", threshold).score(context(3)) > threshold).all()
+    assert not (Gate("never", threshold).score(context(3)) > threshold).any()
 
 
 def test_an_unknown_gate_is_refused_with_those_there_are() -> None:
@@ -88,8 +89,8 @@ def test_a_threshold_that_is_no_number_is_refused(threshold: float) -> None:
 
 def test_a_score_may_be_given_with_any_name() -> None:
     gate = Gate("by_goal", 1.5, lambda seen: seen.goals[:, 0])
-    np.testing.assert_array_equal(gate.score(evidence(4)), [0.0, 1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(gate.score(context(4)), [0.0, 1.0, 2.0, 3.0])
     replaced = Gate("always", 0.0, lambda seen: np.zeros(4))
-    np.testing.assert_array_equal(replaced.score(evidence(4)), 0.0)
+    np.testing.assert_array_equal(replaced.score(context(4)), 0.0)
     with pytest.raises(ValueError, match="threshold: nan, must be finite"):
         Gate("by_goal", np.nan, lambda seen: seen.deviation)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
+from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.nodes.common.messages import (
     fill_answer,
     fingerprint_number,
@@ -26,7 +27,6 @@ from adahi_ros.nodes.common.messages import (
     to_status,
 )
 from adahi_ros.policy.distribution import counted
-from adahi_ros.robot.link_estimate import LinkEstimate
 from adahi_ros.server.engine import Answered
 from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wire.request import RequestError, RequestFault, Verification, VerificationRequest

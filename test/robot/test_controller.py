@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from adahi_ros.acceptance.verifier import TargetVerifier, VerificationDraws
-from adahi_ros.gates.scores import GATES, Evidence, Gate
+from adahi_ros.gates.context import GateContext, LinkEstimate
+from adahi_ros.gates.scores import GATES, Gate
 from adahi_ros.policy.interface import Policy, Prediction
 from adahi_ros.robot.controller import Controller, ControllerConfig, Step
-from adahi_ros.robot.link_estimate import LinkEstimate
 from adahi_ros.wire.request import Verification
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
@@ -289,7 +289,7 @@ def test_a_score_that_is_not_a_number_asks(fixed_policy: Make, monkeypatch: pyte
 
 
 def test_a_gate_can_go_by_the_state_of_the_link(fixed_policy: Make) -> None:
-    def while_the_link_is_good(evidence: Evidence) -> np.ndarray:
+    def while_the_link_is_good(evidence: GateContext) -> np.ndarray:
         lost = 0.0 if evidence.link is None else evidence.link.loss
         return np.full(len(evidence.deviation), 1.0 - lost)
 

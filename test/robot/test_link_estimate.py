@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from adahi_ros.robot.link_estimate import LinkEstimate, LinkEstimator
+from adahi_ros.gates.context import LinkEstimate
+from adahi_ros.robot.link_estimate import LinkEstimator
 
 
 def test_nothing_is_known_before_the_first_question() -> None:

@@ -17,9 +17,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
+from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.nodes.common.bounds import check_request_bounds, shortened
 from adahi_ros.policy.interface import Policy, PolicySpec
-from adahi_ros.robot.link_estimate import LinkEstimate
 from adahi_ros.server.engine import Answered
 from adahi_ros.wire.records import EpisodeRecord, StepRecord
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest

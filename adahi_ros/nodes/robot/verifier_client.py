@@ -15,6 +15,7 @@ from rclpy.node import Node
 from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.task import Future
 
+from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.nodes.common.bounds import shortened
 from adahi_ros.nodes.common.messages import (
     fingerprint_number,
@@ -28,7 +29,7 @@ from adahi_ros.nodes.robot.question import Answer, Question, judged
 from adahi_ros.nodes.robot.rehearsal import Rehearsal
 from adahi_ros.policy.interface import Policy, misfit
 from adahi_ros.robot.breaker import Breaker
-from adahi_ros.robot.link_estimate import LinkEstimate, LinkEstimator
+from adahi_ros.robot.link_estimate import LinkEstimator
 from adahi_ros.robot.retransmission import Patience
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.window_updates import SentWindows
