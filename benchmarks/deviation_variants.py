@@ -23,10 +23,11 @@ from adahi_ros.assets import asset
 from adahi_ros.evaluation.calibrate import SMOOTHINGS, measure
 from adahi_ros.evaluation.episodes import calibration_episodes
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import Gate
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.robot.controller import Controller, ControllerConfig
+from adahi_ros.robot.controller import Controller
 from adahi_ros.tasks import make
 
 

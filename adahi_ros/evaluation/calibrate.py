@@ -18,10 +18,10 @@ from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.gates.calibration import RejectionCurve, rejection_curve, threshold_for_rate
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS, DeviationTracker
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.scores import Gate
-from adahi_ros.robot.controller import ControllerConfig
 from adahi_ros.safety.shipped import limits_of_task
 from adahi_ros.tasks import make
 from adahi_ros.tasks.base import has_camera

@@ -17,13 +17,14 @@ from adahi_ros.acceptance.speculative import rejection_probability, residual
 from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.scores import Gate
 from adahi_ros.policy.distribution import UNITS, softmax
 from adahi_ros.policy.drafting import Draft
 from adahi_ros.policy.interface import Policy
-from adahi_ros.robot.controller import Controller, ControllerConfig
+from adahi_ros.robot.controller import Controller
 from adahi_ros.tasks import make
 
 LOTS = 10  # evenly spaced, in the place of a drawn one

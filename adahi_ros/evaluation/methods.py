@@ -11,10 +11,11 @@ from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.open_loop import open_loop_rollout
 from adahi_ros.evaluation.oracle import oracle_score
 from adahi_ros.evaluation.rollout import Log, World, rollout
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.scores import ORACLE
 from adahi_ros.policy.interface import Policy
-from adahi_ros.robot.controller import Controller, ControllerConfig
+from adahi_ros.robot.controller import Controller
 
 OnStep = Callable[[int], None]
 COOL = 0.3  # a temperature at which the draft hardly ever makes a wild error

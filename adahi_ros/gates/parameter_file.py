@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import yaml
 
 from adahi_ros.files import replacing
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import ORACLE, Gate, Score
-from adahi_ros.robot.controller import ControllerConfig
 from adahi_ros.yaml_files import read_yaml
 
 T = TypeVar("T")

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.policy.interface import Policy
-from adahi_ros.robot.controller import Controller, ControllerConfig
+from adahi_ros.robot.controller import Controller
 from adahi_ros.wire.records import Reason, StepRecord
 
 SILENCE = 30  # observations: a draft policy that has answered, and then none of so many, has stopped

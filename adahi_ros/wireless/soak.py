@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.assets import asset
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Gate
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.robot.controller import ControllerConfig
 from adahi_ros.wire.records import Reason
 from adahi_ros.wireless.link.emulator import emulated_link
 from adahi_ros.wireless.link.profile import LinkProfile, profile_named

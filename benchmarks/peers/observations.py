@@ -14,9 +14,10 @@ from driving import BACKEND, Observations
 
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.episodes import evaluation_episodes
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Gate
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.robot.controller import Controller, ControllerConfig, Step
+from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.tasks import make
 
 

@@ -14,13 +14,14 @@ from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.exactness import Exactness, asking, joint, measure_exactness, returned
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.scores import BLIND, Gate
 from adahi_ros.policy.distribution import softmax
 from adahi_ros.policy.drafting import draft_action
-from adahi_ros.robot.controller import Controller, ControllerConfig
+from adahi_ros.robot.controller import Controller
 from adahi_ros.trajectories import Trajectories
 from benchmarks import exactness as benchmark
 

@@ -11,9 +11,10 @@ from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.bench import Policies
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log, rollout
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Gate
 from adahi_ros.policy.interface import Policy
-from adahi_ros.robot.controller import Controller, ControllerConfig
+from adahi_ros.robot.controller import Controller
 from adahi_ros.tasks import Task, make
 from adahi_ros.trajectories import Trajectories
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Gate
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.robot.controller import ControllerConfig
 from adahi_ros.wireless.link.emulator import emulated_link
 from adahi_ros.wireless.link.profile import LinkProfile, profile_named
 from adahi_ros.wireless.robot_log import LogPart, Replay, Shown, mistimed, never, unaccounted

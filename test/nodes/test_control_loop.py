@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.contract.assembler import Observation
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.scores import Gate
@@ -17,7 +18,7 @@ from adahi_ros.nodes.robot.question import Answer, Question
 from adahi_ros.nodes.robot.verifier_client import Link
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy
-from adahi_ros.robot.controller import Controller, ControllerConfig
+from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.target_view import target_view
 from adahi_ros.wire.records import Reason, StepRecord

@@ -9,10 +9,11 @@ import pytest
 from scipy import stats
 
 from adahi_ros.acceptance.verifier import TargetVerifier, VerificationDraws
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.context import GateContext, LinkEstimate
 from adahi_ros.gates.scores import GATES, Gate
 from adahi_ros.policy.interface import Policy, Prediction
-from adahi_ros.robot.controller import Controller, ControllerConfig, Step
+from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.wire.request import Verification
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]

@@ -9,12 +9,13 @@ import pytest
 
 from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Gate
 from adahi_ros.nodes.launching.child_processes import DdsRunError
 from adahi_ros.nodes.launching.dds_run import run_over_dds
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.robot.controller import Controller, ControllerConfig
+from adahi_ros.robot.controller import Controller
 from adahi_ros.tasks import make
 from adahi_ros.wire.records import Reason, StepRecord
 

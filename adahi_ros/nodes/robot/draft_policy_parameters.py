@@ -8,6 +8,7 @@ from typing import Any
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.contract.plain import plain_contract
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import GATES, Gate
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, NAME_LENGTH, REQUEST
@@ -16,7 +17,6 @@ from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, NO_NAMES, Paramet
 from adahi_ros.nodes.common.policies import RELIABILITY, policy_parameters
 from adahi_ros.nodes.robot.command_interfaces import COMMAND_INTERFACES
 from adahi_ros.policy.interface import PolicySpec
-from adahi_ros.robot.controller import ControllerConfig
 from adahi_ros.robot.fallback import FALLBACKS, Fallback
 from adahi_ros.robot.target_view import VIEWS
 from adahi_ros.vision.encoder import Encoder
