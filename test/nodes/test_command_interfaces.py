@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.qos import ReliabilityPolicy
 
-from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.robot.command_interfaces import (
+from adahi_ros.nodes.common.command_interfaces import (
     COMMAND_INTERFACES,
     INTERFACE_OF_KIND,
     CommandInterface,
     command_interface,
     command_qos,
 )
+from adahi_ros.nodes.common.parameters import ParameterError
 
 JOINTS = ("panda_joint1", "panda_joint2", "panda_joint3")
 AXES = ("angular.z", "linear.x", "linear.y")

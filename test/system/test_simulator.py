@@ -15,8 +15,8 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.nodes.common.command_interfaces import command_interface
 from adahi_ros.nodes.common.messages import from_episode_result, from_stamp, to_command, to_image
-from adahi_ros.nodes.robot.command_interfaces import command_interface
 from adahi_ros.nodes.simulation.robot_simulator_node import RobotSimulatorNode
 from adahi_ros.tasks import TASKS, make, make_expert, names
 from adahi_ros.tasks.demonstrations import collect

@@ -7,13 +7,13 @@ from typing import Any
 
 from adahi_ros.contract.contract import JOINT_STATE, Contract, MeasuredPositions
 from adahi_ros.contract.fields import NAMED
-from adahi_ros.nodes.common.parameters import ParameterError, names_in
-from adahi_ros.nodes.robot.command_interfaces import (
+from adahi_ros.nodes.common.command_interfaces import (
     INTERFACE_OF_KIND,
     CommandInterface,
     TwistInterface,
     command_interface,
 )
+from adahi_ros.nodes.common.parameters import ParameterError, names_in
 from adahi_ros.nodes.robot.draft_policy_parameters import BY_CONTRACT
 from adahi_ros.safety.limits import Limits, load_limits
 from adahi_ros.safety.shipped import limits_path

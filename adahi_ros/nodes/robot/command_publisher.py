@@ -17,11 +17,11 @@ from std_srvs.srv import SetBool
 
 from adahi_ros.contract.assembler import EARLY, Observation
 from adahi_ros.contract.contract import Contract
-from adahi_ros.nodes.common.messages import to_stamp
-from adahi_ros.nodes.common.urgent_executor import Urgent
-from adahi_ros.nodes.robot.command_interfaces import (
+from adahi_ros.nodes.common.command_interfaces import (
     command_qos,
 )
+from adahi_ros.nodes.common.messages import to_stamp
+from adahi_ros.nodes.common.urgent_executor import Urgent
 from adahi_ros.nodes.robot.command_meaning import NO_LIMITS, commanded, interface_of, limits_of
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import HELD, Guard, GuardConfig

@@ -12,10 +12,10 @@ from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import GATES, Gate
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, NAME_LENGTH, REQUEST
+from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES
 from adahi_ros.nodes.common.messages import COMMAND_FIELDS
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, ParameterError, names_in
 from adahi_ros.nodes.common.policies import RELIABILITY, policy_parameters
-from adahi_ros.nodes.robot.command_interfaces import COMMAND_INTERFACES
 from adahi_ros.policy.interface import PolicySpec
 from adahi_ros.robot.fallback import FALLBACKS, Fallback
 from adahi_ros.robot.target_view import VIEWS

@@ -27,6 +27,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
 
 from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, command_interface, command_qos
 from adahi_ros.nodes.common.messages import (
     to_episode_result,
     to_image,
@@ -36,7 +37,6 @@ from adahi_ros.nodes.common.messages import (
 )
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
 from adahi_ros.nodes.common.spin import run
-from adahi_ros.nodes.robot.command_interfaces import COMMAND_INTERFACES, command_interface, command_qos
 from adahi_ros.tasks import TASKS, make, make_expert
 from adahi_ros.tasks.base import has_camera
 from adahi_ros.tasks.demonstrations import Demonstrator
