@@ -13,7 +13,6 @@ really commanded, which is what the policy wanted only where nothing else has a 
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -126,13 +125,6 @@ class Controller:
         self._step_draws = None
         self._index += 1
         return step
-
-    def rehearse(self, step: Step) -> None:
-        """Draft for a step again, to no effect: just after that the next one takes less time."""
-        draws = np.zeros((len(step.windows), self.policy.spec.codebooks))
-        # At codes that were not drawn an action may be unsound; nobody executes it.
-        with suppress(ValueError):
-            draft_action(self.policy, step.windows, step.goals, draws, self.config.draft_temperature)
 
     def finish(
         self, step: Step, verification: Verification | None, rows: np.ndarray | None = None

@@ -7,7 +7,6 @@ the node itself; address and port mean nothing to DDS, which finds it.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 import rclpy
@@ -16,7 +15,6 @@ from rclpy.node import Node
 
 from adahi_ros.nodes.common.urgent_executor import UrgentExecutor
 from adahi_ros.nodes.robot.question import Answer, Question
-from adahi_ros.nodes.robot.rehearsal import Rehearsal
 from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
 from adahi_ros.policy.drafting import draft_action
 from adahi_ros.policy.interface import Policy
@@ -41,11 +39,7 @@ class DdsClient:
         rclpy.init()
         node = Node("robot")
         self._client = VerifierClient(node, policy, "robot", "best_effort", lambda: None)
-        self._drafted: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-        self._rehearsal = Rehearsal(node, self._rehearse)
-        asking = self._client.urgent
-        urgent = replace(asking, timers=[*asking.timers, self._rehearsal.timer])
-        self._executor = UrgentExecutor(node, lambda: urgent)
+        self._executor = UrgentExecutor(node, lambda: self._client.urgent)
         self._client.start()
 
     def connect(self) -> None:
@@ -61,10 +55,8 @@ class DdsClient:
     ) -> tuple[np.ndarray, float]:
         """See `Client.ask`; drafts anew, and so needs no codes."""
         start = time.perf_counter()
-        self._rehearsal.call_off()
         uniforms = self._draws.random((1, self._policy.spec.codebooks))
-        self._drafted = (window[None], goal[None], uniforms)
-        draft = draft_action(self._policy, *self._drafted, TEMPERATURE)
+        draft = draft_action(self._policy, window[None], goal[None], uniforms, TEMPERATURE)
         draft_ms = 1e3 * (time.perf_counter() - start)
         request = VerificationRequest(window[None], goal[None], draft.codes, draft.counts)
         answers: list[Answer] = []
@@ -80,17 +72,11 @@ class DdsClient:
         return chunk, draft_ms + answers[0].compute_ms
 
     def rest(self, duration_s: float) -> None:
-        """Spin, as a node does, which rehearses what it is about to do."""
+        """Spin, as a node does."""
         self._client.settle()
         end = time.monotonic() + duration_s
-        self._rehearsal.expect(duration_s)
         while (left_s := end - time.monotonic()) > 0.0:
             self._executor.spin_once(left_s)
-
-    def _rehearse(self) -> None:
-        if self._drafted is not None:
-            draft_action(self._policy, *self._drafted, TEMPERATURE)
-            self._client.rehearse_question()
 
     def close(self) -> None:
         """Keep what DDS knows: it comes back by itself."""

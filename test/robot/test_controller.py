@@ -299,28 +299,3 @@ def test_a_gate_can_go_by_the_state_of_the_link(fixed_policy: Make) -> None:
     for link, asks in ((None, True), (LinkEstimate(loss=0.1), True), (LinkEstimate(loss=0.9), False)):
         controller.reset(0, [0])
         assert controller.begin(*observe(1), link).transmit.tolist() == [asks]
-
-
-def test_a_rehearsal_changes_nothing_of_what_follows(fixed_policy: Make) -> None:
-    plain, rehearsing = (
-        Controller(fixed_policy(DRAFT, offset=0.25), ControllerConfig(Gate("deviation", 0.5))) for _ in "ab"
-    )
-    for controller in (plain, rehearsing):
-        controller.reset(9, list(range(ROBOTS)))
-    for index in range(STEPS):
-        step, same = plain.begin(*observe(ROBOTS, index)), rehearsing.begin(*observe(ROBOTS, index))
-        np.testing.assert_array_equal(step.score, same.score)
-        np.testing.assert_array_equal(step.transmit, same.transmit)
-        np.testing.assert_array_equal(execute(plain, step), execute(rehearsing, same))
-        rehearsing.rehearse(same)
-
-
-def test_a_rehearsal_of_what_nobody_may_execute_is_of_no_consequence(fixed_policy: Make) -> None:
-    sound, unsound = (
-        Controller(fixed_policy(DRAFT, offset=offset), ControllerConfig(Gate("never")))
-        for offset in (0, np.inf)
-    )
-    step = sound.begin(*observe(1))
-    with pytest.raises(ValueError, match="action"):
-        unsound.begin(*observe(1))
-    unsound.rehearse(step)

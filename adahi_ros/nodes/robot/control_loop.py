@@ -174,12 +174,6 @@ class ControlLoop:
         else:
             self._finish(begun, Answer(None, WITHOUT_ASKING[self._verifier.link], self._verifier.trouble))
 
-    def rehearse(self) -> None:
-        """Go through the last step again, to no effect; for whoever expects an observation."""
-        if self._waiting is None and self._last is not None:
-            self.controller.rehearse(self._last.step)
-            self._verifier.rehearse_question()
-
     def _continues(self, observation: Observation) -> bool:
         assert self._last is not None
         episode, step = self._last.observation.key

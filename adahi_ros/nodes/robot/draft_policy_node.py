@@ -47,7 +47,6 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     fallback_of,
     first_episode,
 )
-from adahi_ros.nodes.robot.rehearsal import Rehearsal
 from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.controller import Controller
@@ -113,7 +112,6 @@ class DraftPolicyNode(LifecycleNode):
         self._commander.stop()
         self._verifier.stop()
         self._loop.stop()
-        self._rehearsal.call_off()
         self._forget()
         return super().on_deactivate(state)
 
@@ -181,8 +179,6 @@ class DraftPolicyNode(LifecycleNode):
             lambda record: self._status_publisher.publish(to_status(record)),
             fallback_of(values),
         )
-        self._rehearsal = Rehearsal(self, self._loop.rehearse)
-        self._opened.callback(self._rehearsal.destroy)
         self._forget()
         observations = [
             self._open_subscription(topic, channel) for topic, channel in contract.channels.items()
@@ -191,7 +187,7 @@ class DraftPolicyNode(LifecycleNode):
         self.urgent = Urgent(
             clients=asking.clients,
             services=holding.services,
-            timers=[*holding.timers, *asking.timers, self._rehearsal.timer],
+            timers=[*holding.timers, *asking.timers],
             subscriptions=[*holding.subscriptions, *observations],
         )
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -273,7 +269,6 @@ class DraftPolicyNode(LifecycleNode):
 
     def _observe(self, observation: Observation) -> None:
         self._newest_ns, self._heard = observation.stamp_ns, time.monotonic()
-        self._rehearsal.expect(self._contract.period_s)
         if self._verifier.link is Link.ABSENT and self._loop.totals.steps == 0:
             if time.monotonic() < self._wait_until:
                 return

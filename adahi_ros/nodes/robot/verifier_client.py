@@ -12,7 +12,7 @@ from adahi_msgs.msg import LinkState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
-from rclpy.serialization import deserialize_message, serialize_message
+from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
 from adahi_ros.gates.context import LinkEstimate
@@ -26,7 +26,6 @@ from adahi_ros.nodes.common.messages import (
 from adahi_ros.nodes.common.timers import call_in
 from adahi_ros.nodes.common.urgent_executor import Urgent
 from adahi_ros.nodes.robot.question import Answer, Question, judged
-from adahi_ros.nodes.robot.rehearsal import Rehearsal
 from adahi_ros.policy.interface import Policy, misfit
 from adahi_ros.robot.breaker import Breaker
 from adahi_ros.robot.link_estimate import LinkEstimator
@@ -114,7 +113,6 @@ class VerifierClient:
         self._repeats = reliability == "best_effort"
         self._asked: list[Future] = []
         self._unsettled: _Unsettled | None = None
-        self._rehearsed: tuple[Question, bytes] | None = None
         self._probes: list[Future] = []
         self._next_look = 0.0
         self._forget()
@@ -127,7 +125,6 @@ class VerifierClient:
         self._repeat = node.create_timer(1.0, self._ask_again, clock=steady)
         for timer in (self._watch, self._deadline, self._repeat):
             timer.cancel()
-        self._rehearsal = Rehearsal(node, self._rehearse_answer)
 
     def start(self) -> None:
         """Look for a verifier from now on."""
@@ -145,7 +142,6 @@ class VerifierClient:
     def destroy(self) -> None:
         """Stop, and free the clients and timers."""
         self.stop()
-        self._rehearsal.destroy()
         for timer in (self._watch, self._deadline, self._repeat):
             self._node.destroy_timer(timer)
         for client in (self._describe_client, self._verify_client):
@@ -154,8 +150,7 @@ class VerifierClient:
     @property
     def urgent(self) -> Urgent:
         """What is waited for while a question is out."""
-        timers = [self._deadline, self._repeat, self._rehearsal.timer]
-        return Urgent(timers=timers, clients=[self._verify_client])
+        return Urgent(timers=[self._deadline, self._repeat], clients=[self._verify_client])
 
     def estimate(self) -> LinkEstimate:
         """Return how the way to the verifier is."""
@@ -176,7 +171,6 @@ class VerifierClient:
         self._put()
         call_in(self._deadline, deadline_s)
         self._wait_for_repetition()
-        self._rehearsal.expect(self._patience.usual_s)
 
     def abandon(self) -> None:
         """Give up the question that is out; whatever comes is dropped."""
@@ -185,7 +179,6 @@ class VerifierClient:
     def _stop_waiting(self, asked: list[Future]) -> None:
         self._deadline.cancel()
         self._repeat.cancel()
-        self._rehearsal.call_off()
         self._drop(asked)
 
     def _put(self) -> None:
@@ -246,19 +239,6 @@ class VerifierClient:
         self._put()
         self._wait_for_repetition()
 
-    def rehearse_question(self) -> None:
-        """Write the last question again, with nothing new in its window; to no effect."""
-        if self._rehearsed is not None:
-            serialize_message(self._message_of(self._rehearsed[0]))
-
-    def _rehearse_answer(self) -> None:
-        if self._rehearsed is not None:
-            question, serialized = self._rehearsed
-            response = deserialize_message(serialized, VerifyDraft.Response)
-            verification = judged(self._policy.spec, question, response, 0.0).verification
-            if verification is not None:
-                verification.chunks(self._policy.decoder)
-
     def settle(self) -> None:
         """Take note of what the last answer in time tells of link and verifier.
 
@@ -276,7 +256,6 @@ class VerifierClient:
         self._patience.answered(1e-3 * verify_ms)
         if answer.verification is not None:
             self._sent_windows.answered(done.question.window, done.response.window_kept)
-            self._rehearsed = done.question, serialize_message(done.response)
         on_trial = self._breaker.on_trial
         self._breaker.answered()
         if done.response.status == VerifyDraft.Response.STATUS_TOKENIZER_MISMATCH:
@@ -361,7 +340,6 @@ class VerifierClient:
         self._patience = Patience()
         self._repetitions = 0
         self._unsettled = None
-        self._rehearsed = None
 
     def _lose(self, trouble: str) -> None:
         self._next_look = 0.0
