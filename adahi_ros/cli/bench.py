@@ -26,7 +26,9 @@ def latency(
     ] = "adahi,hybrid,draft,target,random",
     rate: Annotated[
         float | None,
-        typer.Option(help="Transmission rate of ADAHI's gate, and of the lots. Default: a little below 0.6."),
+        typer.Option(
+            help="Transmission rate of ADAHI's gate, and of the random one. Default: a little below 0.6."
+        ),
     ] = None,
     parameters: Parameters = 5_000_000,
     picture: Annotated[Path, typer.Option(help="Picture to write.")] = Path("results/bench-latency.png"),

@@ -40,7 +40,7 @@ class GateContext:
     Attributes:
         draft: what they would do.
         deviation: (B,), its action deviation.
-        uniforms: (B,) in [0, 1), for gates that draw lots.
+        uniforms: (B,) in [0, 1), for gates that decide by chance.
         windows: (B, H, O) float32, what they see.
         goals: (B, G) float32.
         link: how the way to the target is; None where there is no link, as in an evaluation in process.

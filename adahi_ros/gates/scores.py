@@ -1,7 +1,7 @@
 """Gates: score a draft by what the robot alone knows; above the threshold, ask the target.
 
-A new gate is a function from `GateContext` to scores and an entry in `GATES`; in `BLIND`, too, where it does not
-look at what was drawn.
+A new gate is a function from `GateContext` to scores and an entry in `GATES`; in `BLIND`, too, where it does
+not look at what was drawn.
 """
 
 from __future__ import annotations

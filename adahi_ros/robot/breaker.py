@@ -1,4 +1,4 @@
-"""A circuit breaker: whoever does not answer in time is left alone, and tried again now and then."""
+"""A circuit breaker: whoever does not reply in time is left alone, and tried again now and then."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ LONGEST_PAUSE_S = 0.5  # bounds how long after the return of link or verifier no
 class Breaker:
     """Opens after several misses in a row, then lets a probe through after each of ever longer pauses.
 
-    A probe that is answered closes it on trial: the next miss opens it again, and the pauses go on
-    growing. An answer in time ends the trial.
+    A probe that gets its reply closes it on trial: the next miss opens it again, and the pauses go on
+    growing. A reply in time ends the trial.
 
     Attributes:
-        open: nothing is to be asked but probes.
+        open: nothing is to be sent but probes.
     """
 
     def __init__(self) -> None:
@@ -29,18 +29,18 @@ class Breaker:
 
     @property
     def on_trial(self) -> bool:
-        """Closed again, but no answer has come in time since."""
+        """Closed again, but no reply has come in time since."""
         return not self.open and self._misses >= MISSES_UNTIL_OPEN
 
     def missed(self, now_s: float) -> None:
-        """Count an answer that did not come in time."""
+        """Count a reply that did not come in time."""
         self._misses += 1
         if self._misses >= MISSES_UNTIL_OPEN:
             self.open = True
             self._pause(now_s)
 
-    def answered(self) -> None:
-        """An answer has come in time."""
+    def replied(self) -> None:
+        """A reply has come in time."""
         self.reset()
 
     def probe_due(self, now_s: float) -> bool:
@@ -51,7 +51,7 @@ class Breaker:
         """A probe was sent; the next is due after a longer pause."""
         self._pause(now_s)
 
-    def probe_answered(self) -> None:
+    def probe_replied(self) -> None:
         """Close on trial."""
         self.open = False
 

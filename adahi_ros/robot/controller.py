@@ -1,4 +1,4 @@
-"""One control step, in two halves, with the question to the target in between.
+"""One control step, in two halves, with the request to the target in between.
 
     step = controller.begin(observations, goals)
     # where step.transmit: ask the target, here by a call or over the air, or give up
@@ -133,11 +133,11 @@ class Controller:
 
         Args:
             step: from `begin`.
-            verification: the target's answer, or None to execute every draft.
+            verification: the target's, or None to execute every draft.
             rows: the robots that it is for, by mask or index; None where it is for all.
 
         Raises:
-            ValueError: the answer is no action that the tokenizer means; nothing has happened then, and
+            ValueError: it is no action that the tokenizer means; nothing has happened then, and
                 finish may be called again without it.
         """
         chunks = step.draft.chunk

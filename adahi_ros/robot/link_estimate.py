@@ -1,4 +1,4 @@
-"""How the link is, estimated from the questions that are asked anyway.
+"""How the link is, estimated from the requests that are sent anyway.
 
 Smoothed as TCP smooths its round-trip time (Jacobson, 1988; RFC 6298, section 2). A round trip much longer
 than the shortest of late (as BBR takes it; Cardwell et al., 2016) means that a packet was probably lost on
@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from adahi_ros.gates.context import LinkEstimate
 
-WEIGHT = 0.1  # of the newest question
+WEIGHT = 0.1  # of the newest request
 RECENT = 50  # round trips, of which the shortest is the link's own
 LATE_SHARE = 0.5  # of it; who misses a packet asks for it, which takes half a round trip at least
 LATE_AT_LEAST_MS = 10.0  # beyond the jitter of a busy machine
@@ -32,21 +32,21 @@ class LinkEstimator:
         self._counted_s = 0.0
         self._recent_ms: deque[float] = deque(maxlen=RECENT)
 
-    def answered(self, now_s: float, rtt_ms: float, size_bytes: int, repeated: bool = False) -> None:
-        """A question was answered in time.
+    def replied(self, now_s: float, rtt_ms: float, size_bytes: int, retransmitted: bool = False) -> None:
+        """A request got its reply in time.
 
         Args:
             now_s: of a clock that only goes forward.
-            rtt_ms: question sent to answer received, without the target's compute.
-            size_bytes: of question and answer.
-            repeated: it was asked more than once. Then nobody knows which of them was answered, and
+            rtt_ms: request sent to reply received, without the target's compute.
+            size_bytes: of request and reply.
+            retransmitted: it was sent more than once. Then nobody knows which of them the reply is to, and
                 `rtt_ms` is not counted (Karn and Partridge, 1987).
         """
-        if not repeated:
+        if not retransmitted:
             self._count_trip(rtt_ms)
         old = self._estimate
         floor_ms = min(self._recent_ms, default=math.inf)
-        late = repeated or rtt_ms > floor_ms + max(LATE_AT_LEAST_MS, LATE_SHARE * floor_ms)
+        late = retransmitted or rtt_ms > floor_ms + max(LATE_AT_LEAST_MS, LATE_SHARE * floor_ms)
         self._estimate = replace(
             old,
             loss=_moved(old.loss, float(late)),
@@ -68,7 +68,7 @@ class LinkEstimator:
         )
 
     def missed(self) -> None:
-        """A question was not answered by the deadline."""
+        """A request got no reply by the deadline."""
         old = self._estimate
         self._estimate = replace(
             old,

@@ -79,7 +79,7 @@ def measure_latency(
         task: one with shipped policies.
         episodes: per method, the same ones for each.
         methods: names of what robots can do.
-        rate: of transmission, that ADAHI's gate is set to, and the lots'.
+        rate: of transmission, that ADAHI's gate is set to, and the random gate's.
         parameters: that the target is grown to.
         rounds: in which the methods take turns, so that what else the machine does meets all of them; no
             more than there are episodes.

@@ -13,23 +13,26 @@ import rclpy
 from driving import TEMPERATURE, peer
 from rclpy.node import Node
 
-from adahi_ros.nodes.common.urgent_executor import UrgentExecutor
-from adahi_ros.nodes.robot.question import Answer, Question
-from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
+from adahi_ros.nodes.common.timers import DueTimer
+from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.policy.drafting import draft_action
 from adahi_ros.policy.interface import Policy
+from adahi_ros.robot.requests import Outcome
+from adahi_ros.robot.session import Link, VerifierSession
+from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.request import VerificationRequest
 from adahi_ros.wire.window import WireWindow
 
 
-class NoAnswerError(Exception):
-    """No verifier to ask, or no answer by the deadline."""
+class NoReplyError(Exception):
+    """No verifier to ask, or no reply by the deadline."""
 
 
 class DdsClient:
     """Asks as the draft policy node does."""
 
-    failures = (NoAnswerError,)
+    failures = (NoReplyError,)
 
     def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:
         self._timeout_s = timeout_s
@@ -38,16 +41,24 @@ class DdsClient:
         self._step = 0
         rclpy.init()
         node = Node("robot")
-        self._client = VerifierClient(node, policy, "robot", "best_effort", lambda: None)
-        self._executor = UrgentExecutor(node, lambda: self._client.urgent)
-        self._client.start()
+        transport = DdsTransport(node, "robot", policy.decoder.fingerprint, "best_effort", self._poll)
+        self._due = DueTimer(node, self._poll)
+        self._session = VerifierSession(transport, policy, True, lambda: None)
+        urgent = Urgent(clients=[transport.verify_client], timers=[self._due.timer])
+        self._executor = UrgentExecutor(node, lambda: urgent)
+        self._session.start(time.monotonic())
+        self._due.set(self._session.next_due_s)
+
+    def _poll(self) -> None:
+        self._session.poll(time.monotonic())
+        self._due.set(self._session.next_due_s)
 
     def connect(self) -> None:
         """Wait for a verifier; as long as one call may take."""
         give_up = time.monotonic() + self._timeout_s
-        while self._client.link is not Link.READY:
+        while self._session.link is not Link.READY:
             if time.monotonic() > give_up:
-                raise NoAnswerError(self._client.trouble)
+                raise NoReplyError(self._session.trouble)
             self._executor.spin_once()
 
     def ask(
@@ -59,21 +70,21 @@ class DdsClient:
         draft = draft_action(self._policy, window[None], goal[None], uniforms, TEMPERATURE)
         draft_ms = 1e3 * (time.perf_counter() - start)
         request = VerificationRequest(window[None], goal[None], draft.codes, draft.counts)
-        answers: list[Answer] = []
-        question = Question(request, 0, self._step, WireWindow.of(window, goal))
-        self._client.ask(question, self._timeout_s, answers.append)
+        outcomes: list[Outcome] = []
+        sent = StepRequest(request, 0, self._step, WireWindow.of(window, goal))
+        self._session.submit(sent, self._timeout_s, time.monotonic(), outcomes.append)
+        self._due.set(self._session.next_due_s)
         self._step += 1
-        while not answers:
+        while not outcomes:
             self._executor.spin_once()
-        verification = answers[0].verification
+        verification = outcomes[0].verification
         if verification is None:
-            raise NoAnswerError(answers[0].message or answers[0].reason.name)
+            raise NoReplyError(outcomes[0].message or outcomes[0].reason.name)
         chunk: np.ndarray = verification.chunks(self._policy.decoder)[0]
-        return chunk, draft_ms + answers[0].compute_ms
+        return chunk, draft_ms + outcomes[0].compute_ms
 
     def rest(self, duration_s: float) -> None:
         """Spin, as a node does."""
-        self._client.settle()
         end = time.monotonic() + duration_s
         while (left_s := end - time.monotonic()) > 0.0:
             self._executor.spin_once(left_s)

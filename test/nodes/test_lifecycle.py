@@ -16,11 +16,11 @@ from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.robot import draft_policy_node
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
-from adahi_ros.nodes.robot.verifier_client import VerifierClient
+from adahi_ros.robot.session import VerifierSession
 
 
 def test_an_error_closes_everything(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(client: VerifierClient) -> None:
+    def broken(session: VerifierSession, now_s: float) -> None:
         raise MemoryError
 
     with exclusive_domain() as domain:
@@ -44,7 +44,7 @@ def test_an_error_closes_everything(checkpoints: Path, monkeypatch: pytest.Monke
                 assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
                 assert open_now() != before
                 with monkeypatch.context() as patch:
-                    patch.setattr(VerifierClient, "start", broken)
+                    patch.setattr(VerifierSession, "start", broken)
                     assert node.trigger_activate() is TransitionCallbackReturn.ERROR
                 assert open_now() == before
             assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from adahi_msgs.msg import DraftStatus, LinkState
 from adahi_msgs.srv import VerifyDraft
+from diagnostic_msgs.msg import DiagnosticStatus
 from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.nodes.common.messages import (
-    fill_answer,
+    fill_reply,
     fingerprint_number,
-    from_answer,
+    from_reply,
     from_request,
     from_stamp,
     from_status,
@@ -27,6 +28,9 @@ from adahi_ros.nodes.common.messages import (
     to_status,
 )
 from adahi_ros.policy.distribution import counted
+from adahi_ros.robot.health import Level
+from adahi_ros.robot.requests import OK
+from adahi_ros.robot.session import Link
 from adahi_ros.server.engine import Answered
 from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wire.request import RequestError, RequestFault, Verification, VerificationRequest
@@ -41,7 +45,14 @@ def test_reasons_and_faults_have_the_numbers_of_the_messages() -> None:
 
     assert constants(DraftStatus, "REASON_") == {reason.name: reason.value for reason in Reason}
     faults = {fault.name: fault.value for fault in RequestFault}
-    assert constants(VerifyDraft.Response, "STATUS_") == {"OK": 0, **faults, "INTERNAL_ERROR": 6}
+    assert constants(VerifyDraft.Response, "STATUS_") == {"OK": OK, **faults, "INTERNAL_ERROR": 6}
+
+
+def test_links_and_levels_have_the_numbers_of_the_messages() -> None:
+    for link in Link:
+        assert getattr(LinkState, f"VERIFIER_{link.name}") == link
+    for level in Level:
+        assert getattr(DiagnosticStatus, level.name) == bytes([level])
 
 
 @given(st.integers(0, 2**31 * 10**9 - 1))
@@ -56,7 +67,7 @@ ROWS = {
 }
 
 
-def question(
+def sent_request(
     rows: WireRows, books: int = 2, size: int = 8, seed: int = 0
 ) -> tuple[VerificationRequest, WindowUpdate, VerifyDraft.Request]:
     draw = np.random.default_rng(seed)
@@ -81,7 +92,7 @@ def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
 @pytest.mark.parametrize("kind", ROWS)
 @given(seed=st.integers(0, 2**32 - 1), books=st.integers(1, 4), size=st.integers(2, 100))
 def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int) -> None:
-    request, update, sent = question(ROWS[kind], books, size, seed)
+    request, update, sent = sent_request(ROWS[kind], books, size, seed)
     received = over_the_wire(sent)
     assert (received.robot_id, received.session_id) == ("robot", 2**32 - 1)
     assert (received.episode_id, received.step_id) == (7, 8)
@@ -94,13 +105,13 @@ def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int) 
 
 def test_a_request_without_cameras_carries_nothing_of_them() -> None:
     """The serialized size is that of its fields, and the two lengths, of no features and no images."""
-    *_, sent = question(WireRows(np.zeros(6, np.float32).tobytes()))
+    *_, sent = sent_request(WireRows(np.zeros(6, np.float32).tobytes()))
     fields = 4 + 4 + 8 + 4 + 4 + 4 + 8 + 8 + (4 + 6 * 4) + 4 + 4 + (4 + 2 * 4) + (4 + 2 * 2) + (4 + 2 * 8 * 2)
     assert len(serialize_message(sent)) == fields
 
 
 def test_an_image_of_another_format_is_refused() -> None:
-    *_, sent = question(ROWS["images"])
+    *_, sent = sent_request(ROWS["images"])
     sent.images[1].format = "png" * 100
     with pytest.raises(
         RequestError, match=r"images\[1\].format: 'pngpngpngpngpngpngpn', must be 'jpeg'"
@@ -112,17 +123,17 @@ def test_an_image_of_another_format_is_refused() -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_answers_survive_the_wire(seed: int) -> None:
     draw = np.random.default_rng(seed)
-    answer = Verification(
+    verification = Verification(
         draw.integers(65536, size=(1, 3)), draw.random((1, 3)) < 0.5, np.float32(draw.normal(size=(1, 2, 4)))
     )
     response = VerifyDraft.Response()
-    fill_answer(response, Answered(answer, window_kept=True))
-    codes, accepted, offset = from_answer(
+    fill_reply(response, Answered(verification, window_kept=True))
+    codes, accepted, offset = from_reply(
         deserialize_message(serialize_message(response), VerifyDraft.Response)
     )
-    assert list(codes) == answer.codes[0].tolist()
-    assert accepted == answer.accepted[0].tolist()
-    np.testing.assert_array_equal(offset, answer.offset.ravel())
+    assert list(codes) == verification.codes[0].tolist()
+    assert accepted == verification.accepted[0].tolist()
+    np.testing.assert_array_equal(offset, verification.offset.ravel())
     assert response.window_kept
 
 

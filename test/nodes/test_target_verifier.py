@@ -1,4 +1,4 @@
-"""A question that is repeated costs the target nothing and is answered alike; a strange one is not kept."""
+"""A request that comes again costs the target nothing, and gets the same reply; a strange one is not kept."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def served(running: tuple[TargetVerifierNode, Counting]) -> tuple[Ask, Counting]
     return ask, policy
 
 
-def test_a_repeated_question_is_answered_alike_without_the_target(served: tuple[Ask, Counting]) -> None:
+def test_a_retransmitted_request_gets_the_same_reply_without_the_target(served: tuple[Ask, Counting]) -> None:
     ask, policy = served
     first, before = ask(step_id=1), policy.predictions
     assert first.status == VerifyDraft.Response.STATUS_OK
@@ -115,7 +115,7 @@ def test_a_repeated_question_is_answered_alike_without_the_target(served: tuple[
         {"draft_probabilities": EVEN[::-1] * 2},
     ],
 )
-def test_another_question_is_another(served: tuple[Ask, Counting], change: dict[str, Any]) -> None:
+def test_another_request_is_another(served: tuple[Ask, Counting], change: dict[str, Any]) -> None:
     ask, policy = served
     ask(step_id=1)
     before = policy.predictions
@@ -128,7 +128,7 @@ def test_what_is_refused_is_refused_again(served: tuple[Ask, Counting]) -> None:
     assert [ask(step_id=1, codes=[8, 0]).status for _ in range(2)] == [RequestFault.CODE_OUT_OF_RANGE] * 2
 
 
-def test_old_answers_are_forgotten(served: tuple[Ask, Counting]) -> None:
+def test_old_replies_are_forgotten(served: tuple[Ask, Counting]) -> None:
     ask, policy = served
     for step in range(ANSWERS_KEPT + 1):
         ask(episode_id=7, step_id=step)

@@ -22,7 +22,7 @@ def test_it_opens_after_several_misses_in_a_row() -> None:
         for _ in range(MISSES_UNTIL_OPEN - 1):
             breaker.missed(0.0)
         assert not breaker.open
-        breaker.answered()
+        breaker.replied()
 
 
 def test_probes_become_rarer_up_to_a_longest_pause() -> None:
@@ -43,10 +43,10 @@ def test_a_closed_one_wants_no_probes() -> None:
     assert not Breaker().probe_due(1e9)
 
 
-def test_an_answered_probe_closes_it_on_trial_and_one_miss_opens_it_again_for_longer() -> None:
+def test_a_probe_with_a_reply_closes_it_on_trial_and_one_miss_opens_it_again_for_longer() -> None:
     breaker = opened()
     breaker.probed(0.0)
-    breaker.probe_answered()
+    breaker.probe_replied()
     assert not breaker.open
     assert breaker.on_trial
     breaker.missed(1.0)
@@ -55,10 +55,10 @@ def test_an_answered_probe_closes_it_on_trial_and_one_miss_opens_it_again_for_lo
     assert breaker.probe_due(1.0 + 4.1 * FIRST_PAUSE_S)
 
 
-def test_an_answer_ends_the_trial_and_forgets_everything() -> None:
+def test_a_reply_ends_the_trial_and_forgets_everything() -> None:
     breaker = opened()
-    breaker.probe_answered()
-    breaker.answered()
+    breaker.probe_replied()
+    breaker.replied()
     assert not breaker.on_trial
     for _ in range(MISSES_UNTIL_OPEN - 1):
         breaker.missed(2.0)

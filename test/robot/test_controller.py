@@ -42,21 +42,21 @@ def execute(
 def executed(
     make: Make, gate: Gate, rule: str = "speculative", **config: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Codes (T * B, 2) and offsets (T * B,) read off the actions, and whether asked (T, B)."""
+    """Codes (T * B, 2) and offsets (T * B,) read off the actions, and whether transmitted (T, B)."""
     controller = Controller(make(DRAFT, offset=0.25), ControllerConfig(gate, **config))
     verifier = TargetVerifier(make(TARGET, offset=0.5), rule)
     controller.reset(9, list(range(ROBOTS)))
     draws = VerificationDraws(9, "robot", list(range(ROBOTS)), 2)
-    actions, asked = [], []
+    actions, transmitted = [], []
     for index in range(STEPS):
         step = controller.begin(*observe(ROBOTS, index))
         uniforms = draws.next()[step.transmit]
-        answer = verifier.verify(step.request(step.transmit), uniforms) if len(uniforms) else None
-        actions.append(execute(controller, step, answer, step.transmit))
-        asked.append(step.transmit)
+        verification = verifier.verify(step.request(step.transmit), uniforms) if len(uniforms) else None
+        actions.append(execute(controller, step, verification, step.transmit))
+        transmitted.append(step.transmit)
     flat = np.concatenate(actions)
     codes = np.stack([np.floor(flat[:, 0]), np.floor(flat[:, 1]) / 10], axis=-1).astype(int)
-    return codes, flat[:, 0] % 1, np.stack(asked)
+    return codes, flat[:, 0] % 1, np.stack(transmitted)
 
 
 def assert_joint(codes: np.ndarray, probabilities: np.ndarray) -> None:
@@ -67,15 +67,15 @@ def assert_joint(codes: np.ndarray, probabilities: np.ndarray) -> None:
 
 
 def test_asking_always_executes_the_targets_distribution_and_offset(fixed_policy: Make) -> None:
-    codes, offsets, asked = executed(fixed_policy, Gate("always"))
-    assert asked.all()
+    codes, offsets, transmitted = executed(fixed_policy, Gate("always"))
+    assert transmitted.all()
     assert_joint(codes, np.array(TARGET))
     np.testing.assert_array_equal(offsets, 0.5)
 
 
 def test_asking_never_executes_the_drafts_distribution_and_offset(fixed_policy: Make) -> None:
-    codes, offsets, asked = executed(fixed_policy, Gate("never"))
-    assert not asked.any()
+    codes, offsets, transmitted = executed(fixed_policy, Gate("never"))
+    assert not transmitted.any()
     assert_joint(codes, np.array(DRAFT))
     np.testing.assert_array_equal(offsets, 0.25)
 
@@ -92,14 +92,14 @@ def test_the_draft_temperature_cools_what_is_executed_without_the_target(fixed_p
 
 
 def test_lots_are_drawn_apart_from_the_codes(fixed_policy: Make) -> None:
-    codes, offsets, asked = executed(fixed_policy, Gate("random", 0.5))
-    assert abs(asked.mean() - 0.5) < 5 * 0.5 / np.sqrt(ROBOTS * STEPS)
-    np.testing.assert_array_equal(offsets == 0.5, asked.ravel())
-    assert_joint(codes[asked.ravel()], np.array(TARGET))
-    assert_joint(codes[~asked.ravel()], np.array(DRAFT))
+    codes, offsets, transmitted = executed(fixed_policy, Gate("random", 0.5))
+    assert abs(transmitted.mean() - 0.5) < 5 * 0.5 / np.sqrt(ROBOTS * STEPS)
+    np.testing.assert_array_equal(offsets == 0.5, transmitted.ravel())
+    assert_joint(codes[transmitted.ravel()], np.array(TARGET))
+    assert_joint(codes[~transmitted.ravel()], np.array(DRAFT))
 
 
-def answer_for(rows: int, code: int) -> Verification:
+def verification_for(rows: int, code: int) -> Verification:
     return Verification(
         np.full((rows, 2), code), np.zeros((rows, 2), bool), np.full((rows, 2, 2), 0.5, np.float32)
     )
@@ -115,7 +115,7 @@ def test_an_answer_is_executed_by_those_that_asked(fixed_policy: Make, rows: np.
     np.testing.assert_array_equal(request.codes, step.draft.codes[[1, 3]])
     np.testing.assert_array_equal(request.probabilities, step.draft.probabilities[[1, 3]])
     assert (request.windows.shape, request.goals.shape) == ((2, 2, 3), (2, 1))
-    chunks = controller.finish(step, answer_for(2, 2), rows)
+    chunks = controller.finish(step, verification_for(2, 2), rows)
     np.testing.assert_array_equal(chunks[[0, 2]], before[[0, 2]])
     np.testing.assert_array_equal(chunks[[1, 3]], np.broadcast_to([2.5, 20.5], (2, 2, 2)))
     np.testing.assert_array_equal(step.draft.chunk, before)
@@ -128,7 +128,7 @@ def test_an_answer_for_all_and_none_at_all(fixed_policy: Make) -> None:
     np.testing.assert_array_equal(controller.finish(step, None), step.draft.chunk)
     step = controller.begin(*observe(3))
     np.testing.assert_array_equal(
-        controller.finish(step, answer_for(3, 1)), np.broadcast_to([1.5, 10.5], (3, 2, 2))
+        controller.finish(step, verification_for(3, 1)), np.broadcast_to([1.5, 10.5], (3, 2, 2))
     )
 
 
@@ -140,7 +140,7 @@ def test_the_deviation_is_from_what_was_executed(fixed_policy: Make) -> None:
     first = controller.begin(*observe(2))
     assert np.isinf(first.deviation).all()
     assert first.transmit.all()
-    execute(controller, first, answer_for(1, 2), np.array([1]))
+    execute(controller, first, verification_for(1, 2), np.array([1]))
     second = controller.begin(*observe(2))
     done = np.stack([first.draft.action[0], [2.5, 20.5]])
     apart = (second.draft.action - done) / np.array([2.0, 4.0])  # the toy decoder's action scale
@@ -163,7 +163,7 @@ def test_the_deviation_is_not_from_what_was_wanted_and_never_commanded(fixed_pol
         step = controller.begin(*observe(1))
         apart = (step.draft.action - held) / np.array([2.0, 4.0])
         np.testing.assert_allclose(step.deviation, np.sqrt((apart**2).mean(axis=1)), rtol=1e-6)
-        controller.finish(step, answer_for(1, 2))  # of no consequence, for it was not commanded
+        controller.finish(step, verification_for(1, 2))  # of no consequence, for it was not commanded
 
 
 def test_a_score_at_the_threshold_is_not_transmitted(fixed_policy: Make) -> None:

@@ -3,18 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.robot.retransmission import FIRST_S, MARGIN_S, REPETITIONS, Patience
+from adahi_ros.robot.retransmission import FIRST_S, MARGIN_S, RETRANSMISSIONS, RetransmissionTimeout
 
 
-def taught(times_s: list[float]) -> Patience:
-    patience = Patience()
+def taught(times_s: list[float]) -> RetransmissionTimeout:
+    timeout = RetransmissionTimeout()
     for took_s in times_s:
-        patience.answered(took_s)
-    return patience
+        timeout.replied(took_s)
+    return timeout
 
 
-def wait_s(patience: Patience, repetitions: int = 0) -> float:
-    wait = patience.wait_s(repetitions)
+def wait_s(timeout: RetransmissionTimeout, retransmissions: int = 0) -> float:
+    wait = timeout.wait_s(retransmissions)
     assert wait is not None
     return wait
 
@@ -31,20 +31,20 @@ def test_what_varies_is_waited_for_longer() -> None:
     assert late < 0.02
 
 
-def test_before_the_first_answer_it_has_a_guess() -> None:
-    assert wait_s(Patience()) == FIRST_S
+def test_before_the_first_reply_it_has_a_guess() -> None:
+    assert wait_s(RetransmissionTimeout()) == FIRST_S
 
 
-def test_each_repetition_is_waited_for_twice_as_long_and_then_it_is_enough() -> None:
-    patience = taught([0.013] * 50)
-    waits = [wait_s(patience, repetitions) for repetitions in range(REPETITIONS)]
-    np.testing.assert_allclose(waits, waits[0] * 2.0 ** np.arange(REPETITIONS))
-    assert patience.wait_s(REPETITIONS) is None
+def test_each_retransmission_is_waited_for_twice_as_long_and_then_it_is_enough() -> None:
+    timeout = taught([0.013] * 50)
+    waits = [wait_s(timeout, retransmissions) for retransmissions in range(RETRANSMISSIONS)]
+    np.testing.assert_allclose(waits, waits[0] * 2.0 ** np.arange(RETRANSMISSIONS))
+    assert timeout.wait_s(RETRANSMISSIONS) is None
 
 
-def test_a_verifier_that_has_become_slow_is_not_asked_twice_for_ever() -> None:
-    patience = taught([0.013] * 50)
-    assert wait_s(patience) < 0.060
+def test_a_verifier_that_has_become_slow_is_not_sent_everything_twice_for_ever() -> None:
+    timeout = taught([0.013] * 50)
+    assert wait_s(timeout) < 0.060
     for _ in range(50):
-        patience.answered(0.060)
-    assert wait_s(patience) > 0.060
+        timeout.replied(0.060)
+    assert wait_s(timeout) > 0.060

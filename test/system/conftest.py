@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from adahi_msgs.msg import DraftStatus, LinkState, TaskState
+from adahi_msgs.msg import DraftStatus, TaskState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.srv import SetParametersAtomically
@@ -76,13 +76,11 @@ class Robot:
         self.stage = stage
         self.commands: list[JointTrajectory] = []
         self.steps: list[StepRecord] = []
-        self.links: list[LinkState] = []
         node, deep = stage.node, QoSProfile(depth=1000)
         kept = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.joints_out = node.create_publisher(JointState, "joint_states", deep)
         self.state_out = node.create_publisher(TaskState, "task_state", deep)
         node.create_subscription(JointTrajectory, "command", self.commands.append, deep)
-        node.create_subscription(LinkState, "link_state", self.links.append, deep)
         node.create_subscription(
             DraftStatus, "draft_status", lambda message: self.steps.append(from_status(message)), kept
         )
@@ -121,13 +119,6 @@ class Robot:
         self.stage.wait(lambda: bool(found()), "command")
         return tuple(map(float, np.float32(found()[0].points[0].positions)))
 
-    def show_until_given_up(self, episode: int, step: int) -> int:
-        """Publish an observation; return its stamp once the question that was out has been given up."""
-        before = self.links[-1].questions if self.links else 0
-        stamp = self.show(episode, step)
-        self.stage.wait(lambda: bool(self.links) and self.links[-1].questions > before, "end of the question")
-        return stamp
-
     def show_until_answered(self, episode: int) -> None:
         """Show step 0 of an episode again and again: until discovery is through, nobody may hear it."""
         next_show = 0
@@ -144,15 +135,15 @@ class Robot:
 
 
 class HeldVerifier:
-    """A verifier that answers when the test says so, and what it says; one question after the other."""
+    """A verifier that replies when the test says so, and what it says; one request after the other."""
 
     def __init__(
         self, stage: Stage, description: DescribeTarget.Response, reliability: str = "reliable"
     ) -> None:
         self.description = description
         self._stage = stage
-        self._asked: list[VerifyDraft.Request] = []
-        self._answers: queue.Queue[VerifyDraft.Response] = queue.Queue()
+        self._received: list[VerifyDraft.Request] = []
+        self._replies: queue.Queue[VerifyDraft.Response] = queue.Queue()
         self._stop = threading.Event()
         self._observer = Observer(stage.domain, "held_verifier")
         node = self._observer.node
@@ -165,22 +156,22 @@ class HeldVerifier:
         self._observer.wait_until(self._stop.is_set, 1e6, "end")
 
     def _verify(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> VerifyDraft.Response:
-        self._asked.append(request)
-        return self._answers.get(timeout=60.0)
+        self._received.append(request)
+        return self._replies.get(timeout=60.0)
 
-    def wait_for_question(self, episode: int, step: int) -> VerifyDraft.Request:
+    def wait_for_request(self, episode: int, step: int) -> VerifyDraft.Request:
         """Return the request of a step."""
-        self._stage.wait(lambda: bool(self.questions(episode, step)), f"question of step {step}")
-        return self.questions(episode, step)[0]
+        self._stage.wait(lambda: bool(self.requests(episode, step)), f"request of step {step}")
+        return self.requests(episode, step)[0]
 
-    def questions(self, episode: int, step: int) -> list[VerifyDraft.Request]:
+    def requests(self, episode: int, step: int) -> list[VerifyDraft.Request]:
         """Return the requests of a step that have come."""
         return [
-            request for request in self._asked if (request.episode_id, request.step_id) == (episode, step)
+            request for request in self._received if (request.episode_id, request.step_id) == (episode, step)
         ]
 
-    def answer(self, request: VerifyDraft.Request, **changes: Any) -> None:
-        """Answer the oldest question without an answer: keep one of the codes, and move far away."""
+    def reply(self, request: VerifyDraft.Request, **changes: Any) -> None:
+        """Reply to the oldest request without a reply: keep one of the codes, and move far away."""
         fields: dict[str, Any] = {
             "episode_id": request.episode_id,
             "step_id": request.step_id,
@@ -190,19 +181,19 @@ class HeldVerifier:
             "window_kept": True,
             **changes,
         }
-        self._answers.put(VerifyDraft.Response(**fields))
+        self._replies.put(VerifyDraft.Response(**fields))
 
     def close(self) -> None:
         if self._stop.is_set():
             return
         self._stop.set()
-        self._answers.put(VerifyDraft.Response())
+        self._replies.put(VerifyDraft.Response())
         self._thread.join()
         self._observer.close()
 
 
 class Scene:
-    """A draft policy node that asks about every step, and everyone that it talks to."""
+    """A draft policy node that sends every draft, and everyone that it talks to."""
 
     def __init__(self, stage: Stage, robot: Robot, verifier: HeldVerifier, checkpoints: Path) -> None:
         self.stage, self.robot, self.verifier = stage, robot, verifier

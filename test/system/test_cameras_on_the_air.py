@@ -1,7 +1,8 @@
-"""The verifier's answer is the target's to the robot's window, whichever way its cameras are sent."""
+"""The verifier's reply is the target's to the robot's window, whichever way its cameras are sent."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,19 @@ from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.nodes.common.messages import describe, fingerprint_number, verify_qos
-from adahi_ros.nodes.robot.question import Answer, Question
-from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
+from adahi_ros.nodes.common.timers import DueTimer
+from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.interface import Policy
+from adahi_ros.robot.requests import Outcome, PendingRequest
+from adahi_ros.robot.session import Link, VerifierSession
+from adahi_ros.robot.transport import StepRequest
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, to_jpeg
 from adahi_ros.wire.request import RequestFault, VerificationRequest
 from adahi_ros.wire.window import WireWindow
+from adahi_ros.wire.window_updates import WindowUpdate
 
 SEED = 5
 H, S, CAMERAS, STEPS = 3, 2, 2, 5
@@ -64,21 +69,43 @@ def verifier(stage: Any, exported: Path, encoder: tuple[Path, Encoder]) -> Itera
     assert "Traceback" not in process.output
 
 
-@pytest.fixture
-def connect(stage: Any, target: Policy) -> Iterator[Callable[[str | None], VerifierClient]]:
-    """From the fingerprint of the robot's encoder to its client, when a verifier has described itself."""
-    clients: list[VerifierClient] = []
+class End:
+    """A robot's end: a session over DDS, spun by the stage's node."""
 
-    def make(fingerprint: str | None) -> VerifierClient:
-        client = VerifierClient(stage.node, target, "robot", "reliable", lambda: None, fingerprint)
-        clients.append(client)
-        client.start()
-        stage.wait(lambda: client.link is not Link.ABSENT, "a verifier")
-        return client
+    def __init__(self, stage: Any, policy: Policy, encoder_fingerprint: str | None) -> None:
+        fingerprint = policy.decoder.fingerprint
+        self.transport = DdsTransport(stage.node, "robot", fingerprint, "reliable", self._poll)
+        self._due = DueTimer(stage.node, self._poll)
+        self.session = VerifierSession(self.transport, policy, False, lambda: None, encoder_fingerprint)
+        self.session.start(time.monotonic())
+        self._due.set(self.session.next_due_s)
+        stage.wait(lambda: self.session.link is not Link.ABSENT, "a verifier")
+
+    def submit(self, request: StepRequest, on_outcome: Callable[[Outcome], None]) -> PendingRequest:
+        return self.session.submit(request, 30.0, time.monotonic(), on_outcome)
+
+    def _poll(self) -> None:
+        self.session.poll(time.monotonic())
+        self._due.set(self.session.next_due_s)
+
+    def destroy(self) -> None:
+        self.session.stop()
+        self._due.destroy()
+        self.transport.destroy()
+
+
+@pytest.fixture
+def connect(stage: Any, target: Policy) -> Iterator[Callable[[str | None], End]]:
+    """From the fingerprint of the robot's encoder to its end, when a verifier has described itself."""
+    ends: list[End] = []
+
+    def make(fingerprint: str | None) -> End:
+        ends.append(End(stage, target, fingerprint))
+        return ends[-1]
 
     yield make
-    for client in clients:
-        client.destroy()
+    for end in ends:
+        end.destroy()
 
 
 def features_of(encoder: Encoder, frames: np.ndarray) -> np.ndarray:
@@ -91,7 +118,7 @@ def test_the_target_sees_what_was_meant(
     sent: str,
     stage: Any,
     verifier: Any,
-    connect: Callable[[str | None], VerifierClient],
+    connect: Callable[[str | None], End],
     encoder: tuple[Path, Encoder],
     target: Policy,
 ) -> None:
@@ -105,8 +132,8 @@ def test_the_target_sees_what_was_meant(
         "images": features_of(eye, np.stack([from_jpeg(jpeg) for jpeg in jpegs]).reshape(frames.shape)),
         "nothing": np.zeros((H + STEPS, 4), np.float32),
     }[sent]
-    client = connect(eye.fingerprint if sent == "images" else None)
-    assert client.link is Link.READY
+    end = connect(eye.fingerprint if sent == "images" else None)
+    assert end.session.link is Link.READY
     judge = TargetVerifier(target)
     sizes = []
     for step in range(STEPS):
@@ -119,40 +146,39 @@ def test_the_target_sees_what_was_meant(
         }[sent]
         counts = counted(draw.dirichlet(np.ones(8), size=(1, 2)))
         request = VerificationRequest(window[None], GOAL[None], draw.integers(8, size=(1, 2)), counts)
-        answers: list[Answer] = []
-        client.ask(Question(request, 2, step, wire), 30.0, answers.append)
-        stage.wait(lambda answers=answers: bool(answers), "answer")
-        got = answers[0].verification
-        assert got is not None, answers[0].message
+        outcomes: list[Outcome] = []
+        pending = end.submit(StepRequest(request, 2, step, wire), outcomes.append)
+        stage.wait(lambda outcomes=outcomes: bool(outcomes), "reply")
+        got = outcomes[0].verification
+        assert got is not None, outcomes[0].message
         expected = judge.verify(request, verification_uniforms(SEED, "robot", 2, step, 2))
         np.testing.assert_array_equal(got.codes, expected.codes)
         np.testing.assert_array_equal(got.accepted, expected.accepted)
         np.testing.assert_array_equal(got.offset, expected.offset)
-        sizes.append(client.request_bytes)
-    assert client.windows_resent == 0
+        sizes.append(pending.request_bytes)
+    assert end.session.windows_resent == 0
     assert max(sizes[1:]) < sizes[0]
 
 
 def test_a_robot_that_sends_images_needs_a_verifier_with_its_encoder(
-    stage: Any, verifier: Any, connect: Callable[[str | None], VerifierClient], encoder: tuple[Path, Encoder]
+    stage: Any, verifier: Any, connect: Callable[[str | None], End], encoder: tuple[Path, Encoder]
 ) -> None:
-    client = connect("0123456789abcdef")
-    assert client.link is Link.MISMATCHED
-    assert client.trouble == (
+    session = connect("0123456789abcdef").session
+    assert session.link is Link.MISMATCHED
+    assert session.trouble == (
         f"encoder_fingerprint: the draft's is 0123456789abcdef, the target's {encoder[1].fingerprint!r}; "
         "must be the same"
     )
 
 
-def test_each_start_of_a_robot_is_a_session(
-    connect: Callable[[str | None], VerifierClient], verifier: Any, target: Policy
-) -> None:
+def test_each_start_of_a_robot_is_a_session(connect: Callable[[str | None], End], verifier: Any) -> None:
     numbers = np.zeros((H, S + 4), np.float32)
     counts = np.full((1, 2, 8), [[8192] * 7 + [8191]], np.uint16)
     request = VerificationRequest(numbers[None], GOAL[None], np.zeros((1, 2), np.int64), counts)
-    question = Question(request, 1, 0, WireWindow.of(numbers[:, :S], GOAL))
-    first, second = (connect(None) for _ in range(2))
-    sessions = [client._message_of(question).session_id for client in (first, first, second)]
+    asked = StepRequest(request, 1, 0, WireWindow.of(numbers[:, :S], GOAL))
+    first, second = (connect(None).transport for _ in range(2))
+    whole = WindowUpdate(0, asked.window.rows, asked.window.goal)
+    sessions = [end.message(asked, whole).session_id for end in (first, first, second)]
     assert sessions[0] == sessions[1] != sessions[2]
 
 

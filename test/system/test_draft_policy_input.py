@@ -14,34 +14,6 @@ from sensor_msgs.msg import JointState
 from adahi_ros.nodes.common.messages import to_stamp
 
 
-def test_a_repeated_observation_gets_the_same_command_again(scene: Any) -> None:
-    episode, robot = scene.new_episode(), scene.robot
-    assert not scene.set(gate__name="never")
-    first = robot.command_to(robot.show(episode, 1))
-    assert robot.command_to(robot.show(episode, 1)) == first
-    robot.command_to(robot.show(episode, 2))
-    robot.answer_to(episode, 2)
-    assert sum((record.episode, record.step) == (episode, 1) for record in robot.steps) == 1
-
-
-def test_another_observation_of_the_same_number_moves_nothing(scene: Any) -> None:
-    episode, robot = scene.new_episode(), scene.robot
-    assert not scene.set(gate__name="never")
-    first = robot.command_to(robot.show(episode, 1))
-    commands = len(robot.commands)
-    scene.health.clear()
-    stamp = robot.now()
-    other = robot.state(episode, 1, stamp)
-    other.state[0] += 0.001
-    robot.joints_out.publish(robot.joints(stamp))
-    robot.state_out.publish(other)
-    assert robot.command_to(robot.show(episode, 1)) == first
-    assert len(robot.commands) == commands + 1
-    first_report = scene.report("ignored.task_state.step_id")
-    assert (first_report.level, first_report.message) == (DiagnosticStatus.WARN, "input ignored")
-    robot.command_to(robot.show(episode, 2))
-
-
 def test_what_overflows_the_policy_moves_nothing(scene: Any) -> None:
     """The next good observation is answered as if the one too large had never been."""
     episode, robot = scene.new_episode(), scene.robot
@@ -58,9 +30,9 @@ def test_what_overflows_the_policy_moves_nothing(scene: Any) -> None:
     assert {pair.key: pair.value for pair in report.values}["undrafted"] == "1"
     assert "no command: " in scene.process.output
     robot.show(episode, 1)
-    request = scene.verifier.wait_for_question(episode, 1)
+    request = scene.verifier.wait_for_request(episode, 1)
     assert max(request.observation_window) < 1.0
-    scene.verifier.answer(request)
+    scene.verifier.reply(request)
     assert robot.answer_to(episode, 1).verified
     robot.command_to(robot.answer_to(episode, 1).stamp_ns)
     assert len(robot.commands) == commands + 1

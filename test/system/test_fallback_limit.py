@@ -66,7 +66,7 @@ def test_a_robot_without_its_target_is_held_and_goes_on_when_that_is_there(
     assert robot.steps[-1].message.startswith("no verifier: ")
     stage.wait(lambda: bool(safety) and safety[-1].holding, "hold")
     assert list(safety[-1].interventions) == [SafetyState.INTERVENTION_UNVERIFIED]
-    stage.wait(lambda: any(each.message == "held: no answer of the target" for each in health), "diagnostics")
+    stage.wait(lambda: any(each.message == "held: no reply of the target" for each in health), "diagnostics")
     assert "drafts are executed for 2 steps in a row, then the robot is held" in process.output
 
     verifier = make_held_verifier(stage, describe(load_policy(exported / "draft", "onnxruntime")))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
-from adahi_ros.nodes.common.messages import fingerprint_number, from_answer, from_request, verify_qos
+from adahi_ros.nodes.common.messages import fingerprint_number, from_reply, from_request, verify_qos
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.vqbet.checkpoint import load_decoder
@@ -75,7 +75,7 @@ def test_a_good_request_gets_the_answer_of_the_verifier_in_process(
     window = WindowCache(3, 6).complete("robot", update)
     checked = check_request(policy.spec, window.values, window.goal, codes, counts)
     expected = TargetVerifier(policy).verify(checked, verification_uniforms(SEED, "robot", 3, 7, 2))
-    codes, accepted, offset = from_answer(response)
+    codes, accepted, offset = from_reply(response)
     assert list(codes) == expected.codes[0].tolist()
     assert accepted == expected.accepted[0].tolist()
     np.testing.assert_array_equal(offset, expected.offset.ravel())

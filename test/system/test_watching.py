@@ -201,7 +201,7 @@ def test_top_says_of_a_draft_policy_what_it_says_of_itself(
             nonlocal step
             step += 1
             scene.robot.show(episode, step)
-            scene.verifier.answer(scene.verifier.wait_for_question(episode, step))
+            scene.verifier.reply(scene.verifier.wait_for_request(episode, step))
             scene.robot.answer_to(episode, step)
             watcher.listen(0.05)
             (robot,) = watcher.figures()

@@ -42,7 +42,7 @@ class CommandInterface(ABC):
     names: tuple[str, ...] = ()
     """What it can command; empty for joints of any name."""
     stamped = True
-    """Its messages say which observation they answer; a stamp of 0 answers none, and means at once."""
+    """Its messages say which observation they belong to; a stamp of 0 is of none, and means at once."""
 
     def __init__(self, frame_id: str = "") -> None:
         self.frame_id = frame_id
@@ -58,7 +58,7 @@ class CommandInterface(ABC):
             field: what they are, one of `fields`. SI units (REP-103): rad or m, per s or s^2; N m or N.
             action: (A,) float.
             period_s: of the control.
-            stamp_ns: of the observation that is answered; 0 for a command that answers none.
+            stamp_ns: of the observation that it belongs to; 0 for a command that belongs to none.
 
         Raises:
             ValueError: the action has another size, or is not finite.
@@ -73,7 +73,7 @@ class CommandInterface(ABC):
         """
 
     def stamp_ns(self, message: Any) -> int:
-        """Return the stamp of the observation that a command answers; 0 where it names none."""
+        """Return the stamp of the observation that a command belongs to; 0 where it names none."""
         return from_stamp(message.header.stamp) if self.stamped else 0
 
 
@@ -98,7 +98,7 @@ class JointTrajectoryInterface(CommandInterface):
 class ForwardCommandInterface(CommandInterface):
     """Bare numbers in the order of the controller's joints (forward_command_controller).
 
-    Nothing in the message says which joints, which field, or which observation is answered.
+    Nothing in the message says which joints, which field, or which observation it belongs to.
     """
 
     kind = "std_msgs/msg/Float64MultiArray"

@@ -35,7 +35,7 @@ TOLD_ALIKE = (  # by StepRecord and DraftStatus
     *("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified"),
     *("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes"),
 )
-QUESTIONS_KEPT = 100  # by a verifier that is busy, of all its robots together
+REQUESTS_KEPT = 100  # by a verifier that is busy, of all its robots together
 RELIABILITIES = {
     "best_effort": ReliabilityPolicy.BEST_EFFORT,
     "reliable": ReliabilityPolicy.RELIABLE,
@@ -56,10 +56,10 @@ def verify_qos(reliability: str) -> QoSProfile:
     """Return the QoS of `verify_draft`, the same at both ends.
 
     Args:
-        reliability: a key of `RELIABILITIES`. With best_effort a lost question is asked again by the
+        reliability: a key of `RELIABILITIES`. With best_effort a lost request is sent again by the
             robot, which knows when; with reliable DDS sends it again, and acknowledges every message.
     """
-    return QoSProfile(depth=QUESTIONS_KEPT, reliability=RELIABILITIES[reliability])
+    return QoSProfile(depth=REQUESTS_KEPT, reliability=RELIABILITIES[reliability])
 
 
 def to_stamp(nanoseconds: int) -> Time:
@@ -97,7 +97,7 @@ def to_request(
     step: int,
     fingerprint: int,
 ) -> VerifyDraft.Request:
-    """Make the message that asks about one robot's draft (M = 1), its window as it is to be sent."""
+    """Make the request about one robot's draft (M = 1), its window as it is to be sent."""
     return VerifyDraft.Request(
         robot_id=robot_id,
         session_id=session,
@@ -144,15 +144,15 @@ def from_request(message: VerifyDraft.Request) -> tuple[WindowUpdate, np.ndarray
     )
 
 
-def fill_answer(response: VerifyDraft.Response, answered: Answered) -> None:
-    """Put the answer to one robot's draft (M = 1) into a response."""
+def fill_reply(response: VerifyDraft.Response, answered: Answered) -> None:
+    """Put the verification of one robot's draft (M = 1) into a reply."""
     verification, response.window_kept = answered
     response.codes = _codes(verification.codes)
     response.accepted = [bool(kept) for kept in verification.accepted[0]]
     response.offset = _floats(verification.offset)
 
 
-def from_answer(response: VerifyDraft.Response) -> tuple[Sequence[int], Sequence[bool], Sequence[float]]:
+def from_reply(response: VerifyDraft.Response) -> tuple[Sequence[int], Sequence[bool], Sequence[float]]:
     """Return codes, accepted and offset, flat and unchecked; see `check_answer`."""
     return response.codes, response.accepted, response.offset
 
@@ -184,7 +184,7 @@ def to_command(
         period_s: of the control.
         stamp_ns: of the observation.
 
-    The stamp is that of the observation, so a receiver can tell which one is answered, and a
+    The stamp is that of the observation, so a receiver can tell which one it belongs to, and a
     trajectory controller refuses a command that comes more than a period late.
     """
     reached = Duration(sec=int(period_s), nanosec=int(period_s % 1 * NANOSECONDS))

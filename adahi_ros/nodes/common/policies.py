@@ -1,4 +1,4 @@
-"""A policy from a node's parameters, ready to answer at once."""
+"""A policy from a node's parameters, ready to predict at once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from adahi_ros.vision.encoder import Encoder
 RELIABILITY = Parameter(
     "verification.reliability",
     "best_effort",
-    "QoS of verify_draft, the same at both ends: best_effort, where the robot asks again, or reliable, "
-    "where DDS does; for windows of many packets",
+    "QoS of verify_draft, the same at both ends: best_effort, where the robot sends again what is lost, or "
+    "reliable, where DDS does; for windows of many packets",
     choices=tuple(RELIABILITIES),
 )
 

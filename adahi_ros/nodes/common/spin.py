@@ -24,7 +24,7 @@ LOOK_S = 0.1  # for a signal, at least so often
 
 
 def _read_arguments(about: str, table: Sequence[Parameter]) -> None:
-    """Answer `--help`; refuse what is neither that nor ROS's."""
+    """Print `--help`; refuse what is neither that nor ROS's."""
     width = max((len(row.name) for row in table), default=0)
     rows = "\n".join(f"  {row.name:{width}}  {row.description} ({row.allowed})" for row in table)
     argparse.ArgumentParser(

@@ -27,14 +27,14 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import HELD, Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
 
-AT_ONCE = 0  # as a stamp: the command answers no observation
+AT_ONCE = 0  # as a stamp: the command belongs to no observation
 STATE_PERIOD_S = 1.0  # of safety_state, where nothing happens
 LONGEST_STOP_S = 3.0  # of a robot whose node is closed; whoever closes it may not wait much longer
 STOP_LOOK_S = 0.05
 ENABLE_DEPTH = 100  # a true that comes close upon a false must not take its place
 
 
-class Commander:
+class CommandPublisher:
     """Sends actions as commands, as far as its guard lets them through, and holds the robot where it says so.
 
     Args:
@@ -135,7 +135,7 @@ class Commander:
         self.guard.heard(time.monotonic())
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
-        """Command an action (A,) that answers an observation.
+        """Command an action (A,) that belongs to an observation.
 
         Returns:
             What is commanded, as an action; None where nothing is.

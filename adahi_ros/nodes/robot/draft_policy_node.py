@@ -1,4 +1,4 @@
-"""The robot's node: drafts an action for every observation, asks the target where the gate says so.
+"""The robot's node: drafts an action for every observation, has the target verify it where the gate says so.
 
 Subscribes what its contract names, by default `joint_states` (sensor_msgs/JointState) and `task_state`
 (adahi_msgs/TaskState), and `enable` (std_msgs/Bool); publishes `command` (by default
@@ -10,6 +10,7 @@ trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import Counter
@@ -18,9 +19,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-import numpy as np
 from adahi_msgs.msg import DraftStatus, LinkState
-from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
@@ -36,9 +35,10 @@ from adahi_ros.nodes.common.messages import observation_qos, to_link_state, to_s
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters
 from adahi_ros.nodes.common.policies import encoder_from, policy_from
 from adahi_ros.nodes.common.spin import freeze_garbage, run
+from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
-from adahi_ros.nodes.robot.command_publisher import Commander
-from adahi_ros.nodes.robot.control_loop import ControlLoop, DraftError
+from adahi_ros.nodes.robot.command_publisher import CommandPublisher
+from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.nodes.robot.draft_policy_parameters import (
     TABLE,
     check_features,
@@ -47,16 +47,23 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     fallback_of,
     first_episode,
 )
-from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.health import (
+    HealthWatch,
+    Level,
+    LinkNews,
+    Vitals,
+    calibration_warning,
+    deadline_warnings,
+)
+from adahi_ros.robot.loop import ControlLoop, DraftError
+from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.target_view import target_view
 
-NO_OBSERVATION_S = 1.0  # then an active node is in error
 LINK_STATE_PERIOD_S = 0.2
 STATUS_DEPTH = 100  # for a recorder that was busy, or came a moment late
 WARNING_PERIOD_S = 1.0
-SLOW_WARNING_PERIOD_S = 10.0  # of a verifier that stays too slow
 
 
 class DraftPolicyNode(LifecycleNode):
@@ -98,20 +105,19 @@ class DraftPolicyNode(LifecycleNode):
         """Look for a verifier, then begin to step."""
         self._forget()
         self._refusal = ""
-        self._wait_until = self._heard + self._values["verifier_wait_s"]
-        self._verifier.start()
-        self._commander.start()
-        self._active = True
         wait_s = self._values["verifier_wait_s"]
+        self._loop.start(wait_s)
+        self._due.set(self._loop.next_due_s)
+        self._commands.start()
+        self._active = True
         self.get_logger().info(f"active; looks for a verifier, for {wait_s:g} s before it begins without one")
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Hold the robot; send no more actions, not even for a step that waits for its answer."""
+        """Hold the robot; send no more actions, not even for a step that waits for its reply."""
         self._active = False
-        self._commander.stop()
-        self._verifier.stop()
-        self._loop.stop()
+        self._commands.stop()
+        self._stop_loop()
         self._forget()
         return super().on_deactivate(state)
 
@@ -155,39 +161,47 @@ class DraftPolicyNode(LifecycleNode):
             values["verification.jpeg_quality"],
             values["verification.jpeg_budget_bytes"],
         )
-        self._commander = Commander(self, contract, values, self._opened)
+        self._commands = CommandPublisher(self, contract, values, self._opened)
         kept = QoSProfile(depth=STATUS_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", kept)
         self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
-        self._verifier = VerifierClient(
-            self,
+        reliability = values["verification.reliability"]
+        transport = DdsTransport(
+            self, values["robot_id"], policy.decoder.fingerprint, reliability, self._poll
+        )
+        self._opened.callback(transport.destroy)
+        self._due = DueTimer(self, self._poll)
+        self._opened.callback(self._due.destroy)
+        self._link_news = LinkNews()
+        self._session = VerifierSession(
+            transport,
             policy,
-            values["robot_id"],
-            values["verification.reliability"],
-            self._on_verifier,
+            reliability == "best_effort",
+            self._on_link,
             encoder.fingerprint if encoder is not None and view.needs_encoder else None,
         )
-        self._opened.callback(self._verifier.destroy)
         self._loop = ControlLoop(
             Controller(policy, controller_config(values)),
-            self._verifier,
+            self._session,
             view,
             values["robot_id"],
             values["seed"],
             values["deadline_s"],
-            self._commander,
+            self._commands,
             lambda record: self._status_publisher.publish(to_status(record)),
             fallback_of(values),
+            time.monotonic,
         )
+        self._opened.callback(self._stop_loop)  # before its timer and clients
         self._forget()
         observations = [
             self._open_subscription(topic, channel) for topic, channel in contract.channels.items()
         ]
-        asking, holding = self._verifier.urgent, self._commander.urgent
+        holding = self._commands.urgent
         self.urgent = Urgent(
-            clients=asking.clients,
+            clients=[transport.verify_client],
             services=holding.services,
-            timers=[*holding.timers, *asking.timers],
+            timers=[*holding.timers, self._due.timer],
             subscriptions=[*holding.subscriptions, *observations],
         )
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -225,28 +239,21 @@ class DraftPolicyNode(LifecycleNode):
         self._missed: Counter[str] = Counter()
         self._newest_ns = 0
         self._heard = time.monotonic()
-        self._reported = (self._heard, 0, 0, 0, 0)
+        self._watch = HealthWatch(self._heard)
+
+    def _stop_loop(self) -> None:
+        self._loop.stop()
+        self._due.set(self._loop.next_due_s)
 
     def _check_deadline(self, values: dict[str, Any]) -> None:
-        period_s = self._contract.period_s
-        if values["deadline_s"] >= period_s:
-            self.get_logger().warning(
-                f"deadline_s: {values['deadline_s']:g}, should be below the control period, {period_s:g} s: "
-                "a step that waits longer is superseded by the next observation"
-            )
-        if values["deadline_s"] > values["safety.hold_after_s"]:
-            self.get_logger().warning(
-                f"deadline_s: {values['deadline_s']:g}, should be at most safety.hold_after_s, "
-                f"{values['safety.hold_after_s']:g} s: an answer that comes later is not executed"
-            )
+        limits = self._contract.period_s, values["safety.hold_after_s"]
+        for warning in deadline_warnings(values["deadline_s"], *limits):
+            self.get_logger().warning(warning)
 
     def _check_calibration(self, policy: Policy) -> None:
-        calibrated = self._declared.told_beside("calibration.draft")
-        if calibrated not in (None, policy.digest):
-            self.get_logger().warning(
-                f"calibration.draft: {calibrated}, but the draft policy is {policy.digest}: the threshold of "
-                "the gate was measured for another; run 'adahi calibrate' for this one"
-            )
+        warning = calibration_warning(self._declared.told_beside("calibration.draft"), policy.digest)
+        if warning is not None:
+            self.get_logger().warning(warning)
 
     # A step
 
@@ -269,9 +276,7 @@ class DraftPolicyNode(LifecycleNode):
 
     def _observe(self, observation: Observation) -> None:
         self._newest_ns, self._heard = observation.stamp_ns, time.monotonic()
-        if self._verifier.link is Link.ABSENT and self._loop.totals.steps == 0:
-            if time.monotonic() < self._wait_until:
-                return
+        if self._loop.begins_alone:
             self.get_logger().warning(
                 f"no verifier: {self._loop.fallback.label} until there is one",
                 throttle_duration_sec=WARNING_PERIOD_S,
@@ -282,102 +287,85 @@ class DraftPolicyNode(LifecycleNode):
             self._loop.controller.config = controller_config(values)
             self._loop.deadline_s = values["deadline_s"]
             self._check_deadline(values)
-        self._loop.observe(observation)
+        try:
+            self._loop.observe(observation)
+        finally:
+            self._due.set(self._loop.next_due_s)
+
+    def _poll(self) -> None:
+        """A message has come from the verifier, or something is due."""
+        self._loop.poll()
+        self._due.set(self._loop.next_due_s)
 
     def _publish_link_state(self) -> None:
-        client, now_ns = self._verifier, self.get_clock().now().nanoseconds
+        session, now_ns = self._session, self.get_clock().now().nanoseconds
+        estimate = session.estimate(time.monotonic())
         self._link_state_publisher.publish(
             to_link_state(
-                client.estimate(), self._values["robot_id"], int(client.link), client.windows_resent, now_ns
+                estimate, self._values["robot_id"], int(session.link), session.windows_resent, now_ns
             )
         )
 
-    def _on_verifier(self) -> None:
-        link, trouble = self._verifier.link, self._verifier.trouble
-        if link is Link.READY:
-            if not self._verifier.on_trial:
-                self.get_logger().info(link.label)
-        elif link is Link.DOUBTED:
-            self.get_logger().warning(trouble, throttle_duration_sec=SLOW_WARNING_PERIOD_S)
-        elif link is Link.ABSENT:
-            self.get_logger().warning(trouble, throttle_duration_sec=WARNING_PERIOD_S)
-        elif self._loop.totals.steps > 0:
-            self.get_logger().error(f"{link.label}, {self._loop.fallback.label}: {trouble}")
+    def _on_link(self) -> None:
+        session, now_s = self._session, time.monotonic()
+        news = self._link_news.of(
+            session.link,
+            session.trouble,
+            session.on_trial,
+            self._loop.totals.steps,
+            self._loop.fallback.label,
+            now_s,
+        )
+        if news is None:
+            return
+        if news.level is Level.OK:
+            self.get_logger().info(news.text)
+        elif news.level is Level.WARN:
+            self.get_logger().warning(news.text)
         else:
-            self._refusal = f"refused to start, {link.label}: {trouble}"
-            self.get_logger().error(self._refusal)
+            self.get_logger().error(news.text)
+        if news.refuses:
+            self._refusal = news.text
             self.trigger_deactivate()
 
     # Diagnostics
 
     def _health(self) -> Health:
-        totals, link, estimate = self._loop.totals, self._verifier.link, self._verifier.estimate()
-        fallbacks = totals.fallbacks
-        now = time.monotonic()
-        then, steps, undrafted, fell_back, faults = self._reported
-        counts = (totals.steps, totals.undrafted, sum(fallbacks.values()), self._faults.total())
-        self._reported = (now, *counts)
-        age_s = np.inf
+        now_s, age_s = time.monotonic(), math.inf
         if self._newest_ns:
             age_s = (self.get_clock().now().nanoseconds - self._newest_ns) / NANOSECONDS
-        values: dict[str, object] = {
-            "active": self._active,
-            "link": link.label,
-            "trouble": self._verifier.trouble,
-            "steps": totals.steps,
-            "rate_hz": f"{(totals.steps - steps) / (now - then):.1f}",
-            "transmission_rate": _share(totals.transmitted, totals.steps),
-            "acceptance": _share(totals.kept, totals.verified),
-            "repeated": totals.repeated,
-            "undrafted": totals.undrafted,
-            "observation_age_s": f"{age_s:.3f}",
-            "link.rtt_ms": f"{estimate.rtt_ms:.3f}",
-            "link.loss": f"{estimate.loss:.3f}",
-            "link.misses": f"{estimate.misses:.3f}",
-            "link.goodput_bytes_s": f"{estimate.goodput_bytes_s:.0f}",
-            **{f"fallbacks.{reason}": count for reason, count in fallbacks.items()},
-            **{f"ignored.{name}": count for name, count in self._faults.items()},
-            **{f"missed.{name}": count for name, count in self._missed.items()},
-            "enabled": self._commander.enabled,
-            "stopped": self._commander.guard.stopped,
-            **{f"safety.{why.name.lower()}": count for why, count in self._commander.guard.counts.items()},
-        }
-        if self._refusal or link is Link.MISMATCHED:
-            return Health(DiagnosticStatus.ERROR, self._refusal or self._verifier.trouble, values)
-        if not self._active:
-            return Health(DiagnosticStatus.OK, "inactive", values)
-        if totals.undrafted > undrafted:
-            return Health(DiagnosticStatus.ERROR, "no sound action for an observation, no command", values)
-        if self._faults.total() > faults:
-            return Health(DiagnosticStatus.WARN, "input ignored", values)
-        if self._commander.guard.stopped:
-            return Health(DiagnosticStatus.WARN, "held: told to stop", values)
-        if not self._commander.enabled:
-            return Health(DiagnosticStatus.WARN, "held: not enabled", values)
-        if now - self._heard > NO_OBSERVATION_S:
-            return Health(DiagnosticStatus.ERROR, "no observation", values)
-        if self._loop.fallback.withholds:
-            return Health(DiagnosticStatus.ERROR, "held: no answer of the target", values)
-        if sum(fallbacks.values()) > fell_back:
-            return Health(DiagnosticStatus.WARN, "drafts executed without the target's answer", values)
-        return Health(DiagnosticStatus.OK, "stepping", values)
+        session, guard = self._session, self._commands.guard
+        vitals = Vitals(
+            self._active,
+            self._refusal,
+            session.link,
+            session.trouble,
+            self._loop.totals,
+            session.estimate(now_s),
+            self._faults,
+            self._missed,
+            self._heard,
+            age_s,
+            self._commands.enabled,
+            guard.stopped,
+            self._loop.fallback.withholds,
+            {why.name.lower(): count for why, count in guard.counts.items()},
+        )
+        level, message, values = self._watch.report(vitals, now_s)
+        return Health(bytes([level]), message, values)
 
 
 def _refusing(change_state: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Answer a transition that the present state does not have with False; rclpy would end the process."""
+    """Reply to a transition that the present state does not have with False; rclpy would end the process."""
 
-    def answer(request: Any, response: Any) -> Any:
+    def reply(request: Any, response: Any) -> Any:
         try:
             return change_state(request, response)
         except RuntimeError:  # rclpy's RCLError is one
             response.success = False
             return response
 
-    return answer
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.3f}" if whole else "nan"
+    return reply
 
 
 def executor_of(node: DraftPolicyNode) -> UrgentExecutor:

@@ -116,7 +116,7 @@ TABLE = (
     ),
     Parameter("draft_temperature", 1.0, "Of the draft's code distributions", 1e-3, 100.0, live=True),
     Parameter(
-        "deadline_s", 0.03, "For the target's answer; past it the draft is executed", 1e-3, 60.0, live=True
+        "deadline_s", 0.03, "For the target's reply; past it the draft is executed", 1e-3, 60.0, live=True
     ),
     Parameter(
         "fallback",

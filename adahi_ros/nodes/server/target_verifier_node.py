@@ -20,7 +20,7 @@ from adahi_ros.nodes.common.bounds import NAME_LENGTH, shortened
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.common.messages import (
     describe,
-    fill_answer,
+    fill_reply,
     fingerprint_number,
     from_request,
     verify_qos,
@@ -119,7 +119,7 @@ class TargetVerifierNode(Node):
         response.episode_id = request.episode_id
         response.step_id = request.step_id
         try:
-            fill_answer(response, self._answer(request))
+            fill_reply(response, self._answer(request))
             self._notice(request)
         except RequestError as error:
             response.status, response.message = int(error.fault), shortened(str(error))

@@ -1,6 +1,6 @@
 """A verification without DDS: the bytes that would cross, and everything before and after them, by a call.
 
-For measurements of what is sent. Asks and answers as `VerifierClient` and `TargetVerifierNode` do where
+For measurements of what is sent. Asks and answers as `VerifierSession` and `TargetVerifierNode` do where
 nothing is lost.
 """
 
@@ -11,9 +11,9 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.nodes.common.messages import (
-    fill_answer,
+    fill_reply,
     fingerprint_number,
-    from_answer,
+    from_reply,
     from_request,
     to_request,
 )
@@ -48,9 +48,7 @@ class CalledVerifier:
         episode, step = request.episode_id, request.step_id
         response = VerifyDraft.Response(episode_id=episode, step_id=step)
         now_s = 0.0  # nobody else is heard meanwhile
-        fill_answer(
-            response, self._answers.to(request.robot_id, episode, step, now_s, *from_request(request))
-        )
+        fill_reply(response, self._answers.to(request.robot_id, episode, step, now_s, *from_request(request)))
         serialized: bytes = serialize_message(response)
         return serialized
 
@@ -89,4 +87,4 @@ class VerificationCalls:
         self._sent.answered(window, response.window_kept)
         self.request_bytes.append(len(question))
         self.response_bytes.append(len(answer))
-        return check_answer(self._verifier.policy.spec, *from_answer(response))
+        return check_answer(self._verifier.policy.spec, *from_reply(response))

@@ -1,7 +1,7 @@
 """The process that is the link: it makes the two hosts, and carries frames from one to the other.
 
-`adahi_ros.wireless.link.emulator` starts it. It ends when its standard input does, as it does however its parent ends;
-and both hosts with it, and whoever runs there.
+`adahi_ros.wireless.link.emulator` starts it. It ends when its standard input does, as it does however its
+parent ends; and both hosts with it, and whoever runs there.
 """
 
 from __future__ import annotations

@@ -220,32 +220,6 @@ def test_a_node_that_is_told_to_end_holds_the_robot_first(watched: Watched) -> N
     watched.stage.wait(lambda: len(watched.holds()) > before, "hold commands")
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"safety__limits": "nowhere"}, ["safety.limits: 'nowhere'", "config/limits/nowhere.yaml"]),
-        ({"safety__limits": "ball.urdf"}, ["safety.limits: 'ball.urdf'"]),
-        ({"safety__require_limits": True}, ["safety.limits: '', must name a file of limits, or be none"]),
-        ({"contract": "nowhere"}, ["contract: 'nowhere'", "one of ball"]),
-        ({"contract": "kitchen"}, ["contract: 'kitchen'", "must be"]),
-        ({"contract": "ball_camera"}, ["contract: 'ball_camera'", "features"]),
-        ({"command_interface": "twist"}, ["command_interface: twist carries velocities"]),
-        ({"command_interface": "joint_jog"}, ["command_interface: joint_jog"]),
-    ],
-)
-def test_what_does_not_fit_is_named_when_it_is_configured(
-    stage: Any, exported: Path, values: dict[str, Any], words: list[str]
-) -> None:
-    stage.processes.end()
-    stage.processes.all.clear()
-    process = stage.start("draft_policy_node", checkpoint=str(exported / "draft"), **values)
-    assert not stage.change_state("configure")
-    stage.wait(lambda: "cannot be configured" in process.output, "reason")
-    for word in words:
-        assert word in process.output
-    assert "Traceback" not in process.output
-
-
 def test_it_moves_only_while_it_is_enabled_where_that_is_required(
     stage: Any, make_robot: Callable[[Any], Any], exported: Path, limits: Path
 ) -> None:
@@ -285,12 +259,3 @@ def test_it_moves_only_while_it_is_enabled_where_that_is_required(
 
     watched.stage.wait(moved, "a command")
     assert process.exit_code is None
-
-
-def test_a_calibration_of_another_policy_is_told(stage: Any, exported: Path) -> None:
-    stage.processes.end()
-    stage.processes.all.clear()
-    checkpoint = str(exported / "draft")
-    process = stage.start("draft_policy_node", checkpoint=checkpoint, calibration__draft="0" * 16)
-    assert stage.change_state("configure")
-    stage.wait(lambda: "calibration.draft: 0000" in process.output, "a warning")

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.fields import InputError
-from adahi_ros.nodes.robot.command_publisher import Commander
-from adahi_ros.nodes.robot.question import Answer, Question
-from adahi_ros.nodes.robot.verifier_client import Link, VerifierClient
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.fallback import Fallback
+from adahi_ros.robot.requests import Outcome, PendingRequest
+from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.target_view import TargetView
+from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.records import Reason, StepRecord
 
-WITHOUT_ASKING = {
+WITHOUT_REQUEST = {
     Link.ABSENT: Reason.NO_VERIFIER,
     Link.MISMATCHED: Reason.REFUSED,
     Link.DOUBTED: Reason.BREAKER_OPEN,
 }
+
+
+class CommandSink(Protocol):
+    """Takes what a robot is to do, as far as that is safe."""
+
+    def heard(self) -> None:
+        """There was a new observation that the policy can act on."""
+
+    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
+        """Command an action (A,); return what is commanded, as an action, or None where nothing is."""
+
+    def repeat(self, observation: Observation) -> None:
+        """Command the same again, for an observation that was repeated."""
+
+    def withhold(self) -> None:
+        """Hold the robot: there is an observation, and no action that may be commanded."""
+
+    def commanded(self) -> np.ndarray | None:
+        """Return what was commanded last, as an action (A,); None where nothing was since."""
 
 
 class DraftError(ValueError):
@@ -35,13 +54,13 @@ class Totals:
     """What has happened since the node was activated.
 
     Attributes:
-        steps: commands that answered a new observation.
+        steps: observations that got their command.
         transmitted: of them, those whose draft was sent to the target.
-        verified: of them, those whose answer was executed.
+        verified: of them, those whose reply was executed.
         kept: of them, those that kept every drafted code.
         repeated: commands sent again for an observation that was repeated.
         undrafted: observations that got no command, because the policy proposed none that is sound.
-        reasons: steps by their reason; those of all but NONE went without the target's answer.
+        reasons: steps by their reason; those of all but NONE went without the target's reply.
     """
 
     steps: int = 0
@@ -50,11 +69,13 @@ class Totals:
     kept: int = 0
     repeated: int = 0
     undrafted: int = 0
+    dropped: int = 0
+    unattended: int = 0
     reasons: Counter[Reason] = field(default_factory=Counter)
 
     @property
     def fallbacks(self) -> dict[str, int]:
-        """Steps without the target's answer, by reason."""
+        """Steps without the target's reply, by reason."""
         return {why.name.lower(): count for why, count in self.reasons.items() if why is not Reason.NONE}
 
     def count(self, reason: Reason) -> tuple[int, ...]:
@@ -70,68 +91,94 @@ class Totals:
         self.kept += record.verified and all(record.accepted)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Begun:
-    """A step that has begun."""
+    """A step that has begun, and its request where it has one."""
 
     observation: Observation
     step: Step
-    received: float
+    received_s: float
     draft_ms: float
-    asked: bool = False
+    pending: PendingRequest | None = None
     withheld: bool = False
 
 
 class ControlLoop:
     """Turns observations into commands, one step after the other.
 
+    Waits for nothing: where a step waits for its reply, `poll` goes on with it, or the next observation.
+
     Args:
         controller: drafts, gates and corrects.
-        verifier: is asked where the gate says so.
+        session: with the verifier, which gets a request where the gate says so.
         view: what the verifier gets to see of an observation window.
-        robot_id: names the robot's stream of draws at the verifier.
+        robot_id: of the records.
         seed: of the controller's draws.
-        deadline_s: for an answer; may be changed between steps.
-        commander: sends actions, as far as they are safe.
+        deadline_s: for a reply; may be changed between steps.
+        commands: takes the actions.
         status: told of every step.
         fallback: says how long the draft may act alone.
+        clock: the time in seconds; never goes back.
     """
 
     def __init__(
         self,
         controller: Controller,
-        verifier: VerifierClient,
+        session: VerifierSession,
         view: TargetView,
         robot_id: str,
         seed: int,
         deadline_s: float,
-        commander: Commander,
+        commands: CommandSink,
         status: Callable[[StepRecord], None],
         fallback: Fallback,
+        clock: Callable[[], float],
     ) -> None:
         self.controller = controller
         self.fallback = fallback
         self.deadline_s = deadline_s
         self.totals = Totals()
-        self._verifier = verifier
+        self._session = session
         self._view = view
         self._robot_id = robot_id
         self._seed = seed
-        self._commander = commander
+        self._commands = commands
         self._status = status
+        self._clock = clock
+        self._alone_s = 0.0
         self._waiting: _Begun | None = None
         self._last: _Begun | None = None
 
+    @property
+    def next_due_s(self) -> float:
+        """When `poll` must be called, at the latest; infinite for never."""
+        return self._session.next_due_s
+
+    @property
+    def begins_alone(self) -> bool:
+        """No verifier was found in the time there was, and the first step is yet to be made."""
+        return self._is_unattended() and self._clock() >= self._alone_s
+
+    def start(self, wait_s: float) -> None:
+        """Look for a verifier, so long before the first step; without one the drafts are executed."""
+        now_s = self._clock()
+        self._alone_s = now_s + wait_s
+        self._session.start(now_s)
+
     def stop(self) -> None:
-        """Drop the step that waits for an answer, without a command, and start anew after it."""
-        self._verifier.abandon()
+        """Drop the step that waits for a reply, without a command, and start anew after it."""
+        self._session.stop()
         self._waiting = None
         self._last = None
         self.totals = Totals()
         self.fallback.reset()
 
+    def poll(self) -> None:
+        """Take in what the verifier has sent, and do whatever is due."""
+        self._session.poll(self._clock())
+
     def observe(self, observation: Observation) -> None:
-        """Begin the step of an observation; its command goes out now, or when the answer is there.
+        """Begin the step of an observation; its command goes out now, or when the reply is there.
 
         An observation that is repeated, because its command was lost, gets the same command again. One whose
         draft was withheld is asked about again.
@@ -141,38 +188,44 @@ class ControlLoop:
             DraftError: the policy proposes nothing sound; there is no command, and the next observation
                 is taken as if this one had never been.
         """
-        received = time.perf_counter()
+        received_s = self._clock()
+        if self._is_unattended() and received_s < self._alone_s:
+            self.totals.unattended += 1
+            return
         if self._waiting is not None:
             if _is_repeated(observation, self._waiting.observation):
                 return
-            self._supersede(observation)
+            self._supersede(observation, received_s)
         if self._last is not None and _is_repeated(observation, self._last.observation):
             self.totals.repeated += 1
-            if self._last.withheld and self._verifier.link is Link.READY:
-                self._commander.heard()
-                self._ask(replace(self._last, observation=observation, received=received))
+            if self._last.withheld and self._session.link is Link.READY:
+                self._commands.heard()
+                self._submit(replace(self._last, observation=observation, received_s=received_s))
             else:
-                self._commander.repeat(observation)
+                self._commands.repeat(observation)
             return
         if self._last is None or not self._continues(observation):
             self.controller.reset(self._seed, [observation.episode])
             self._view.forget()
         try:
             step = self.controller.begin(
-                observation.values[None], observation.goal[None], self._verifier.estimate()
+                observation.values[None], observation.goal[None], self._session.estimate(received_s)
             )
         except ValueError as error:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
-        begun = _Begun(observation, step, received, _milliseconds_since(received))
+        begun = _Begun(observation, step, received_s, self._milliseconds_since(received_s))
         self._view.add(observation.images)
-        self._commander.heard()
+        self._commands.heard()
         if not step.transmit[0] and not self.fallback.withholds:
-            self._finish(begun, Answer(None, Reason.NONE))
-        elif self._verifier.link is Link.READY:
-            self._ask(begun)
+            self._finish(begun, Outcome(None, Reason.NONE))
+        elif self._session.link is Link.READY:
+            self._submit(begun)
         else:
-            self._finish(begun, Answer(None, WITHOUT_ASKING[self._verifier.link], self._verifier.trouble))
+            self._finish(begun, Outcome(None, WITHOUT_REQUEST[self._session.link], self._session.trouble))
+
+    def _is_unattended(self) -> bool:
+        return self._session.link is Link.ABSENT and self.totals.steps == 0
 
     def _continues(self, observation: Observation) -> bool:
         assert self._last is not None
@@ -180,50 +233,50 @@ class ControlLoop:
         # A smaller step of the same episode: whoever counts them has started again.
         return observation.episode == episode and observation.step > step
 
-    def _supersede(self, newer: Observation) -> None:
+    def _supersede(self, newer: Observation, now_s: float) -> None:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
-        self._verifier.abandon()
+        assert waiting.pending is not None
+        self._session.give_up(waiting.pending, now_s)
         episode, step = waiting.observation.key
         if newer.episode == episode and newer.step > step:
-            self._finish(waiting, Answer(None, Reason.SUPERSEDED))
+            self._finish(waiting, Outcome(None, Reason.SUPERSEDED))
         else:  # the draft belongs to an episode that is over: it must not move the robot in this one
             self._last = None
-        self._verifier.count_miss()
+            self.totals.dropped += 1
 
-    def _ask(self, begun: _Begun) -> None:
-        self._waiting = replace(begun, asked=True)
+    def _submit(self, begun: _Begun) -> None:
+        self._waiting = begun
         request = begun.step.request(np.array([0]))
         window = self._view.window(request.windows[0], request.goals[0])
-        question = Question(request, *begun.observation.key, window)
-        self._verifier.ask(question, self.deadline_s, self._answered)
+        sent = StepRequest(request, *begun.observation.key, window)
+        begun.pending = self._session.submit(sent, self.deadline_s, self._clock(), self._ended)
 
-    def _answered(self, answer: Answer) -> None:
+    def _ended(self, outcome: Outcome) -> None:
         waiting, self._waiting = self._waiting, None
         assert waiting is not None
-        self._finish(waiting, answer)
-        self._verifier.settle()
+        self._finish(waiting, outcome)
 
-    def _finish(self, begun: _Begun, answer: Answer) -> None:
+    def _finish(self, begun: _Begun, outcome: Outcome) -> None:
         step, observation = begun.step, begun.observation
         try:
-            action = self.controller.finish(step, answer.verification)[0, 0]
+            action = self.controller.finish(step, outcome.verification)[0, 0]
         except ValueError as error:
-            answer = Answer(None, Reason.BAD_ANSWER, str(error), response=answer.response)
+            outcome = Outcome(None, Reason.BAD_ANSWER, str(error), reply_bytes=outcome.reply_bytes)
             action = self.controller.finish(step, None)[0, 0]
-        if answer.verification is not None:
+        if outcome.verification is not None:
             self.fallback.verified()
-        withheld = answer.reason is not Reason.NONE and not self.fallback.unverified()
+        withheld = outcome.reason is not Reason.NONE and not self.fallback.unverified()
         if withheld:
-            self._commander.withhold()
-            answer = _withheld(answer)
-        executed = None if withheld else self._commander.send(action, observation)
-        commanded = self._commander.commanded()
+            self._commands.withhold()
+            outcome = _withheld(outcome)
+        executed = None if withheld else self._commands.send(action, observation)
+        commanded = self._commands.commanded()
         if commanded is not None:
             self.controller.executed(commanded[None])
-        total_ms = _milliseconds_since(begun.received)
+        total_ms = self._milliseconds_since(begun.received_s)
         self._last = replace(begun, withheld=withheld)
-        verification = answer.verification
+        verification = outcome.verification
         record = StepRecord(
             stamp_ns=observation.stamp_ns,
             robot_id=self._robot_id,
@@ -233,30 +286,33 @@ class ControlLoop:
             deviation=float(step.deviation[0]),
             score=float(step.score[0]),
             threshold=step.gate.threshold,
-            transmitted=begun.asked,
+            transmitted=begun.pending is not None,
             verified=verification is not None,
             accepted=() if verification is None else tuple(map(bool, verification.accepted[0])),
-            reason=answer.reason,
-            reason_counts=self.totals.count(answer.reason),
-            message=answer.message,
+            reason=outcome.reason,
+            reason_counts=self.totals.count(outcome.reason),
+            message=outcome.message,
             draft_action=tuple(map(float, step.draft.action[0])),
             action=() if executed is None else tuple(map(float, executed)),
             draft_ms=begun.draft_ms,
-            verify_ms=answer.verify_ms,
-            target_compute_ms=answer.compute_ms,
+            verify_ms=outcome.verify_ms,
+            target_compute_ms=outcome.compute_ms,
             total_ms=total_ms,
-            request_bytes=self._verifier.request_bytes if begun.asked else 0,
-            response_bytes=answer.response_bytes,
+            request_bytes=0 if begun.pending is None else begun.pending.request_bytes,
+            response_bytes=outcome.reply_bytes,
         )
         self.totals.add(record)
         self._status(record)
 
+    def _milliseconds_since(self, start_s: float) -> float:
+        return 1e3 * (self._clock() - start_s)
 
-def _withheld(answer: Answer) -> Answer:
+
+def _withheld(outcome: Outcome) -> Outcome:
     """Say why there was no verification in the words for people: the reason is that nothing is executed."""
-    why = answer.reason.name.lower().replace("_", " ")
-    message = f"{why}: {answer.message}" if answer.message else why
-    return replace(answer, reason=Reason.FALLBACK_LIMIT, message=message)
+    why = outcome.reason.name.lower().replace("_", " ")
+    message = f"{why}: {outcome.message}" if outcome.message else why
+    return replace(outcome, reason=Reason.FALLBACK_LIMIT, message=message)
 
 
 def _is_repeated(observation: Observation, before: Observation) -> bool:
@@ -274,7 +330,3 @@ def _is_repeated(observation: Observation, before: Observation) -> bool:
         "task_state.step_id",
         f"{observation.step} of episode {observation.episode} again, with other values; must rise",
     )
-
-
-def _milliseconds_since(start: float) -> float:
-    return 1e3 * (time.perf_counter() - start)

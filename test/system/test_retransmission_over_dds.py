@@ -1,4 +1,4 @@
-"""A question without an answer is asked again, and whichever answer comes first counts."""
+"""A request without a reply is sent again, and whichever reply comes first counts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from adahi_ros.nodes.common.messages import describe
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.robot.retransmission import FIRST_S
 
-PATIENCE_NS = round(20 * FIRST_S * 1e9)
+TIMEOUT_NS = round(20 * FIRST_S * 1e9)
 
 
-def test_a_question_is_repeated_word_for_word(
+def test_a_request_is_retransmitted_word_for_word(
     stage: Any,
     make_robot: Callable[[Any], Any],
     make_held_verifier: Callable[..., Any],
@@ -34,16 +34,16 @@ def test_a_question_is_repeated_word_for_word(
     assert stage.change_state("configure")
     assert stage.change_state("activate")
     try:
-        stage.wait(lambda: robot.show(0, 0) > 0 and bool(verifier.questions(0, 0)), "a question")
-        first, asked = verifier.questions(0, 0)[0], robot.now()
-        # It knows nothing yet of how long an answer takes, and is patient for FIRST_S.
-        stage.wait(lambda: robot.now() - asked > PATIENCE_NS, "the end of its patience")
-        verifier.answer(first)
+        stage.wait(lambda: robot.show(0, 0) > 0 and bool(verifier.requests(0, 0)), "a request")
+        first, sent_ns = verifier.requests(0, 0)[0], robot.now()
+        # It knows nothing yet of how long a round trip takes, and waits for FIRST_S.
+        stage.wait(lambda: robot.now() - sent_ns > TIMEOUT_NS, "its timeout")
+        verifier.reply(first)
         record = robot.answer_to(0, 0)
         assert record.verified
         # The verifier was busy with the first; what came in the meantime was the same again.
-        stage.wait(lambda: len(verifier.questions(0, 0)) > 1, "its repetition")
-        assert verifier.questions(0, 0)[1] == first
+        stage.wait(lambda: len(verifier.requests(0, 0)) > 1, "its retransmission")
+        assert verifier.requests(0, 0)[1] == first
         assert record.request_bytes > 2 * 4 * len(first.observation_window)
         assert sum(each.step == 0 for each in robot.steps) == 1
     finally:

@@ -1,0 +1,121 @@
+"""One request to the verifier, from submission to its fate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.robot.transport import Reply, Sent, StepRequest
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.request import RequestError, Verification, check_answer
+from adahi_ros.wire.window_updates import WindowUpdate
+
+OK = 0  # as the status of a reply
+
+
+class Fate(Enum):
+    """What became of a request."""
+
+    PENDING = auto()
+    REPLIED = auto()
+    REFUSED = auto()
+    BAD_REPLY = auto()
+    MISSED = auto()
+    SUPERSEDED = auto()
+    CANCELLED = auto()
+
+
+FATES = {
+    Reason.NONE: Fate.REPLIED,
+    Reason.REFUSED: Fate.REFUSED,
+    Reason.BAD_ANSWER: Fate.BAD_REPLY,
+    Reason.DEADLINE: Fate.MISSED,
+    Reason.SUPERSEDED: Fate.SUPERSEDED,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step may execute, and why no more.
+
+    Attributes:
+        verification: what to execute; None to execute the draft.
+        reason: why there is no verification; NONE where there is one, or none was wanted.
+        message: for people, where there is something to say.
+        verify_ms: request sent to reply received; 0 without a verification.
+        compute_ms: the verifier's own share of it.
+        reply_bytes: size of the serialized reply; 0 where none came in time.
+    """
+
+    verification: Verification | None
+    reason: Reason
+    message: str = ""
+    verify_ms: float = 0.0
+    compute_ms: float = 0.0
+    reply_bytes: int = 0
+
+
+@dataclass(eq=False)
+class PendingRequest:
+    """A request that was submitted.
+
+    Attributes:
+        request: what it says.
+        update: its window as it is sent.
+        submitted_s: when; all times are those of the session's caller.
+        deadline_s: when it is missed.
+        resend_s: when it is sent again; infinite for not.
+        retransmissions: how often it was sent again, with the whole window or as it was.
+        request_bytes: serialized, of all that was sent of it.
+        ids: of its messages that may still be replied to.
+        fate: what became of it.
+    """
+
+    request: StepRequest
+    update: WindowUpdate
+    submitted_s: float
+    deadline_s: float
+    resend_s: float = math.inf
+    retransmissions: int = 0
+    request_bytes: int = 0
+    ids: list[int] = field(default_factory=list)
+    fate: Fate = Fate.PENDING
+
+    @property
+    def due_s(self) -> float:
+        """When something is to be done about it."""
+        return min(self.deadline_s, self.resend_s)
+
+    def sent(self, message: Sent) -> None:
+        """Take note that it was sent, once more or for the first time."""
+        self.ids.append(message.id)
+        self.request_bytes += message.size_bytes
+
+
+def judged(spec: PolicySpec, request: StepRequest, reply: Reply, verify_ms: float) -> Outcome:
+    """Return what a reply means for the step that a request was about.
+
+    Args:
+        spec: the draft's sizes.
+        request: that was sent.
+        reply: unchecked.
+        verify_ms: request sent to reply received.
+    """
+    size = reply.size_bytes
+    if reply.status != OK:
+        message = reply.message or f"status {reply.status}"
+        return Outcome(None, Reason.REFUSED, message, reply_bytes=size)
+    wanted, named = (request.episode, request.step), (reply.episode, reply.step)
+    if named != wanted:
+        message = f"episode_id, step_id: {named}, must be {wanted}"
+        return Outcome(None, Reason.BAD_ANSWER, message, reply_bytes=size)
+    if not 0.0 <= reply.compute_ms < math.inf:
+        message = f"compute_time_ms: {reply.compute_ms}, must be finite and at least 0"
+        return Outcome(None, Reason.BAD_ANSWER, message, reply_bytes=size)
+    try:
+        verification = check_answer(spec, reply.codes, reply.accepted, reply.offset)
+    except RequestError as error:
+        return Outcome(None, Reason.BAD_ANSWER, str(error), reply_bytes=size)
+    return Outcome(verification, Reason.NONE, "", verify_ms, reply.compute_ms, size)

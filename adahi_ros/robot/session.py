@@ -1,0 +1,285 @@
+"""The robot's side of the verifier: handshake, requests and their replies, breaker. Waits for nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import IntEnum
+
+from adahi_ros.gates.context import LinkEstimate
+from adahi_ros.policy.interface import Policy, misfit
+from adahi_ros.robot.breaker import Breaker
+from adahi_ros.robot.link_estimate import LinkEstimator
+from adahi_ros.robot.requests import FATES, Fate, Outcome, PendingRequest, judged
+from adahi_ros.robot.retransmission import RetransmissionTimeout
+from adahi_ros.robot.transport import Description, Reply, StepRequest, Transport
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.request import RequestFault
+from adahi_ros.wire.window_updates import WHOLE, SentWindows
+
+WATCH_PERIOD_S = 0.05
+DESCRIBE_RETRY_S = 1.0
+PROBES_OUT = 4  # a probe that is late still tells that the link is back
+
+OnOutcome = Callable[[Outcome], None]
+
+
+class Link(IntEnum):
+    """Whether there is a verifier to send to. The numbers are those of `LinkState.msg`."""
+
+    ABSENT = 0
+    READY = 1
+    MISMATCHED = 2
+    DOUBTED = 3
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return {
+            Link.ABSENT: "no verifier",
+            Link.READY: "verifier ready",
+            Link.MISMATCHED: "verifier of another kind",
+            Link.DOUBTED: "verifier too slow, or gone",
+        }[self]
+
+
+class VerifierSession:
+    """Sends requests to a verifier that has proved to fit, and sees to it that each has one fate.
+
+    While started it looks for a verifier, asks it what it expects, and does so again when the verifier has
+    gone or refuses the tokenizer. A verifier that misses several deadlines in a row is left alone but for
+    probes, which ask what it expects, until it replies to one (`Breaker`).
+
+    All times are seconds of one clock that never goes back, and are handed in.
+
+    Attributes:
+        link: whether there is a verifier to send to.
+        trouble: why not, for people; where it is MISMATCHED, the field that does not fit. Empty while READY.
+        windows_resent: how often a request was sent again with the whole window.
+
+    Args:
+        transport: carries messages.
+        policy: the draft policy, which the verifier must fit.
+        retransmits: requests without a reply are sent again; else that is the transport's business.
+        on_change: called when link or trouble has changed.
+        encoder_fingerprint: of the encoder that the verifier must have; None where no images are sent.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        policy: Policy,
+        retransmits: bool,
+        on_change: Callable[[], None],
+        encoder_fingerprint: str | None = None,
+    ) -> None:
+        self._transport = transport
+        self._policy = policy
+        self._retransmits = retransmits
+        self._on_change = on_change
+        self._encoder_fingerprint = encoder_fingerprint
+        self._breaker = Breaker()
+        self._sent_windows = SentWindows()
+        self._pending: dict[PendingRequest, OnOutcome] = {}
+        self._probes: list[int] = []
+        self._forget()
+
+    def start(self, now_s: float) -> None:
+        """Look for a verifier from now on."""
+        self._forget()
+        self._watch_s = now_s + WATCH_PERIOD_S
+
+    def stop(self) -> None:
+        """Forget the verifier, and cancel whatever was sent."""
+        for pending in tuple(self._pending):
+            self.cancel(pending)
+        self._forget_probes(0)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.link = Link.ABSENT
+        self.trouble = "no verifier has described itself"
+        self.windows_resent = 0
+        self._watch_s = math.inf
+        self._describe_s = -math.inf
+        self._breaker.reset()
+        self._sent_windows.forget()
+        self._estimator = LinkEstimator()
+        self._timeout = RetransmissionTimeout()
+
+    @property
+    def next_due_s(self) -> float:
+        """When `poll` must be called, at the latest; infinite for never."""
+        return min([self._watch_s, *(pending.due_s for pending in self._pending)])
+
+    @property
+    def on_trial(self) -> bool:
+        """READY again after missed deadlines, but no reply has come in time since."""
+        return self._breaker.on_trial
+
+    def estimate(self, now_s: float) -> LinkEstimate:
+        """Return how the way to the verifier is."""
+        return self._estimator.estimate(now_s)
+
+    def submit(
+        self, request: StepRequest, deadline_s: float, now_s: float, on_outcome: OnOutcome
+    ) -> PendingRequest:
+        """Send a request; only where `link` is READY.
+
+        Args:
+            request: what to verify.
+            deadline_s: how long to wait for the reply; one that is polled later is dropped.
+            now_s: the time.
+            on_outcome: called once, by `poll`, unless the request is given up or cancelled before. What
+                the reply tells of link and verifier is learnt afterwards, for the robot waits for it.
+        """
+        update = self._sent_windows.update(request.window)
+        pending = PendingRequest(request, update, now_s, now_s + deadline_s)
+        self._pending[pending] = on_outcome
+        self._send(pending, now_s)
+        return pending
+
+    def give_up(self, pending: PendingRequest, now_s: float) -> None:
+        """Wait no longer for a request because it has taken too long: it counts as a missed deadline."""
+        self._settle(pending, Fate.SUPERSEDED)
+        self._count_miss(now_s)
+
+    def cancel(self, pending: PendingRequest) -> None:
+        """Wait no longer for a request that nobody needs any more; that tells nothing of the verifier."""
+        self._settle(pending, Fate.CANCELLED)
+
+    def poll(self, now_s: float) -> None:
+        """Take in what has come, and do whatever is due."""
+        for received in self._transport.poll():
+            if isinstance(received, Description):
+                self._described(received, now_s)
+            else:
+                self._replied(received, now_s)
+        for pending in tuple(self._pending):
+            if now_s >= pending.deadline_s:
+                self._end(pending, Outcome(None, Reason.DEADLINE))
+                self._count_miss(now_s)
+            elif now_s >= pending.resend_s:
+                pending.retransmissions += 1
+                self._send(pending, now_s)
+        if now_s >= self._watch_s:
+            self._watch_s = now_s + WATCH_PERIOD_S
+            self._watch(now_s)
+
+    # Requests
+
+    def _send(self, pending: PendingRequest, now_s: float) -> None:
+        pending.sent(self._transport.submit(pending.request, pending.update))
+        wait_s = self._timeout.wait_s(pending.retransmissions) if self._retransmits else None
+        pending.resend_s = math.inf if wait_s is None else now_s + wait_s
+
+    def _settle(self, pending: PendingRequest, fate: Fate) -> OnOutcome:
+        pending.fate = fate
+        while pending.ids:
+            self._transport.cancel(pending.ids.pop())
+        return self._pending.pop(pending)
+
+    def _end(self, pending: PendingRequest, outcome: Outcome) -> None:
+        self._settle(pending, FATES[outcome.reason])(outcome)
+
+    def _replied(self, reply: Reply, now_s: float) -> None:
+        pending = next((each for each in self._pending if reply.id in each.ids), None)
+        if pending is None or now_s > pending.deadline_s:
+            return
+        if reply.status == RequestFault.WINDOW_UNKNOWN and pending.update.base != WHOLE:
+            self._send_whole(pending, now_s)
+            return
+        took_s = now_s - pending.submitted_s
+        outcome = judged(self._policy.spec, pending.request, reply, 1e3 * took_s)
+        self._end(pending, outcome)
+        self._learn(pending, outcome, reply.window_kept, took_s, now_s)
+        on_trial = self._breaker.on_trial
+        self._breaker.replied()
+        if reply.status == RequestFault.TOKENIZER_MISMATCH:
+            self._lose("the verifier refuses the tokenizer")
+        elif on_trial and self.link is Link.READY:
+            self._on_change()
+
+    def _send_whole(self, pending: PendingRequest, now_s: float) -> None:
+        """Send a request again with the whole window; the deadline stays."""
+        while pending.ids:
+            self._transport.cancel(pending.ids.pop())
+        self._sent_windows.forget()
+        self.windows_resent += 1
+        pending.update = self._sent_windows.update(pending.request.window)
+        pending.retransmissions = 1  # of the request at all; the whole window itself may be lost, too
+        self._send(pending, now_s)
+
+    def _learn(
+        self, pending: PendingRequest, outcome: Outcome, window_kept: bool, took_s: float, now_s: float
+    ) -> None:
+        """Take note of what a reply in time tells of the link, and of what the verifier has."""
+        rtt_ms = max(0.0, 1e3 * took_s - outcome.compute_ms)
+        size_bytes = pending.request_bytes + outcome.reply_bytes
+        self._estimator.replied(now_s, rtt_ms, size_bytes, retransmitted=pending.retransmissions > 0)
+        self._timeout.replied(took_s)
+        if outcome.verification is not None:
+            self._sent_windows.answered(pending.request.window, window_kept)
+
+    def _count_miss(self, now_s: float) -> None:
+        self._estimator.missed()
+        self._breaker.missed(now_s)
+        if self._breaker.open:
+            self._change(Link.DOUBTED, f"{Link.DOUBTED.label}: several replies not by the deadline")
+
+    # The verifier
+
+    def _watch(self, now_s: float) -> None:
+        present = self._transport.present
+        if not present and self.link is not Link.ABSENT:
+            self._lose("verifier lost: its services are gone")
+        if not present or self.link is Link.READY:
+            return
+        if self.link is Link.DOUBTED:
+            if self._breaker.probe_due(now_s):
+                self._breaker.probed(now_s)
+                self._probe()
+        elif now_s >= self._describe_s:
+            if self._probes and self.link is Link.MISMATCHED:
+                self._lose("verifier lost: it does not describe itself any more")
+            self._forget_probes(0)
+            self._describe_s = now_s + DESCRIBE_RETRY_S
+            self._probe()
+
+    def _probe(self) -> None:
+        self._forget_probes(PROBES_OUT - 1)
+        self._probes.append(self._transport.describe())
+
+    def _described(self, description: Description, now_s: float) -> None:
+        if description.id not in self._probes:
+            return
+        self._forget_probes(0)
+        self._describe_s = now_s + DESCRIBE_RETRY_S
+        self._breaker.probe_replied()
+        self._sent_windows.forget()
+        difference = self._difference(description)
+        self._change(Link.READY if difference is None else Link.MISMATCHED, difference or "")
+
+    def _difference(self, description: Description) -> str | None:
+        """Name the first field of a description that does not fit; None where all do."""
+        ours = self._policy.spec, self._policy.decoder.fingerprint
+        difference = misfit(*ours, description.spec, description.tokenizer_fingerprint)
+        encoder, its = self._encoder_fingerprint, description.encoder_fingerprint
+        if difference is None and encoder not in (None, its):
+            return f"encoder_fingerprint: the draft's is {encoder}, the target's {its!r}; must be the same"
+        return difference
+
+    def _forget_probes(self, kept: int) -> None:
+        while len(self._probes) > kept:
+            self._transport.cancel(self._probes.pop(0))
+
+    def _lose(self, trouble: str) -> None:
+        self._describe_s = -math.inf
+        self._breaker.reset()
+        self._forget_probes(0)
+        self._change(Link.ABSENT, trouble)
+
+    def _change(self, link: Link, trouble: str) -> None:
+        if (link, trouble) != (self.link, self.trouble):
+            self.link, self.trouble = link, trouble
+            self._on_change()

@@ -1,0 +1,111 @@
+"""What crosses between the robot and its verifier, and what carries it there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.wire.request import VerificationRequest
+from adahi_ros.wire.window import WireWindow
+from adahi_ros.wire.window_updates import WindowUpdate
+
+
+@dataclass(frozen=True)
+class StepRequest:
+    """A request to verify the draft of one control step.
+
+    Attributes:
+        request: about one draft (M = 1).
+        episode, step: that it belongs to.
+        window: the request's window and goal as they are sent.
+    """
+
+    request: VerificationRequest
+    episode: int
+    step: int
+    window: WireWindow
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message that is on its way.
+
+    Attributes:
+        id: names it to the transport; no other has the same.
+        size_bytes: serialized.
+    """
+
+    id: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back to a request; nothing of it is checked.
+
+    Attributes:
+        id: of the message that it replies to.
+        status: 0, or a `RequestFault`.
+        message: for people.
+        episode, step: that it says it belongs to.
+        codes: N.
+        accepted: N.
+        offset: W * A.
+        compute_ms: the verifier's own share of the round trip.
+        window_kept: a later request may name this window as its base.
+        size_bytes: serialized.
+    """
+
+    id: int
+    status: int
+    message: str
+    episode: int
+    step: int
+    codes: Sequence[int]
+    accepted: Sequence[bool]
+    offset: Sequence[float]
+    compute_ms: float
+    window_kept: bool
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a verifier says of itself.
+
+    Attributes:
+        id: of the message that it replies to.
+        spec: sizes of its policy.
+        tokenizer_fingerprint: of its tokenizer.
+        encoder_fingerprint: of its encoder of images; empty where it has none.
+    """
+
+    id: int
+    spec: PolicySpec
+    tokenizer_fingerprint: str
+    encoder_fingerprint: str
+
+
+class Transport(Protocol):
+    """Carries requests to the verifier and replies back. It may lose, double, delay and reorder both.
+
+    Nothing here waits.
+    """
+
+    @property
+    def present(self) -> bool:
+        """Whether there is a verifier's end to send to."""
+
+    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
+        """Send a request, of whose window only this."""
+
+    def describe(self) -> int:
+        """Ask the verifier what it is; return the message's id."""
+
+    def poll(self) -> Sequence[Reply | Description]:
+        """Return what has come since the last time, in that order."""
+
+    def cancel(self, sent: int) -> None:
+        """Forget a message, whether or not anything has come back; whatever yet comes is dropped."""

@@ -1,0 +1,74 @@
+"""What does not fit together is named when the draft policy node is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.parameter import Parameter
+
+from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
+
+
+@pytest.fixture(scope="module")
+def observer() -> Iterator[Observer]:
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "watcher")
+        yield observer
+        observer.close()
+
+
+@pytest.fixture
+def configured(
+    observer: Observer, exported: Path, capfd: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> Any:
+    """From parameters to whether a node could be configured with them, and what it said."""
+
+    def configure(values: dict[str, Any]) -> tuple[bool, str]:
+        node = DraftPolicyNode(
+            context=observer.context,
+            use_global_arguments=False,
+            parameter_overrides=[
+                Parameter(name, value=value)
+                for name, value in {"checkpoint": str(exported / "draft"), **values}.items()
+            ],
+        )
+        request.addfinalizer(node.destroy_node)
+        result = node.trigger_configure()
+        return result is TransitionCallbackReturn.SUCCESS, capfd.readouterr().err
+
+    return configure
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"safety.limits": "nowhere"}, ["safety.limits: 'nowhere'", "config/limits/nowhere.yaml"]),
+        ({"safety.limits": "ball.urdf"}, ["safety.limits: 'ball.urdf'"]),
+        ({"safety.require_limits": True}, ["safety.limits: '', must name a file of limits, or be none"]),
+        ({"contract": "nowhere"}, ["contract: 'nowhere'", "one of ball"]),
+        ({"contract": "kitchen"}, ["contract: 'kitchen'", "must be"]),
+        ({"contract": "ball_camera"}, ["contract: 'ball_camera'", "features"]),
+        ({"command_interface": "twist"}, ["command_interface: twist carries velocities"]),
+        ({"command_interface": "joint_jog"}, ["command_interface: joint_jog"]),
+    ],
+)
+def test_what_does_not_fit_is_named(configured: Any, values: dict[str, Any], words: list[str]) -> None:
+    fits, said = configured(values)
+    assert not fits
+    assert "cannot be configured" in said
+    for word in words:
+        assert word in said
+    assert "Traceback" not in said
+
+
+def test_what_is_unwise_is_told(configured: Any) -> None:
+    fits, said = configured({"calibration.draft": "0" * 16, "deadline_s": 1.0})
+    assert fits
+    assert "calibration.draft: 0000" in said
+    assert "deadline_s: 1, should be below the control period" in said

@@ -1,0 +1,308 @@
+"""A robot in simulated time, and a verifier across a link that loses, doubles, delays and reorders."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.contract.assembler import Observation
+from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.scores import Gate
+from adahi_ros.policy.interface import Policy
+from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.fallback import Fallback
+from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.requests import OK, Outcome, PendingRequest
+from adahi_ros.robot.session import Link, VerifierSession
+from adahi_ros.robot.target_view import Features
+from adahi_ros.robot.transport import Description, Reply, Sent, StepRequest
+from adahi_ros.wire.records import StepRecord
+from adahi_ros.wire.request import RequestFault
+from adahi_ros.wire.window import window_digest
+from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
+
+DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
+CODES = (3, 2)  # the verifier's, whatever was drafted
+DEADLINE_S = 0.1
+DELAY_S = 0.005  # each way
+
+
+class SimulatedVerifier:
+    """Replies to whatever a robot sends, or does not; and says of itself what the test wants.
+
+    What it replies shows which observation it was about: offset = number of the observation / 1024.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.description = Description(0, policy.spec, policy.decoder.fingerprint, "")
+        self.replies = True
+        self.keeps_windows = True
+        self.changes: dict[str, Any] = {}
+        self._windows: set[int] = set()
+
+    def restart(self) -> None:
+        self._windows.clear()
+
+    def reply(self, sent: int, request: StepRequest, update: WindowUpdate) -> Reply:
+        right = Reply(
+            sent,
+            OK,
+            "",
+            request.episode,
+            request.step,
+            CODES,
+            (True, False),
+            (number_of(request) / 1024.0,) * 2,
+            1.0,
+            self.keeps_windows,
+            100 + sent,
+        )
+        if update.base != WHOLE and update.base not in self._windows:
+            return replace(right, status=int(RequestFault.WINDOW_UNKNOWN), message="base_window: unknown")
+        changed = replace(right, **self.changes)
+        if changed.status == OK and changed.window_kept:
+            window = request.window
+            self._windows.add(window_digest(window.rows.digests(window.length), window.goal))
+        return changed
+
+
+def number_of(request: StepRequest) -> float:
+    """Return the number of the observation that a request is about."""
+    return float(request.request.windows[0, -1, 0])
+
+
+class SimulatedLink:
+    """A `Transport` to one verifier.
+
+    Attributes:
+        now_s: the time.
+        loss, doubling: shares of messages each way.
+        delay_s: each way, from the one to the other.
+        sent: size of each request, by id.
+        open: ids that may still be replied to.
+    """
+
+    def __init__(self, verifier: SimulatedVerifier, seed: int) -> None:
+        self.now_s = 100.0
+        self.present = True
+        self.loss = self.doubling = 0.0
+        self.delay_s = (DELAY_S, DELAY_S)
+        self.sent: dict[int, int] = {}
+        self.updates: list[tuple[StepRequest, WindowUpdate]] = []
+        self.described = 0
+        self.open: set[int] = set()
+        self.on_air: list[tuple[float, int, Reply | Description]] = []
+        self._verifier = verifier
+        self._draw = np.random.default_rng(seed)
+        self._ids, self._order = count(), count()
+
+    @property
+    def next_arrival_s(self) -> float:
+        return self.on_air[0][0] if self.on_air else math.inf
+
+    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
+        sent = Sent(next(self._ids), 50 + 4 * len(update.rows.numbers))
+        self.sent[sent.id] = sent.size_bytes
+        self.updates.append((request, update))
+        self.open.add(sent.id)
+        self._carry(lambda: self._verifier.reply(sent.id, request, update))
+        return sent
+
+    def describe(self) -> int:
+        sent = next(self._ids)
+        self.described += 1
+        self.open.add(sent)
+        self._carry(lambda: replace(self._verifier.description, id=sent))
+        return sent
+
+    def poll(self) -> Sequence[Reply | Description]:
+        arrived = []
+        while self.next_arrival_s <= self.now_s:
+            arrived.append(heapq.heappop(self.on_air)[2])
+        return arrived
+
+    def cancel(self, sent: int) -> None:
+        self.open.discard(sent)
+
+    def _carry(self, reply: Callable[[], Reply | Description]) -> None:
+        for there_s in self._crossings():
+            if self._verifier.replies and self.present:
+                message = reply()
+                for back_s in self._crossings():
+                    heapq.heappush(self.on_air, (self.now_s + there_s + back_s, next(self._order), message))
+
+    def _crossings(self) -> list[float]:
+        if self._draw.random() < self.loss:
+            return []
+        copies = 2 if self._draw.random() < self.doubling else 1
+        return [float(self._draw.uniform(*self.delay_s)) for _ in range(copies)]
+
+
+class Commands:
+    """A `CommandSink` that keeps what it is told; while it is disabled it commands nothing.
+
+    Attributes:
+        share: of an action, that is let through.
+    """
+
+    def __init__(self) -> None:
+        self.enabled, self.share = True, 1.0
+        self.withheld = 0
+        self._commanded: np.ndarray | None = None
+        self.sent: list[tuple[int, tuple[float, ...]]] = []
+        self.repeated: list[int] = []
+
+    def heard(self) -> None:
+        pass
+
+    def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
+        if not self.enabled:
+            return None
+        self._commanded = commanded = action if self.share == 1.0 else self.share * action
+        self.sent.append((observation.stamp_ns, tuple(map(float, commanded))))
+        return commanded
+
+    def commanded(self) -> np.ndarray | None:
+        commanded, self._commanded = self._commanded, None
+        return commanded
+
+    def withhold(self) -> None:
+        self.withheld += 1
+
+    def repeat(self, observation: Observation) -> None:
+        self.repeated.append(observation.stamp_ns)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A request that the loop has submitted, and for which observation."""
+
+    stamp_ns: int
+    pending: PendingRequest
+    deadline_s: float
+
+
+class Session(VerifierSession):
+    """Keeps what was submitted."""
+
+    def __init__(self, link: SimulatedLink, policy: Policy, on_change: Callable[[], None]) -> None:
+        super().__init__(link, policy, True, on_change)
+        self.submitted: list[Submitted] = []
+        self.outcomes: Counter[int] = Counter()
+        self.stamp_ns = 0
+
+    def submit(
+        self, request: StepRequest, deadline_s: float, now_s: float, on_outcome: Callable[[Outcome], None]
+    ) -> PendingRequest:
+        assert self.link is Link.READY
+        number = len(self.submitted)
+
+        def ended(outcome: Outcome) -> None:
+            self.outcomes[number] += 1
+            on_outcome(outcome)
+
+        pending = super().submit(request, deadline_s, now_s, ended)
+        self.submitted.append(Submitted(self.stamp_ns, pending, deadline_s))
+        return pending
+
+
+class Robot:
+    """A control loop with everything that it talks to.
+
+    Attributes:
+        records: of every step.
+        changes: the link after each of its changes.
+    """
+
+    def __init__(self, policy: Policy, gate: str = "always", seed: int = 0, limit: int | None = None) -> None:
+        self.policy = policy
+        self.verifier = SimulatedVerifier(policy)
+        self.link = SimulatedLink(self.verifier, seed)
+        self.session = Session(self.link, policy, lambda: self.changes.append(self.session.link))
+        self.commands = Commands()
+        self.records: list[StepRecord] = []
+        self.changes: list[Link] = []
+        self.loop = ControlLoop(
+            Controller(policy, ControllerConfig(Gate(gate, 0.5))),
+            self.session,
+            Features(policy.spec.window_length, policy.spec.observation_dim),
+            "robot",
+            seed,
+            DEADLINE_S,
+            self.commands,
+            self.records.append,
+            Fallback(limit),
+            lambda: self.link.now_s,
+        )
+        self._numbers = count(1)
+
+    def choose(self, gate: str, threshold: float = 0.5) -> None:
+        self.loop.controller.config = ControllerConfig(Gate(gate, threshold))
+
+    def connect(self) -> None:
+        """Start, and wait for the handshake."""
+        self.loop.start(10.0)
+        self.pass_time(1.0)
+        assert self.session.link is Link.READY
+
+    def observation(self, episode: int, step: int, goal: float = 0.0) -> Observation:
+        """Return another observation."""
+        number = next(self._numbers)
+        values = np.float32([number, 0.25, -0.25])
+        return Observation(number, episode, step, values, np.float32([goal]), values.astype(float))
+
+    def show(self, observation: Observation) -> None:
+        self.session.stamp_ns = observation.stamp_ns
+        self.loop.observe(observation)
+
+    def see(self, episode: int, step: int) -> Observation:
+        """Show a new observation."""
+        observation = self.observation(episode, step)
+        self.show(observation)
+        return observation
+
+    def pass_time(self, duration_s: float) -> None:
+        """Let time pass, as on a node that polls whenever something comes or is due."""
+        end_s = self.link.now_s + duration_s
+        while (at_s := min(self.link.next_arrival_s, self.loop.next_due_s)) <= end_s:
+            self.link.now_s = max(self.link.now_s, at_s)
+            self.loop.poll()
+            assert self.loop.next_due_s > self.link.now_s
+        self.link.now_s = end_s
+
+    def stall(self, duration_s: float) -> None:
+        """Let time pass on a node that is busy with something else."""
+        self.link.now_s += duration_s
+        self.loop.poll()
+
+    def record(self, observation: Observation) -> StepRecord:
+        """Return the one record of an observation."""
+        (record,) = [each for each in self.records if each.stamp_ns == observation.stamp_ns]
+        return record
+
+    def verified_action(self, observation: Observation) -> tuple[float, ...]:
+        """Return what the verifier's reply about an observation means."""
+        decoded = self.policy.decoder.decode(np.array([CODES]))[0, 0]
+        return tuple(map(float, decoded + np.float32(observation.stamp_ns / 1024.0)))
+
+
+@pytest.fixture
+def make_robot(fixed_policy: Callable[..., Policy]) -> Callable[..., Robot]:
+    """From what a `Robot` takes beside its policy to one that looks for no verifier yet."""
+    return lambda *arguments, **named: Robot(fixed_policy(DRAFT), *arguments, **named)
+
+
+@pytest.fixture
+def robot(make_robot: Callable[..., Robot]) -> Robot:
+    """A robot that sends every draft to a verifier that is there."""
+    robot = make_robot()
+    robot.connect()
+    return robot

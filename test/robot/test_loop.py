@@ -1,0 +1,203 @@
+"""The control steps of a robot, in simulated time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.contract.fields import InputError
+from adahi_ros.robot.loop import DraftError
+from adahi_ros.robot.requests import Fate
+from adahi_ros.robot.session import Link
+from adahi_ros.wire.records import Reason
+
+PERIOD_S = 0.05
+
+
+def test_the_reply_is_executed(robot: Any) -> None:
+    observation = robot.see(1, 0)
+    assert not robot.commands.sent
+    robot.pass_time(PERIOD_S)
+    record = robot.record(observation)
+    assert record.action == robot.verified_action(observation) != record.draft_action
+    assert robot.commands.sent == [(observation.stamp_ns, record.action)]
+    assert (record.transmitted, record.verified, record.reason) == (True, True, Reason.NONE)
+    assert record.accepted == (True, False)
+    assert (record.verify_ms, record.target_compute_ms) == (pytest.approx(10.0), 1.0)
+    (sent,) = robot.link.sent.items()
+    assert (record.request_bytes, record.response_bytes) == (sent[1], 100 + sent[0])
+
+
+def test_a_draft_that_the_gate_lets_pass_is_executed_at_once(robot: Any) -> None:
+    robot.choose("never")
+    observation = robot.see(1, 0)
+    record = robot.record(observation)
+    assert record.action == record.draft_action
+    assert (record.transmitted, record.verified, record.reason) == (False, False, Reason.NONE)
+    assert (record.request_bytes, record.response_bytes) == (0, 0)
+
+
+def test_without_a_reply_the_draft_is_executed_by_the_deadline(robot: Any) -> None:
+    robot.verifier.replies = False
+    observation = robot.see(1, 0)
+    robot.pass_time(0.099)
+    assert not robot.commands.sent
+    robot.pass_time(0.002)
+    record = robot.record(observation)
+    assert (record.transmitted, record.verified, record.reason) == (True, False, Reason.DEADLINE)
+    assert robot.commands.sent == [(observation.stamp_ns, record.draft_action)]
+    assert record.total_ms == pytest.approx(100.0)
+
+
+def test_a_late_reply_moves_nothing(robot: Any) -> None:
+    robot.link.delay_s = (0.06, 0.06)
+    late = robot.see(1, 0)
+    robot.pass_time(0.11)
+    assert robot.record(late).reason is Reason.DEADLINE
+    robot.link.delay_s = (0.005, 0.005)
+    after = robot.see(1, 1)
+    robot.pass_time(1.0)
+    assert robot.record(after).action == robot.verified_action(after)
+    assert len(robot.commands.sent) == 2
+
+
+def test_a_newer_observation_executes_the_draft_of_the_one_that_waits(robot: Any) -> None:
+    first = robot.see(1, 0)
+    robot.verifier.changes = {"step": 1}  # the reply to the first names the second
+    second = robot.see(1, 1)
+    robot.verifier.changes = {}
+    record = robot.record(first)
+    assert record.reason is Reason.SUPERSEDED
+    assert record.action == record.draft_action
+    robot.pass_time(PERIOD_S)
+    assert robot.record(second).action == robot.verified_action(second)
+    assert [stamp for stamp, _ in robot.commands.sent] == [first.stamp_ns, second.stamp_ns]
+    assert [each.pending.fate for each in robot.session.submitted] == [Fate.SUPERSEDED, Fate.REPLIED]
+
+
+@pytest.mark.parametrize("newer", [(2, 0), (0, 5), (1, 2)])
+def test_an_episode_that_is_over_or_begun_again_moves_nothing(robot: Any, newer: tuple[int, int]) -> None:
+    robot.see(1, 1)
+    robot.pass_time(PERIOD_S)
+    robot.see(1, 3)
+    observation = robot.see(*newer)
+    robot.pass_time(PERIOD_S)
+    assert len(robot.commands.sent) == len(robot.records) == 2
+    assert robot.record(observation).verified
+    assert robot.loop.totals.dropped == 1
+    request, update = robot.link.updates[-1]
+    assert update.base == 0
+    window = request.request.windows[0]
+    assert (window == window[-1]).all()  # nothing of before is left
+
+
+def test_a_repeated_observation_gets_the_same_command_again(robot: Any) -> None:
+    observation = robot.see(1, 0)
+    again = replace(observation, stamp_ns=1000)
+    robot.show(again)
+    robot.pass_time(PERIOD_S)
+    assert not robot.commands.repeated  # it was waited for
+    robot.show(again)
+    assert robot.commands.repeated == [1000]
+    assert len(robot.records) == robot.loop.totals.repeated == 1
+    assert len(robot.session.submitted) == 1
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_another_observation_of_the_same_number_moves_nothing(robot: Any, waits: bool) -> None:
+    observation = robot.see(1, 0)
+    if not waits:
+        robot.pass_time(PERIOD_S)
+    before = len(robot.commands.sent)
+    with pytest.raises(InputError, match=r"0 of episode 1 again, with other values"):
+        robot.see(1, 0)
+    with pytest.raises(InputError, match=r"again"):
+        robot.show(replace(observation, goal=np.float32([1.0])))
+    assert len(robot.commands.sent) == before
+    robot.pass_time(PERIOD_S)
+    assert robot.record(observation).verified
+    assert len(robot.commands.sent) == 1
+
+
+def test_an_observation_that_nothing_sound_is_made_of_is_as_if_it_had_never_been(
+    make_robot: Callable[..., Any],
+) -> None:
+    plain, disturbed = make_robot("random"), make_robot("random")
+    for robot in (plain, disturbed):
+        robot.connect()
+        for step in range(20):
+            if robot is disturbed:
+                with pytest.raises(DraftError, match="goal: holds values that are not finite"):
+                    robot.show(replace(robot.observation(1, step, math.nan), stamp_ns=1000 + step))
+            values = np.float32([step + 1, 0.25, -0.25])
+            robot.show(replace(robot.observation(1, step), stamp_ns=step + 1, values=values))
+            robot.pass_time(PERIOD_S)
+    assert disturbed.loop.totals.undrafted == 20
+    assert [record.action for record in plain.records] == [record.action for record in disturbed.records]
+    transmitted = [record.transmitted for record in plain.records]
+    assert transmitted == [record.transmitted for record in disturbed.records]
+    assert 0 < sum(transmitted) < 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "message"),
+    [
+        ({"status": 3, "message": "goal[0]: nan"}, Reason.REFUSED, "goal[0]: nan"),
+        ({"codes": (1, 8)}, Reason.BAD_ANSWER, "codes"),
+        ({"offset": (0.0, -1e30)}, Reason.BAD_ANSWER, "action[1]"),  # sound but for what it does
+    ],
+)
+def test_a_reply_that_is_no_good_executes_the_draft(
+    robot: Any, changes: dict[str, Any], reason: Reason, message: str
+) -> None:
+    robot.verifier.changes = changes
+    observation = robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    record = robot.record(observation)
+    assert record.reason is reason
+    assert record.message.startswith(message)
+    assert not record.verified
+    assert robot.commands.sent == [(observation.stamp_ns, record.draft_action)]
+    assert record.response_bytes > 0
+
+
+def test_a_record_names_the_gate_that_decided(robot: Any) -> None:
+    first = robot.see(1, 0)
+    robot.choose("never", 1.5)
+    second = robot.see(1, 1)
+    assert (robot.record(first).gate, robot.record(first).threshold) == ("always", 0.5)
+    assert (robot.record(second).gate, robot.record(second).threshold) == ("never", 1.5)
+
+
+def test_the_first_step_waits_for_a_verifier_as_long_as_it_may(make_robot: Callable[..., Any]) -> None:
+    robot = make_robot()
+    robot.link.present = False
+    robot.loop.start(1.0)
+    for _ in range(5):
+        robot.see(1, 0)
+        robot.pass_time(0.1)
+    assert not robot.loop.begins_alone
+    robot.pass_time(0.6)
+    assert robot.loop.begins_alone
+    observation = robot.see(1, 0)
+    assert robot.record(observation).reason is Reason.NO_VERIFIER
+    assert not robot.loop.begins_alone
+    assert (robot.loop.totals.steps, robot.loop.totals.unattended) == (1, 5)
+
+
+def test_nothing_of_before_is_left_after_a_stop(robot: Any) -> None:
+    robot.see(1, 0)
+    robot.loop.stop()
+    robot.pass_time(1.0)
+    assert not robot.commands.sent
+    assert robot.loop.totals.steps == 0
+    robot.connect()
+    again = robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    assert robot.record(again).verified
+    assert robot.session.link is Link.READY

@@ -1,0 +1,293 @@
+"""The session with the verifier, in simulated time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from adahi_ros.robot.breaker import FIRST_PAUSE_S, MISSES_UNTIL_OPEN
+from adahi_ros.robot.requests import Fate
+from adahi_ros.robot.retransmission import FIRST_S, RETRANSMISSIONS
+from adahi_ros.robot.session import DESCRIBE_RETRY_S, Link
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.request import RequestFault
+from adahi_ros.wire.window_updates import WHOLE
+
+PERIOD_S = 0.2
+
+
+def test_it_looks_for_a_verifier_until_there_is_one(make_robot: Callable[..., Any]) -> None:
+    robot = make_robot()
+    assert robot.loop.next_due_s == math.inf
+    robot.link.present = False
+    robot.loop.start(10.0)
+    robot.pass_time(3.0)
+    assert (robot.session.link, robot.link.described) == (Link.ABSENT, 0)
+    robot.link.present = True
+    robot.pass_time(0.1)
+    assert robot.session.link is Link.READY
+    assert not robot.session.trouble
+    assert robot.changes == [Link.READY]
+
+
+def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: Callable[..., Any]) -> None:
+    robot = make_robot()
+    robot.verifier.replies = False
+    robot.loop.start(10.0)
+    robot.pass_time(3.5 * DESCRIBE_RETRY_S)
+    assert robot.session.link is Link.ABSENT
+    assert robot.link.described == 4
+    assert len(robot.link.open) == 1
+    robot.verifier.replies = True
+    robot.pass_time(DESCRIBE_RETRY_S)
+    assert robot.session.link is Link.READY
+
+
+@pytest.mark.parametrize("field", ["tokenizer_fingerprint", "window_length", "codebook_size", "action_dim"])
+def test_a_verifier_that_does_not_fit_is_named(make_robot: Callable[..., Any], field: str) -> None:
+    robot = make_robot()
+    right = robot.verifier.description
+    if field == "tokenizer_fingerprint":
+        robot.verifier.description = replace(right, tokenizer_fingerprint="feedfacefeedface")
+    else:
+        robot.verifier.description = replace(right, spec=replace(right.spec, **{field: 9}))
+    robot.loop.start(10.0)
+    robot.pass_time(1.0)
+    assert robot.session.link is Link.MISMATCHED
+    assert robot.session.trouble.startswith(f"{field}: the draft's is ")
+    robot.verifier.description = right
+    robot.pass_time(DESCRIBE_RETRY_S + 0.1)
+    assert robot.session.link is Link.READY
+
+
+def test_a_verifier_of_another_kind_is_found_out_by_its_refusal(robot: Any) -> None:
+    """The drafts go on, and so does verification with the right one."""
+    right = robot.verifier.description
+    robot.verifier.description = replace(right, tokenizer_fingerprint="feedfacefeedface")
+    robot.verifier.changes = {"status": int(RequestFault.TOKENIZER_MISMATCH), "message": "another"}
+    first = robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    assert robot.record(first).reason is Reason.REFUSED
+    assert robot.changes[1:] == [Link.ABSENT, Link.MISMATCHED]
+    second = robot.see(1, 1)
+    record = robot.record(second)
+    assert (record.reason, record.transmitted) == (Reason.REFUSED, False)
+    assert "feedfacefeedface" in record.message
+    assert record.action == record.draft_action
+    robot.verifier.description, robot.verifier.changes = right, {}
+    robot.pass_time(DESCRIBE_RETRY_S + 0.1)
+    third = robot.see(1, 2)
+    robot.pass_time(PERIOD_S)
+    assert robot.record(third).verified
+
+
+@pytest.mark.parametrize("gone", ["present", "replies"])
+def test_a_verifier_of_another_kind_that_has_gone_is_none(robot: Any, gone: str) -> None:
+    right = robot.verifier.description
+    robot.verifier.description = replace(right, tokenizer_fingerprint="feedfacefeedface")
+    robot.verifier.changes = {"status": int(RequestFault.TOKENIZER_MISMATCH)}
+    robot.see(1, 0)
+    robot.pass_time(3 * DESCRIBE_RETRY_S)
+    assert robot.session.link is Link.MISMATCHED
+    setattr(robot.link if gone == "present" else robot.verifier, gone, False)
+    robot.pass_time(3 * DESCRIBE_RETRY_S)
+    assert robot.session.link is Link.ABSENT
+    assert "verifier lost" in robot.session.trouble
+    assert robot.record(robot.see(1, 1)).reason is Reason.NO_VERIFIER
+
+
+def test_a_verifier_that_is_lost_is_not_sent_to(robot: Any) -> None:
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    robot.link.present = False
+    robot.pass_time(0.1)
+    assert (robot.session.link, robot.session.trouble) == (
+        Link.ABSENT,
+        "verifier lost: its services are gone",
+    )
+    record = robot.record(robot.see(1, 1))
+    assert (record.reason, record.transmitted) == (Reason.NO_VERIFIER, False)
+
+
+def test_only_what_is_new_of_a_window_is_sent_and_all_of_it_where_that_is_wanted(robot: Any) -> None:
+    for step in range(3):
+        robot.see(1, step)
+        robot.pass_time(PERIOD_S)
+    (_, whole), *_, (_, short) = robot.link.updates
+    assert whole.base == WHOLE != short.base
+    assert 2 * len(short.rows.numbers) == len(whole.rows.numbers)
+    assert robot.session.windows_resent == 0
+    robot.verifier.restart()
+    last = robot.see(1, 3)
+    robot.pass_time(PERIOD_S)
+    (first, refused), (again, resent) = robot.link.updates[-2:]
+    assert first is again
+    assert refused.base != WHOLE == resent.base
+    assert robot.session.windows_resent == 1
+    record = robot.record(last)
+    assert record.verified
+    assert record.request_bytes == sum(list(robot.link.sent.values())[-2:])
+    assert robot.record(last).verify_ms == pytest.approx(20.0)
+
+
+def test_a_whole_window_that_is_refused_is_not_sent_for_ever(robot: Any) -> None:
+    robot.verifier.changes = {"status": int(RequestFault.WINDOW_UNKNOWN), "message": "base_window: unknown"}
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    assert robot.records[0].reason is Reason.REFUSED
+    assert len(robot.link.updates) == 1
+
+
+def test_a_request_without_a_reply_is_sent_again_as_it_was(robot: Any) -> None:
+    robot.loop.deadline_s = 10.0
+    robot.verifier.replies = False
+    robot.see(1, 0)
+    robot.pass_time(0.9 * FIRST_S)
+    assert len(robot.link.updates) == 1
+    robot.pass_time(1.0)
+    assert len(robot.link.updates) == 1 + RETRANSMISSIONS
+    assert all(update == robot.link.updates[0] for update in robot.link.updates)
+    robot.verifier.replies = True
+    robot.pass_time(10.0)
+    assert [record.reason for record in robot.records] == [Reason.DEADLINE]
+    assert not robot.link.open
+
+
+def test_a_lost_request_is_verified_all_the_same(robot: Any) -> None:
+    robot.link.loss = 1.0
+    lost = robot.see(1, 0)
+    robot.link.loss = 0.0
+    robot.pass_time(PERIOD_S)
+    record = robot.record(lost)
+    assert record.verified
+    assert record.verify_ms == pytest.approx(1e3 * FIRST_S + 10.0)
+    assert record.request_bytes == sum(robot.link.sent.values())
+    estimate = robot.session.estimate(robot.link.now_s)
+    assert (estimate.loss, estimate.misses) == (1.0, 0.0)
+    assert math.isnan(estimate.rtt_ms)  # nobody knows to which of both the reply was
+
+
+def test_a_slow_verifier_is_sent_to_less_and_less_often(robot: Any) -> None:
+    robot.link.delay_s = (0.1, 0.1)
+    bursts: list[list[float]] = [[]]
+    step = 0
+    while len(bursts) < 4:
+        shown_s = robot.link.now_s
+        record = (robot.see(1, step), robot.pass_time(0.11), robot.records[-1])[-1]
+        step += 1
+        assert not record.verified
+        if record.transmitted:
+            assert record.reason is Reason.DEADLINE
+            bursts[-1].append(shown_s)
+        else:
+            assert record.reason is Reason.BREAKER_OPEN
+            assert "too slow" in record.message
+            if bursts[-1]:
+                bursts.append([])
+    assert [len(burst) for burst in bursts] == [MISSES_UNTIL_OPEN, 1, 1, 0]
+    pauses_s = [after[0] - before[-1] for before, after in pairwise(bursts[:3])]
+    assert pauses_s[0] > FIRST_PAUSE_S
+    assert pauses_s[1] > 2 * FIRST_PAUSE_S
+    assert robot.session.on_trial or robot.session.link is Link.DOUBTED
+    robot.link.delay_s = (0.005, 0.005)
+    robot.pass_time(1.0)
+    assert robot.session.on_trial
+    last = robot.see(1, step)
+    robot.pass_time(PERIOD_S)
+    assert robot.record(last).verified
+    assert not robot.session.on_trial
+    assert robot.changes[-1] is Link.READY
+
+
+def test_requests_that_newer_observations_overtake_open_the_breaker(robot: Any) -> None:
+    """So a verifier that is gone is noticed even where the deadline is longer than the control period."""
+    robot.loop.deadline_s = 30.0
+    robot.verifier.replies = False
+    seen = []
+    for step in range(MISSES_UNTIL_OPEN + 1):
+        seen.append(robot.see(1, step))
+        robot.pass_time(0.05)
+    reasons = [robot.record(each).reason for each in seen]
+    assert reasons == [Reason.SUPERSEDED] * MISSES_UNTIL_OPEN + [Reason.BREAKER_OPEN]
+
+
+def test_a_reply_after_its_deadline_is_dropped(robot: Any) -> None:
+    robot.loop.deadline_s = 0.008
+    late = robot.see(1, 0)
+    robot.stall(0.009)  # the deadline is missed before anybody polls, and the reply comes after
+    assert robot.record(late).reason is Reason.DEADLINE
+    before = repr((robot.records, robot.commands.sent, robot.session.estimate(0.0)))
+    robot.pass_time(PERIOD_S)
+    assert repr((robot.records, robot.commands.sent, robot.session.estimate(0.0))) == before
+    robot.loop.deadline_s = 0.05
+    robot.see(1, 1)
+    robot.stall(0.06)  # both were due
+    assert robot.records[-1].reason is Reason.DEADLINE
+    assert [each.pending.fate for each in robot.session.submitted] == [Fate.MISSED] * 2
+
+
+def test_several_requests_may_be_on_their_way(robot: Any) -> None:
+    link, session = robot.link, robot.session
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    request = session.submitted[0].pending.request
+    ended: list[tuple[int, Reason]] = []
+    pending = []
+    for number, delay_s in enumerate((0.03, 0.01, 0.02, 1.0)):
+        link.delay_s = (delay_s, delay_s)
+        pending.append(
+            session.submit(
+                replace(request, step=number),
+                0.1,
+                link.now_s,
+                lambda outcome, number=number: ended.append((number, outcome.reason)),
+            )
+        )
+    session.cancel(pending[0])
+    robot.pass_time(0.2)
+    assert ended == [(1, Reason.NONE), (2, Reason.NONE), (3, Reason.DEADLINE)]
+    assert [each.fate for each in pending] == [Fate.CANCELLED, Fate.REPLIED, Fate.REPLIED, Fate.MISSED]
+    assert not link.open
+
+
+def test_an_estimate_is_only_read(robot: Any) -> None:
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    now_s = robot.link.now_s
+    first = robot.session.estimate(now_s)
+    robot.session.estimate(now_s + 100.0)
+    assert robot.session.estimate(now_s) == first
+    assert (first.questions, first.answers) == (1, 1)
+    assert first.rtt_ms == pytest.approx(9.0)  # without the verifier's own share
+
+
+def test_what_was_stopped_hears_nothing(robot: Any) -> None:
+    robot.see(1, 0)
+    robot.loop.stop()
+    assert robot.loop.next_due_s == math.inf
+    assert not robot.link.open
+    assert robot.session.submitted[0].pending.fate is Fate.CANCELLED
+    robot.pass_time(1.0)
+    robot.loop.poll()
+    assert not robot.records
+    assert robot.session.link is Link.ABSENT
+
+
+def test_a_verifier_that_keeps_no_window_gets_each_whole_and_once(robot: Any) -> None:
+    robot.verifier.keeps_windows = False
+    for step in range(4):
+        robot.see(1, step)
+        robot.pass_time(0.05)
+    assert all(record.verified for record in robot.records)
+    assert [update.base for _, update in robot.link.updates] == [0] * 4
+    assert robot.session.windows_resent == 0
+    robot.verifier.keeps_windows = True
+    for step in range(4, 6):
+        robot.see(1, step)
+        robot.pass_time(0.05)
+    assert [update.base == 0 for _, update in robot.link.updates[4:]] == [True, False]

@@ -1,0 +1,168 @@
+"""What a robot does that may not go on without its target, in simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.contract.assembler import Observation
+from adahi_ros.gates.deviation import DeviationTracker
+from adahi_ros.robot.session import Link
+from adahi_ros.wire.records import Reason
+
+PERIOD_S = 0.05
+PATIENCE_S = 0.2  # past every deadline
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def alone(make_robot: Make) -> Make:
+    """From a limit to a robot for which there is no verifier."""
+
+    def make(limit: int | None) -> Any:
+        robot = make_robot(limit=limit)
+        robot.link.present = False
+        robot.loop.start(0.0)
+        return robot
+
+    return make
+
+
+def reasons(robot: Any) -> list[Reason]:
+    return [record.reason for record in robot.records]
+
+
+def see_all(robot: Any, steps: range, period_s: float = PERIOD_S) -> list[Observation]:
+    """Show new observations, each a period after the other."""
+    seen = []
+    for step in steps:
+        seen.append(robot.see(0, step))
+        robot.pass_time(period_s)
+    return seen
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4])
+def test_a_draft_acts_alone_for_so_many_steps_and_is_withheld_then(alone: Make, limit: int) -> None:
+    robot = alone(limit)
+    see_all(robot, range(limit + 2))
+    assert reasons(robot) == [Reason.NO_VERIFIER] * limit + [Reason.FALLBACK_LIMIT] * 2
+    assert (len(robot.commands.sent), robot.commands.withheld) == (limit, 2)
+    held = robot.records[-1]
+    assert (held.action, held.verified) == ((), False)
+    assert held.message == "no verifier: no verifier has described itself"
+    assert held.draft_action
+    assert held.reason_counts[Reason.FALLBACK_LIMIT] == 2
+
+
+def test_by_default_nothing_is_withheld(alone: Make) -> None:
+    robot = alone(None)
+    see_all(robot, range(50))
+    assert (len(robot.commands.sent), robot.commands.withheld) == (50, 0)
+
+
+def test_a_verified_draft_ends_it_and_is_asked_for_whatever_the_gate_says(make_robot: Make) -> None:
+    robot = make_robot(limit=1)
+    robot.connect()
+    robot.verifier.replies = False
+    see_all(robot, range(2), PATIENCE_S)
+    assert reasons(robot) == [Reason.DEADLINE, Reason.FALLBACK_LIMIT]
+    robot.choose("never")
+    see_all(robot, range(2, 4), PATIENCE_S)
+    assert robot.session.link is Link.DOUBTED
+    assert [record.message for record in robot.records[1:]] == [
+        *("deadline", "deadline"),
+        "breaker open: verifier too slow, or gone: several replies not by the deadline",
+    ]
+    robot.verifier.replies = True
+    robot.pass_time(1.0)  # a probe is replied to
+    see_all(robot, range(4, 5))
+    record = robot.records[-1]
+    assert (record.reason, record.transmitted, record.verified) == (Reason.NONE, True, True)
+    assert record.action
+    see_all(robot, range(5, 6))  # which the gate leaves to the draft again
+    assert not robot.records[-1].transmitted
+    assert robot.records[-1].action
+
+
+def test_what_the_gate_leaves_to_the_draft_neither_counts_nor_ends_the_row(alone: Make) -> None:
+    robot = alone(2)
+    gates = ["never", "always", "never", "never", "always", "never", "always", "never"]
+    for step, gate in enumerate(gates):
+        robot.choose(gate)
+        robot.see(0, step)
+    assert reasons(robot) == [
+        *(Reason.NONE, Reason.NO_VERIFIER, Reason.NONE, Reason.NONE, Reason.NO_VERIFIER, Reason.NONE),
+        *(Reason.FALLBACK_LIMIT, Reason.FALLBACK_LIMIT),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"status": 6, "message": "no"}, "refused: no"),
+        ({"step": 99}, "bad answer: episode_id, step_id: (0, 99), must be (0, 1)"),
+    ],
+)
+def test_requests_without_a_good_reply_count(make_robot: Make, changes: dict[str, Any], message: str) -> None:
+    robot = make_robot(limit=1)
+    robot.connect()
+    robot.verifier.changes = changes
+    see_all(robot, range(2))
+    assert (robot.records[-1].reason, robot.records[-1].message) == (Reason.FALLBACK_LIMIT, message)
+
+
+def test_steps_that_are_superseded_count(make_robot: Make) -> None:
+    robot = make_robot(limit=1)
+    robot.connect()
+    for step in range(3):
+        robot.see(0, step)
+    assert reasons(robot) == [Reason.SUPERSEDED, Reason.FALLBACK_LIMIT]
+    assert robot.records[-1].message == "superseded"
+
+
+def test_a_withheld_step_is_asked_about_again_where_its_observation_is_repeated(alone: Make) -> None:
+    robot = alone(0)
+    (observation,) = see_all(robot, range(1))
+    assert reasons(robot) == [Reason.FALLBACK_LIMIT]
+    robot.show(replace(observation, stamp_ns=1000))
+    assert len(robot.records) == 1
+    robot.link.present = True
+    robot.pass_time(2.0)
+    for stamp_ns in (1001, 1002):
+        robot.show(replace(observation, stamp_ns=stamp_ns))
+    assert len(robot.session.submitted) == 1
+    robot.pass_time(PERIOD_S)
+    assert robot.records[-1].verified
+    assert robot.records[-1].action
+    robot.show(replace(observation, stamp_ns=1003))
+    assert (len(robot.session.submitted), robot.commands.repeated) == (1, [1000, 1003])
+
+
+def test_a_new_activation_begins_to_count(alone: Make) -> None:
+    robot = alone(1)
+    see_all(robot, range(2))
+    robot.loop.stop()
+    robot.loop.start(0.0)
+    see_all(robot, range(1))
+    assert robot.records[-1].reason is Reason.NO_VERIFIER
+
+
+def test_the_deviation_is_from_what_was_commanded_not_from_what_the_policy_wanted(make_robot: Make) -> None:
+    robot = make_robot("never")
+    robot.connect()
+    robot.commands.share = 0.5
+    average = DeviationTracker(robot.policy.decoder.action_scale, 0.5, "std")
+    for step in range(12):
+        robot.commands.enabled = not 4 <= step < 8  # at rest meanwhile: nothing goes in
+        robot.see(0, step)
+        record = robot.records[-1]
+        expected = average.deviation(np.array([record.draft_action]))[0]
+        assert record.deviation == pytest.approx(expected, rel=1e-5)
+        assert (record.action == ()) is not robot.commands.enabled
+        if record.action:
+            average.update(np.array([record.action]))
