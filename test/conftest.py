@@ -15,7 +15,6 @@ import pytest
 import yaml
 from hypothesis import settings
 
-from adahi_ros import cli
 from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.gates.parameter_file import Calibration
@@ -28,7 +27,13 @@ from adahi_ros.trajectories import Trajectories
 from adahi_ros.wire.records import Reason, StepRecord
 
 # Networks this small only lose by being shared out, all the more where pytest-xdist uses every core.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "1"
+
+# Whoever starts the tests may have a terminal of any kind, or none, and be at the end of a link.
+os.environ["TERM"] = "xterm"
+TERMINALS = {"COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+for name in TERMINALS | {"ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"}:
+    os.environ.pop(name, None)
 
 settings.register_profile("adahi", derandomize=True, deadline=None, database=None)
 settings.load_profile("adahi")
@@ -107,6 +112,7 @@ def seeing() -> Callable[[str], Task]:
 @pytest.fixture
 def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """From arguments to what the command says on stderr, in one line, as it ends with status 2."""
+    from adahi_ros import cli
 
     def main(*arguments: object) -> str:
         monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])

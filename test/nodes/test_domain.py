@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
+
+import pytest
 
 from adahi_ros.nodes.launching.domain import DOMAINS, exclusive_domain
 
@@ -31,3 +35,12 @@ def test_a_domain_is_free_again_afterwards() -> None:
     for _ in range(2 * len(DOMAINS)):
         with exclusive_domain():
             pass
+
+
+def test_a_holder_with_another_folder_for_temporary_files_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with exclusive_domain() as first:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # as TMPDIR does
+        with exclusive_domain() as second:
+            assert second != first

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shlex
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from adahi_ros.wireless.link.commands import SERVER_PREFIX
 
 DOMAINS = range(1, 102)  # their ports stay clear of those that Linux hands out
+LOCKS = Path("/tmp")  # whatever TMPDIR says: all holders on this machine must see each other's
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def exclusive_domain() -> Iterator[int]:
     """
     start = os.getpid() % len(DOMAINS)
     for domain in (*DOMAINS[start:], *DOMAINS[:start]):
-        path = Path(tempfile.gettempdir()) / f"adahi_ros_domain_{domain}.lock"
+        path = LOCKS / f"adahi_ros_domain_{domain}.lock"
         try:
             lock = path.open("a")
         except PermissionError:  # another user's
