@@ -86,6 +86,8 @@ def test_messages_that_a_cure_is_told_for_are_said_somewhere() -> None:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    for message in re.findall(r'`"([^`]+)"`', (ROOT / "docs/troubleshooting.md").read_text()):
+    messages = re.findall(r'`"([^`]+)"`', (ROOT / "docs/troubleshooting.md").read_text())
+    assert messages
+    for message in messages:
         for part in filter(None, (" ".join(part.split()) for part in message.split("…"))):
             assert any(part in each for each in said), f"{message}: nobody says {part!r}"
