@@ -53,7 +53,9 @@ def test_the_rooms_are_those_that_the_imports_are_checked_by() -> None:
     found = {}
     for room, allowed in re.findall(r"^\| `adahi_ros/([\w/]+)/` \|.*\|([^|]*)\|$", page, re.MULTILINE):
         names = set(filter(None, (name.strip() for name in allowed.split(","))))
-        found[room.replace("/", ".")] = names - {"algorithm"} | (checked["ALGORITHM"] if "algorithm" in names else set())
+        found[room.replace("/", ".")] = names - {"algorithm"} | (
+            checked["ALGORITHM"] if "algorithm" in names else set()
+        )
     assert found == {**checked["MAY_IMPORT"], "cli": {"everything"}}
     assert all(f"`{module}.py`" in page for module in checked["ANYONE"])
 

@@ -8,9 +8,9 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from adahi_ros.link.inhabitants import end_all, gone
 from adahi_ros.signals import leaving_on
 from adahi_ros.wireless.link.emulator import EmulatedLink, LinkEnd
+from adahi_ros.wireless.link.inhabitants import end_all, gone
 from adahi_ros.wireless.link.namespaces import end_with_parent
 
 SERVER_PREFIX, CONTROL = "ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"

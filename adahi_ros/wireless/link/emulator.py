@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.link.inhabitants import processes_in
+from adahi_ros.wireless.link.inhabitants import processes_in
 from adahi_ros.wireless.link.namespaces import ROBOT, SERVER, LinkUnavailable, enter_network
 from adahi_ros.wireless.link.profile import LinkProfile
 

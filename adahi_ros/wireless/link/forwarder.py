@@ -23,8 +23,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from adahi_ros.link.inhabitants import end_all, gone, processes_in
 from adahi_ros.wireless.link.channel import Channel
+from adahi_ros.wireless.link.inhabitants import end_all, gone, processes_in
 from adahi_ros.wireless.link.namespaces import Host, LinkUnavailable, end_with_parent, make_hosts
 from adahi_ros.wireless.link.profile import LinkProfile, at_least_zero
 
