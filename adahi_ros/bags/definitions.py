@@ -46,6 +46,11 @@ def types_of(kinds: Iterable[str]) -> Typestore:
     return store
 
 
+def how_to_recover(path: Path) -> str:
+    """Say what to do with a bag that was not closed, or is damaged."""
+    return f"'adahi bag recover {path} --out NEW' makes a whole bag of what can be read of it"
+
+
 @lru_cache(maxsize=64)
 def carried_types(kind: str, definition: MessageDefinition) -> Typestore:
     """Return the types that a bag itself defines for one kind of message."""

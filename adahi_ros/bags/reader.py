@@ -14,10 +14,12 @@ from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.rosbag2 import Reader
 from rosbags.serde import SerdeError
 
-from adahi_ros.bags.definitions import BagError, carried_types, types_of
+from adahi_ros.bags.definitions import BagError, carried_types, how_to_recover, types_of
 from adahi_ros.bags.topics import NO_TOPICS, Kinds, absolute
 
-BAG_FILES = (".mcap", ".db3")
+MCAP, SQLITE = ".mcap", ".db3"
+BAG_FILES = (MCAP, SQLITE)
+JOURNALS = ("-journal", "-wal")  # of a database that is, or was, being written
 LITTLE_ENDIAN, BIG_ENDIAN, CDR_HEADER_BYTES = b"\0\1", b"\0\0", 4
 Decode = Callable[[bytes], Any]
 
@@ -38,8 +40,27 @@ class Received:
 
 
 def is_bag(path: Path) -> bool:
-    """Whether this looks like a bag: its folder, or a single file of one."""
-    return (path / "metadata.yaml").is_file() or (path.is_file() and path.suffix in BAG_FILES)
+    """Whether this looks like a bag, closed or not: its folder, or a single file of one."""
+    return (path / "metadata.yaml").is_file() or any(_files(path))
+
+
+def _files(path: Path) -> list[Path]:
+    there = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [file for file in there if file.is_file() and file.suffix in BAG_FILES]
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files of a bag that have its messages, in the order of their names.
+
+    Raises:
+        BagError: there is no such bag, or it is none.
+    """
+    if not path.exists():
+        raise BagError(f"{path}: no such bag")
+    files = _files(path)
+    if not files:
+        raise BagError(f"{path}: expected the folder of a bag, or a file {' or '.join(BAG_FILES)}")
+    return files
 
 
 def read_bag(
@@ -69,7 +90,8 @@ def read_bag(
                 message = decoders[kind](data)
             except (SerdeError, ValueError, struct.error) as error:
                 raise BagError(
-                    f"{path}: {connection.topic}: message {came[topic]}, expected a {kind} ({_words(error)})"
+                    f"{path}: {connection.topic}: message {came[topic]}, "
+                    f"expected a {kind} ({in_words(error)})"
                 ) from None
             came[topic] += 1
             yield Received(topic, message, received_ns)
@@ -86,18 +108,26 @@ def _faults_of(path: Path) -> Iterator[None]:
     except BagError:
         raise
     except Exception as error:  # noqa: BLE001 (of garbage the library raises this and that)
-        raise BagError(f"{path}: expected a rosbag2, sqlite3 or mcap ({_words(error)})") from None
+        raise BagError(
+            f"{path}: expected a rosbag2, sqlite3 or mcap ({in_words(error)}); {how_to_recover(path)}"
+        ) from None
 
 
 def _existing(path: Path) -> Path:
-    if not path.exists():
-        raise BagError(f"{path}: no such bag")
     if path.is_dir() and not (path / "metadata.yaml").is_file():
-        raise BagError(
-            f"{path}: no metadata.yaml, expected the folder of a bag; 'ros2 bag reindex' can write it anew"
+        hint = (
+            f": it was not closed; {how_to_recover(path)}"
+            if _files(path)
+            else ", expected the folder of a bag"
         )
-    if path.is_file() and path.suffix not in BAG_FILES:
-        raise BagError(f"{path}: expected the folder of a bag, or a file {' or '.join(BAG_FILES)}")
+        raise BagError(f"{path}: no metadata.yaml{hint}")
+    for file in _files(path) if path.is_dir() else files_of(path):
+        for journal in JOURNALS:
+            beside = file.with_name(file.name + journal)
+            if beside.exists() and beside.stat().st_size:
+                raise BagError(
+                    f"{path}: {beside.name} is beside it: it was not closed; {how_to_recover(path)}"
+                )
     return path
 
 
@@ -146,8 +176,7 @@ def _decoder(path: Path, connection: Connection) -> Decode:
     def decode(data: bytes) -> Any:
         # Not `deserialize_cdr`, which refuses what follows the last field: rclpy's serialized messages are as
         # long as they might have become, and end in a few bytes of anything.
-        if data[:2] not in by_order:
-            raise SerdeError(f"begins with {data[:2].hex()}, which is not CDR")
+        check_cdr(data)
         body = data[CDR_HEADER_BYTES:]
         message, end = by_order[data[:2]](body, 0, definition.cls, store)
         if end > len(body):
@@ -157,7 +186,17 @@ def _decoder(path: Path, connection: Connection) -> Decode:
     return decode
 
 
-def _words(error: Exception) -> str:
-    """What the library says, in one line of bearable length."""
+def check_cdr(data: bytes) -> None:
+    """Refuse what is no serialized message, such as a compressed one.
+
+    Raises:
+        SerdeError: names its first bytes.
+    """
+    if data[:2] not in (LITTLE_ENDIAN, BIG_ENDIAN):
+        raise SerdeError(f"a message begins with {data[:2].hex()}, which is not CDR")
+
+
+def in_words(error: Exception) -> str:
+    """Return what the library says, in one line of bearable length."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else f"{text[:197]}..."

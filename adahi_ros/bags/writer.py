@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rosbags.interfaces import Connection, Qos
-from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
 
 from adahi_ros.bags.definitions import BagError, types_of
 
@@ -16,8 +19,22 @@ STORAGES = {"mcap": StoragePlugin.MCAP, "sqlite3": StoragePlugin.SQLITE3}
 VERSION: Final = 9  # of rosbag2's metadata, that of Jazzy
 
 
+@contextmanager
+def faults_of_writing(path: Path) -> Iterator[None]:
+    """Name the bag that cannot be written.
+
+    Raises:
+        BagError: its folder is there already, the disk is full, or the like.
+    """
+    try:
+        yield
+    except (OSError, sqlite3.Error, WriterError) as error:
+        why = error.strerror if isinstance(error, OSError) else None
+        raise BagError(f"{path}: cannot be written ({why or error})") from None
+
+
 class BagWriter:
-    """Writes a bag; what has come is safe once it is closed.
+    """Writes a bag; what came before a `flush` is safe, and all of it once the bag is closed.
 
     Attributes:
         counts: messages written, by topic.
@@ -28,7 +45,8 @@ class BagWriter:
         storage: a key of `STORAGES`.
 
     Raises:
-        BagError: there is something at this path, or it cannot be made.
+        BagError: there is something at this path, or it cannot be written. What writes raises that too; the
+            writer is of no more use then, and what was flushed can be recovered.
     """
 
     def __init__(self, path: Path, storage: str = "mcap") -> None:
@@ -38,11 +56,10 @@ class BagWriter:
         self.counts: Counter[str] = Counter()
         self._connections: dict[str, Connection] = {}
         self.newest_ns = 0
-        self._writer = Writer(path, version=VERSION, storage_plugin=STORAGES[storage])
-        try:
+        self._flushed_ns = 0
+        with faults_of_writing(path):
+            self._writer = Writer(path, version=VERSION, storage_plugin=STORAGES[storage])
             self._writer.open()
-        except OSError as error:
-            raise BagError(f"{path}: {error.strerror or error}") from None
 
     def add(self, topic: str, kind: str, offered: Sequence[Qos] = ()) -> None:
         """Take a topic up, by its full name.
@@ -51,9 +68,11 @@ class BagWriter:
             BagError: the definition of its type is nowhere.
         """
         if topic not in self._connections:
-            self._connections[topic] = self._writer.add_connection(
-                topic, kind, typestore=types_of([kind]), offered_qos_profiles=offered
-            )
+            types = types_of([kind])
+            with self._giving_up():
+                self._connections[topic] = self._writer.add_connection(
+                    topic, kind, typestore=types, offered_qos_profiles=offered
+                )
             self.counts[topic] = 0
 
     def write(self, topic: str, data: bytes | memoryview, received_ns: int) -> None:
@@ -63,9 +82,37 @@ class BagWriter:
         one before where a clock stands still, or goes back by a little.
         """
         self.newest_ns = max(received_ns, self.newest_ns + 1)
-        self._writer.write(self._connections[topic], self.newest_ns, data)
+        with self._giving_up():
+            self._writer.write(self._connections[topic], self.newest_ns, data)
         self.counts[topic] += 1
+
+    def flush(self) -> None:
+        """Put what has come on the disk, from where it can be recovered whatever happens next."""
+        if self._flushed_ns == self.newest_ns:
+            return
+        storage: Any = self._writer.storage  # rosbags itself writes a mebibyte at a time, or all at the end
+        with self._giving_up():
+            if self._writer.storage_plugin is StoragePlugin.MCAP:
+                if storage.chunk.msgs:
+                    storage.close_chunk()
+                storage.bio.flush()
+                os.fsync(storage.bio.fileno())
+            else:
+                storage.conn.commit()
+        self._flushed_ns = self.newest_ns
 
     def close(self) -> None:
         """Write what is left, the index and the metadata."""
-        self._writer.close()
+        with self._giving_up():
+            self._writer.close()
+
+    @contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """Leave the files as they are once they cannot be written: more would not be in its place."""
+        try:
+            with faults_of_writing(self.path):
+                yield
+        except BagError:
+            with suppress(OSError, sqlite3.Error):
+                self._writer.abort()
+            raise

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from adahi_ros.cli.bags import dataset_app, record, replay
+from adahi_ros.cli.bags import bag_app, dataset_app, record, replay
 from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
 from adahi_ros.cli.comparison import evaluate
@@ -50,6 +50,7 @@ for verb in (
     top,
 ):
     app.command()(verb)
+app.add_typer(bag_app, name="bag")
 app.add_typer(contract_app, name="contract")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(encoder, name="encoder")

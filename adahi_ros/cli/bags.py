@@ -1,4 +1,4 @@
-"""`adahi record`, `adahi dataset` and `adahi replay`: a robot's bags as data."""
+"""`adahi record`, `adahi bag`, `adahi dataset` and `adahi replay`: a robot's bags as data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 RECORDER = "adahi_ros.nodes.monitoring.bag_recorder_node"
 
+bag_app = typer.Typer(help="A robot's bags.", no_args_is_help=True)
 dataset_app = typer.Typer(help="Training data from a robot's bags.", no_args_is_help=True)
+
+
+@bag_app.callback()
+def _bags() -> None:
+    """Have Typer keep the verb's name though there is but one."""
 
 
 def record(
@@ -67,6 +73,21 @@ def record(
     sys.stdout.flush()
     # The node takes this process over: signals, exit status and output are its own.
     os.execv(sys.executable, [sys.executable, "-m", RECORDER, "--ros-args", *arguments])
+
+
+@bag_app.command("recover")
+def recover_bag(
+    bag: Annotated[Path, typer.Argument(help="Bag: a folder, or a single .mcap or .db3 file.")],
+    out: Annotated[Path, typer.Option(help="The bag to make: a folder that is not there yet.")],
+) -> None:
+    """Make a whole bag of what can be read of one whose recorder was killed."""
+    from adahi_ros.bags.recovery import recover
+
+    with console.status("reading"):
+        found = recover(bag, out)
+    for fault in found.faults:
+        say(f"{bag}: the rest is lost: {fault}")
+    say(f"{out}: {sum(found.counts.values())} messages of {len(found.counts)} topics")
 
 
 @dataset_app.command("from-bag")

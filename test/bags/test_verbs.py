@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,30 @@ def test_policies_of_other_sizes_than_the_contracts_are_told(
         *("--draft", named("kitchen/draft", CHECKPOINTS)),
     )
     assert said == "observation: the contract's has 6 entries, the policies' 59; must agree"
+
+
+def test_of_a_bag_that_was_not_closed_every_verb_says_how_to_recover_it(
+    bag: Path, params: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    killed = shutil.copytree(bag, tmp_path / "killed")
+    (killed / "metadata.yaml").unlink()
+    (file,) = killed.iterdir()
+    file.write_bytes(file.read_bytes()[:-100])
+    for verb in (
+        ("report", killed),
+        ("replay", killed, "--params", params, "--backend", "torch"),
+        ("dataset", "from-bag", killed, "--contract", contract_file, "--out", tmp_path / "never"),
+    ):
+        assert fails(*verb) == (
+            f"{killed}: no metadata.yaml: it was not closed; 'adahi bag recover {killed} --out NEW' makes "
+            "a whole bag of what can be read of it"
+        )
+    said = run("bag", "recover", killed, "--out", tmp_path / "new")
+    assert f"{tmp_path / 'new'}: 1092 messages of 4 topics" in said
+    assert "12 episodes, 360 steps" in run(
+        *("dataset", "from-bag", tmp_path / "new", "--contract", contract_file, "--out", tmp_path / "data")
+    )
+    assert fails("bag", "recover", tmp_path, "--out", tmp_path / "x").startswith(f"{tmp_path}: expected the")
 
 
 def test_a_report_of_a_bag_lies_beside_it(bag: Path, fails: Callable[..., str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,8 +21,12 @@ from builtin_interfaces.msg import Time
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
+from std_msgs.msg import String
 
+from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.reader import read_bag
+from adahi_ros.bags.recovery import recover
+from adahi_ros.bags.writer import STORAGES
 from adahi_ros.contract.plain import plain_values
 from adahi_ros.nodes.launching.domain import loopback_environment
 from adahi_ros.tasks import make, make_expert
@@ -30,6 +36,7 @@ from adahi_ros.trajectories import Trajectories
 EPISODES, SEED = 2, 3
 COMMAND = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
 BURST = 2000
+FILE_BYTES = 200_000
 LATE_RUN = 100  # s on its clock, and the number of its episode
 ENDS_S = 30.0  # only a broken recorder takes longer
 RELIABLE = {
@@ -280,3 +287,75 @@ def test_a_recording_of_nothing_is_a_failure(
     )
     said = recorder.ended(1)
     assert "nobody: the bag is empty; expected somebody to publish /nobody/joint_states, " in said
+
+
+def steps_in(bag: Path, namespace: str) -> list[int]:
+    kind = {"task_state": "adahi_msgs/msg/TaskState"}
+    return [each.message.step_id for each in read_bag(bag, kind, namespace=namespace)]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_what_came_before_a_recorder_was_killed_is_recovered(
+    storage: str, stage: Any, folder: Path, recorders: Callable[..., Recorder], tmp_path: Path
+) -> None:
+    bag, how = folder / f"killed_{storage}", ("--namespace", storage, "--storage", storage)
+    recorder = recorders(folder, "--contract", "ball.yaml", "--out", bag.name, *how)
+    out = stage.node.create_publisher(TaskState, f"/{storage}/task_state", QoSProfile(depth=BURST))
+    stage.wait(lambda: out.get_subscription_count() > 0, "recorder")
+    for step in range(BURST // 10):
+        out.publish(TaskState(step_id=step))
+    tries = 0
+
+    def on_the_disk() -> bool:
+        nonlocal tries
+        tries += 1
+        now = Path(shutil.copytree(bag, tmp_path / str(tries)))
+        try:
+            return recover(now, now / "new").counts[out.topic_name] == BURST // 10
+        except (BagError, OSError):  # it was being written
+            return False
+
+    stage.wait(on_the_disk, "messages on the disk")
+    recorder.process.kill()
+    recorder.process.wait()
+    adahi(folder, "bag", "recover", bag, "--out", f"new_{storage}")
+    assert steps_in(folder / f"new_{storage}", storage) == list(range(BURST // 10))
+
+
+def test_a_disk_that_is_full_ends_the_recording_and_says_so(
+    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+) -> None:
+    recorder = recorders(folder, "--contract", "ball.yaml", "--out", "full", "--namespace", "full")
+    out = stage.node.create_publisher(TaskState, "/full/task_state", QoSProfile(depth=BURST))
+    stage.wait(lambda: out.get_subscription_count() > 0, "recorder")
+    resource.prlimit(recorder.process.pid, resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+    sent = 0
+
+    def over() -> bool:
+        nonlocal sent
+        for _ in range(BURST // 20):
+            out.publish(TaskState(step_id=sent, state=[0.5] * 50))
+            sent += 1
+        return recorder.process.poll() is not None
+
+    stage.wait(over, "end of the recorder")
+    said = recorder.ended(1)
+    assert (
+        "full: cannot be written (File too large); 'adahi bag recover full --out NEW' makes a whole" in said
+    )
+    assert "Traceback" not in said
+    adahi(folder, "bag", "recover", "full", "--out", "rest")
+    steps = steps_in(folder / "rest", "full")
+    assert steps == list(range(steps[0], steps[0] + len(steps)))
+
+
+def test_what_somebody_publishes_with_another_type_is_told(
+    stage: Any, folder: Path, recorders: Callable[..., Recorder]
+) -> None:
+    out = stage.node.create_publisher(String, "/other/command", 10)
+    recorder = recorders(folder, "--contract", "ball.yaml", "--out", "other", "--namespace", "other")
+    told = "/other/command: somebody publishes std_msgs/msg/String, expected trajectory_msgs/msg/JointTraj"
+    stage.wait(lambda: told in recorder.said(), "warning")
+    recorder.process.send_signal(signal.SIGINT)
+    assert "recording\n" not in recorder.ended(1)
+    stage.node.destroy_publisher(out)

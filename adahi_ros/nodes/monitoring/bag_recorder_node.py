@@ -1,9 +1,10 @@
 """Records what a contract names into a rosbag2: observations, actions, and what became of them.
 
 Subscribes every topic of the contract, and where somebody publishes them `draft_status`, `link_state`,
-`safety_state`, `episode_result` and `/diagnostics`; writes the messages as they come, with the node's time.
-Ends, and the bag is whole, after `duration_s`, on SIGINT or SIGTERM, or where the clock begins anew, as that
-of a simulator that was restarted. Its exit code is 1 where that was so, or where nothing came at all.
+`safety_state`, `episode_result` and `/diagnostics`; writes the messages as they come, with the node's time,
+and puts them on the disk every second. Ends, and the bag is whole, after `duration_s`, on SIGINT or SIGTERM,
+or where the clock begins anew, as that of a simulator that was restarted. Its exit code is 1 where that was
+so, where nothing came at all, or where the bag could not be written.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProf
 from rclpy.task import Future
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 
+from adahi_ros.bags.definitions import BagError, how_to_recover, types_of
 from adahi_ros.bags.topics import BESIDE_A_RUN, DIAGNOSTICS, DRAFT_STATUS, topics_of
 from adahi_ros.bags.writer import STORAGES, BagWriter
 from adahi_ros.contract.contract import Channel
@@ -34,6 +38,7 @@ from adahi_ros.nodes.common.spin import run
 
 DEPTH = 10_000  # what is recorded must not be lost here
 LOOK_PERIOD_S = 0.05  # for publishers
+FLUSH_PERIOD_S = 1.0  # what a recorder that is killed loses
 SAY_PERIOD_S = 5.0
 MOMENT_S = 1.0  # a clock that goes back further has begun anew
 
@@ -61,6 +66,8 @@ class BagRecorderNode(Node):
         """Done when the duration is over, or a signal was heard."""
         self._asked_to_end = False
         self._left_out = 0
+        self._fault = ""
+        self._others: defaultdict[str, set[str]] = defaultdict(set)
         self._recorded: dict[str, tuple[QoSProfile, Any]] = {}
         try:
             contract = load_contract(values["contract"])
@@ -68,6 +75,7 @@ class BagRecorderNode(Node):
             self._needed = topics_of(contract)
             self._kinds = {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **self._needed}
             self._types = {kind: message_type(kind) for kind in self._kinds.values()}
+            types_of(self._kinds.values())
             self._bag = BagWriter(Path(values["out"]).expanduser(), values["storage"])
         except ParameterError:
             raise
@@ -76,6 +84,7 @@ class BagRecorderNode(Node):
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._started = time.monotonic()
         self.create_timer(LOOK_PERIOD_S, self._look, clock=self._steady)
+        self.create_timer(FLUSH_PERIOD_S, self._flush, clock=self._steady)
         self.create_timer(SAY_PERIOD_S, self._say, clock=self._steady)
         if values["duration_s"]:
             self.create_timer(values["duration_s"], self._end, clock=self._steady)
@@ -87,7 +96,9 @@ class BagRecorderNode(Node):
             self._end()
         for topic, kind in self._kinds.items():
             name = self.resolve_topic_name(topic)
-            offered = [each.qos_profile for each in self.get_publishers_info_by_topic(name)]
+            publishers = self.get_publishers_info_by_topic(name)
+            self._tell_others(name, kind, {each.topic_type for each in publishers} - {kind})
+            offered = [each.qos_profile for each in publishers if each.topic_type == kind]
             if not offered:
                 continue
             wanted = fitting(offered, self._observed.get(topic))
@@ -96,19 +107,42 @@ class BagRecorderNode(Node):
                 if _fits(before, wanted):
                     continue
                 self.destroy_subscription(subscription)
-            self._bag.add(name, kind, [to_recorded(each) for each in offered])
+            with self._ending_on_faults():
+                self._bag.add(name, kind, [to_recorded(each) for each in offered])
             subscription = self.create_subscription(
                 self._types[kind], topic, partial(self._on_message, name), wanted, raw=True
             )
             self._recorded[name] = wanted, subscription
             self.get_logger().info(f"{name}: somebody publishes it, recording")
 
+    def _tell_others(self, name: str, kind: str, others: set[str]) -> None:
+        """Say once that somebody publishes what DDS does not bring here."""
+        for other in others - self._others[name]:
+            self.get_logger().warning(f"{name}: somebody publishes {other}, expected {kind}; not recorded")
+        self._others[name] |= others
+
     def _on_message(self, name: str, data: bytes) -> None:
         now_ns = self.get_clock().now().nanoseconds
+        if self._fault:
+            return
         if self._left_out or now_ns < self._bag.newest_ns - round(MOMENT_S * NANOSECONDS):
             self._leave_out(now_ns)
         else:
-            self._bag.write(name, data, now_ns)
+            with self._ending_on_faults():
+                self._bag.write(name, data, now_ns)
+
+    def _flush(self) -> None:
+        with self._ending_on_faults():
+            self._bag.flush()
+
+    @contextmanager
+    def _ending_on_faults(self) -> Iterator[None]:
+        """End where the bag cannot be written any more."""
+        try:
+            yield
+        except BagError as error:
+            self._fault = self._fault or str(error)
+            self._end()
 
     def _leave_out(self, now_ns: int) -> None:
         """End where the clock has begun anew: a bag has one time, by which its readers sort."""
@@ -146,7 +180,16 @@ class BagRecorderNode(Node):
     def destroy_node(self) -> None:
         """Close the bag, and tell what is in it."""
         self._take_what_has_come()
-        self._bag.close()
+        if not self._fault:
+            with self._ending_on_faults():
+                self._bag.close()
+        self._tell()
+        super().destroy_node()
+
+    def _tell(self) -> None:
+        if self._fault:
+            _warn(f"{self._fault}; {how_to_recover(self._bag.path)}")
+            return
         counts, path = self._bag.counts, self._bag.path
         came = sum(counts.values())
         missing = [topic for topic in self._needed if not counts[self.resolve_topic_name(topic)]]
@@ -161,12 +204,11 @@ class BagRecorderNode(Node):
                 f"{path}: ends where the clock began anew; {self._left_out} messages that came later are not "
                 "in it: record them as a bag of their own"
             )
-        super().destroy_node()
 
     @property
     def exit_code(self) -> int:
-        """1 where nothing came, or where something that came was left out."""
-        return int(bool(self._left_out) or not sum(self._bag.counts.values()))
+        """1 where nothing came, or something that came is not in the bag."""
+        return int(bool(self._fault or self._left_out) or not sum(self._bag.counts.values()))
 
 
 def _warn(line: str) -> None:

@@ -1,0 +1,78 @@
+"""Messages of an mcap from its beginning on, without the index at its end."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from rosbags.interfaces import Connection, ConnectionExtRosbag2
+from rosbags.rosbag2.storage_mcap import Schema, decompress, get_msgdef, get_qos, read_bytes, read_string
+
+from adahi_ros.bags.definitions import BagError
+
+MAGIC: Final = b"\x89MCAP0\r\n"
+FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END = 0x02, 0x03, 0x04, 0x05, 0x06, 0x0F
+HEAD = struct.Struct("<BQ")  # of a record: what it is, and its bytes
+SCHEMA_HEAD = struct.Struct("<H")
+CHANNEL_HEAD = struct.Struct("<HH")
+MESSAGE_HEAD = struct.Struct("<HIQQ")  # channel, sequence, times of recording and of publishing
+CHUNK_HEAD = struct.Struct("<QQQI")  # first and last time, size, checksum
+
+
+def scan(file: Path) -> Iterator[tuple[Connection, int, bytes]]:
+    """Yield messages with their topics and times in ns, in the order of the file.
+
+    Raises:
+        BagError: something is no whole record; what stands before it has been yielded.
+    """
+    schemas: dict[int, Schema] = {}
+    connections: dict[int, Connection] = {}
+    with file.open("rb") as data:
+        if data.read(len(MAGIC)) != MAGIC:
+            raise BagError(f"{file.name}: does not begin as an mcap")
+        try:
+            for what, body in _records(data, file.stat().st_size):
+                content = BytesIO(body)
+                if what == SCHEMA:
+                    (number,) = SCHEMA_HEAD.unpack(content.read(SCHEMA_HEAD.size))
+                    schemas[number] = Schema(number, *(read_string(content) for _ in range(3)))
+                elif what == CHANNEL:
+                    number, of = CHANNEL_HEAD.unpack(content.read(CHANNEL_HEAD.size))
+                    connections[number] = _connection(number, schemas[of], content)
+                elif what == MESSAGE:
+                    number, _, time_ns, _ = MESSAGE_HEAD.unpack_from(body)
+                    yield connections[number], time_ns, body[MESSAGE_HEAD.size :]
+        except BagError as error:
+            raise BagError(f"{file.name}: {error}") from None
+
+
+def _connection(number: int, schema: Schema, content: BinaryIO) -> Connection:
+    topic, encoding, metadata = read_string(content), read_string(content), read_bytes(content)
+    said = ConnectionExtRosbag2(encoding, get_qos(metadata))
+    return Connection(number, topic, schema.name, get_msgdef(schema), "", 0, said, None)
+
+
+def _records(data: BinaryIO, size: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the records before the summary, those of chunks among them, even of one that is cut."""
+    while head := data.read(HEAD.size):
+        begin = data.tell() - len(head)
+        what, length = HEAD.unpack(head) if len(head) == HEAD.size else (0, 0)
+        whole = length <= size - data.tell()
+        if what in (DATA_END, FOOTER):
+            return
+        if what == CHUNK:
+            content = BytesIO(data.read(min(length, size)))
+            _, _, unpacked, checksum = CHUNK_HEAD.unpack(content.read(CHUNK_HEAD.size))
+            compression = read_string(content)
+            content.seek(8, 1)  # how long what follows is
+            packed = content.read()
+            if whole or compression:
+                packed = decompress(packed, compression, unpacked, checksum)
+            yield from _records(BytesIO(packed), len(packed))
+        elif what and whole:
+            yield what, data.read(length)
+        if not what or not whole:
+            raise BagError(f"no whole record at byte {begin} of {size}")
