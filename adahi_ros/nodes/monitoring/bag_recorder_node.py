@@ -4,7 +4,7 @@ Subscribes every topic of the contract, and where somebody publishes them `draft
 `safety_state`, `episode_result` and `/diagnostics`; writes the messages as they come, with the node's time,
 and puts them on the disk every second. Ends, and the bag is whole, after `duration_s`, on SIGINT or SIGTERM,
 or where the clock begins anew, as that of a simulator that was restarted. Its exit code is 1 where that was
-so, where nothing came at all, or where the bag could not be written.
+so, where nothing of the contract came, or where the bag could not be written.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ class BagRecorderNode(Node):
         try:
             contract = load_contract(values["contract"])
             self._observed = contract.channels
-            self._needed = topics_of(contract)
-            self._kinds = {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **self._needed}
+            needed = topics_of(contract)
+            self._needed = {topic: self.resolve_topic_name(topic) for topic in needed}
+            self._kinds = {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **needed}
             self._types = {kind: message_type(kind) for kind in self._kinds.values()}
             types_of(self._kinds.values())
             self._bag = BagWriter(Path(values["out"]).expanduser(), values["storage"])
@@ -191,14 +192,14 @@ class BagRecorderNode(Node):
             _warn(f"{self._fault}; {how_to_recover(self._bag.path)}")
             return
         counts, path = self._bag.counts, self._bag.path
-        came = sum(counts.values())
-        missing = [topic for topic in self._needed if not counts[self.resolve_topic_name(topic)]]
-        print(f"{path}: {came} messages of {len(counts)} topics", flush=True)
-        if missing:
-            _warn(f"{path}: nothing came on {', '.join(missing)}")
-        if not came:
-            names = ", ".join(map(self.resolve_topic_name, self._needed))
-            _warn(f"{path}: the bag is empty; expected somebody to publish {names}")
+        missing = [topic for topic, name in self._needed.items() if not counts[name]]
+        print(f"{path}: {sum(counts.values())} messages of {len(counts)} topics", flush=True)
+        if self._came:
+            if missing:
+                _warn(f"{path}: nothing came on {', '.join(missing)}")
+        else:
+            names = ", ".join(self._needed.values())
+            _warn(f"{path}: nothing came of the contract; expected somebody to publish {names}")
         if self._left_out:
             _warn(
                 f"{path}: ends where the clock began anew; {self._left_out} messages that came later are not "
@@ -206,9 +207,14 @@ class BagRecorderNode(Node):
             )
 
     @property
+    def _came(self) -> bool:
+        """Whether anything came that the contract names."""
+        return any(self._bag.counts[name] for name in self._needed.values())
+
+    @property
     def exit_code(self) -> int:
-        """1 where nothing came, or something that came is not in the bag."""
-        return int(bool(self._fault or self._left_out) or not sum(self._bag.counts.values()))
+        """1 where nothing of the contract came, or something that came is not in the bag."""
+        return int(bool(self._fault or self._left_out) or not self._came)
 
 
 def _warn(line: str) -> None:
