@@ -19,5 +19,6 @@ def test_a_node_that_has_died_is_an_error() -> None:
 
 
 def test_a_node_that_was_asked_to_end_is_none() -> None:
-    told(0)
-    told(-2, shutting_down=True)
+    for code in (0, -2, -15):
+        told(code)
+    told(-9, shutting_down=True)

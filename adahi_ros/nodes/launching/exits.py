@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any, Final
 
 RESPAWN: Final = "Start the node anew where it dies; else the launch ends, with exit code 1"
 RESPAWN_DELAY_S: Final = 1.0
+# Ctrl-C reaches the nodes too, and launch may hear that one has ended before it has heard of that.
+ASKED_TO_END: Final = (0, -signal.SIGINT, -signal.SIGTERM)
 
 
 def fail_with_it(event: Any, context: Any) -> None:
@@ -19,5 +22,5 @@ def fail_with_it(event: Any, context: Any) -> None:
         RuntimeError: it has died. Launch says so, and ends what else it started; nothing else gives it an
             exit code.
     """
-    if event.returncode and not context.is_shutdown:
+    if event.returncode not in ASKED_TO_END and not context.is_shutdown:
         raise RuntimeError(f"{event.process_name} has died, exit code {event.returncode}")
