@@ -221,14 +221,26 @@ class Contract:
                 )
 
     def measured(self, names: Sequence[str]) -> MeasuredPositions:
-        """Return where the positions of these joints are in what is read for an observation."""
+        """Return where the positions of these joints are in what is read for an observation.
+
+        Raises:
+            ValueError: two topics have a joint of one of these names; nobody knows which one is commanded.
+        """
         places: dict[str, int] = {}
+        topics: dict[str, str] = {}
         start = 0
         for source in self.numbers:
             if source.channel.kind == JOINT_STATE:
                 for index, path in enumerate(source.select):
                     field, _, name = path.partition(".")
-                    if field == "position":
-                        places[name] = start + index
+                    if field != "position" or name not in names:
+                        continue
+                    topic = topics.setdefault(name, source.channel.topic)
+                    if topic != source.channel.topic:
+                        raise ValueError(
+                            f"contract: {path}: of {topic} and {source.channel.topic}, must be of one topic "
+                            "where that joint is commanded"
+                        )
+                    places[name] = start + index
             start += source.size
         return MeasuredPositions(tuple(names), tuple(places.get(name) for name in names))

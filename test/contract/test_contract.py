@@ -84,6 +84,21 @@ def test_a_contract_in_rosettas_format_is_taken() -> None:
     assert contract.measured(["elbow", "gripper"]).unknown == ("gripper",)  # though in degrees
 
 
+def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
+    def part(topic: str, *joints: str) -> dict[str, Any]:
+        channel = {"topic": topic, "type": "sensor_msgs/msg/JointState"}
+        return {"channel": channel, "select": [f"position.{joint}" for joint in joints]}
+
+    state = [part("leader/joint_states", "elbow"), part("joint_states", "elbow", "wrist")]
+    again = part("joint_states", "wrist")  # of one topic it is the same joint
+    observations = {"observation.state": state, "observation.again": again}
+    values = {key: each for key, each in ARM.items() if key != "encoder"}
+    contract = parse_contract({**values, "observations": observations, "paced_by": "joint_states"})
+    assert contract.measured(["wrist"]).unknown == ()
+    with pytest.raises(ValueError, match="position.elbow: of leader/joint_states and joint_states, must be"):
+        contract.measured(["elbow", "wrist"])
+
+
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [

@@ -45,6 +45,7 @@ class CommandPublisher:
 
     Raises:
         ParameterError: names the parameter, its value and what is allowed.
+        ValueError: the contract observes a commanded joint on two topics.
     """
 
     def __init__(
