@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.files import read_bytes
-from adahi_ros.safety.checks import LEAST, check_keys, check_order, checked, shown
+from adahi_ros.safety.checks import LARGEST, LEAST, check_keys, check_order, checked, shown
 from adahi_ros.safety.moveit import moveit_limits
 from adahi_ros.safety.urdf import urdf_limits
 from adahi_ros.yaml_files import read_yaml
@@ -70,12 +70,16 @@ class Limits:
             check_order(f"{name}.position", low, high)
 
     def far_outside(self, positions: np.ndarray) -> bool:
-        """Whether a position (A,) is outside of its limits by more than `MARGIN` of their range."""
+        """Whether a position (A,) is outside of its limits by more than `MARGIN` of their range.
+
+        Or beyond any that a robot has, whatever its limits; NaN is not outside.
+        """
         low, high = self.position_low, self.position_high
         with np.errstate(invalid="ignore", over="ignore"):
             margin = MARGIN * (high - low)
             known = np.isfinite(margin) & (margin > 0.0)  # else nobody knows what is far
-            return bool((known & ((positions < low - margin) | (positions > high + margin))).any())
+            outside = known & ((positions < low - margin) | (positions > high + margin))
+            return bool((outside | (np.abs(positions) > LARGEST)).any())
 
     def needing_position(self, commanded: str) -> dict[str, str]:
         """Return the entries with a limit that holds only where their position is measured, and which it is.

@@ -378,6 +378,16 @@ def test_what_is_measured_nowhere_near_does_not_end_a_rest() -> None:
     assert robot.act(1.0, measured=1.0) == 1.0
 
 
+@pytest.mark.parametrize("measured", [2e9, -1e30])
+def test_a_position_that_no_robot_has_is_not_taken_for_an_unknown_one(measured: float) -> None:
+    robot = Robot("positions", {"velocity": 1.0, "max_step": 0.05})
+    assert robot.act(3.0, measured=measured) is None
+    assert robot.act(3.0, measured=0.0) == pytest.approx(0.05)
+    robot.wait()
+    assert robot.act(3.0, measured=measured) == pytest.approx(0.05)
+    assert robot.guard.interventions == (Intervention.POSITION,)
+
+
 def test_a_robot_outside_of_its_positions_is_led_inwards_no_further_than_a_step() -> None:
     robot = Robot("positions", {"position_low": -1.0, "position_high": 1.0, "max_step": 0.05})
     assert robot.act(0.0, measured=1.15) == pytest.approx(1.1)
