@@ -92,6 +92,7 @@ class Guard:
         self.stopped = False
         self._enabled_until_s = 0.0
         self._true_s = -np.inf  # when `enable` said so last; it has said nothing else since
+        self._listened_s = now_s
 
     @property
     def moving(self) -> bool:
@@ -118,6 +119,7 @@ class Guard:
     def allow(self, now_s: float) -> None:
         """The topic `enable` says true: enable the robot, or go on."""
         lasts_s = self._config.enable_timeout_s
+        self._listen(now_s)
         had_let_go = now_s - self._true_s >= lasts_s
         self._true_s = now_s
         if had_let_go or not self.stopped:
@@ -193,6 +195,7 @@ class Guard:
 
     def look(self, now_s: float) -> np.ndarray | None:
         """Return the command that holds the robot where that is due; to be asked every control period."""
+        self._listen(now_s)
         why = self._fault(now_s) or self._why
         if not self._moving or why is None:
             return None
@@ -245,6 +248,13 @@ class Guard:
             self._hold_ends()
         self.stopped = False
         self._enabled_until_s = until_s
+
+    def _listen(self, now_s: float) -> None:
+        """Let time in which nobody looked be no silence of `enable`: what it said then is yet to be heard."""
+        deaf_s = now_s - self._listened_s - self._config.period_s
+        self._listened_s = now_s
+        if deaf_s > 0.0:
+            self._true_s += deaf_s
 
     def _hold_ends(self) -> None:
         """Take note that the robot was held, and may move again."""

@@ -226,6 +226,22 @@ def test_after_a_stop_by_the_service_the_topic_must_let_go_before_it_enables(
 
 
 @pytest.mark.parametrize("required", [True, False])
+@pytest.mark.parametrize("looked", [True, False])
+def test_time_in_which_nobody_listened_to_the_topic_is_no_silence(required: bool, looked: bool) -> None:
+    robot = Robot("positions", {}, require_enable=required)
+    stream(robot, 3)
+    robot.guard.forbid_until_told(robot.now_s)
+    for _ in range(5):  # the process stands still; what was said meanwhile is heard all at once
+        robot.now_s += 10.0
+        if looked:
+            robot.guard.look(robot.now_s)
+        robot.guard.allow(robot.now_s)
+        assert not robot.guard.enabled(robot.now_s)
+        stream(robot, 3)
+    assert robot.guard.stopped
+
+
+@pytest.mark.parametrize("required", [True, False])
 def test_after_a_false_on_the_topic_its_next_true_enables(required: bool) -> None:
     robot = Robot("positions", {}, require_enable=required)
     stream(robot, 3)
