@@ -95,7 +95,7 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
     values = {key: each for key, each in ARM.items() if key != "encoder"}
     contract = parse_contract({**values, "observations": observations, "paced_by": "joint_states"})
     assert contract.measured(["wrist"]).unknown == ()
-    with pytest.raises(ValueError, match="position.elbow: of leader/joint_states and joint_states, must be"):
+    with pytest.raises(ValueError, match=r"position.elbow: of leader/joint_states and joint_states, must be"):
         contract.measured(["elbow", "wrist"])
 
 
