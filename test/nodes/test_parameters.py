@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.msg import Parameter as Message
+from rcl_interfaces.msg import ParameterValue, SetParametersResult
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter as Value
 
@@ -88,3 +90,26 @@ def test_what_no_parameter_is_named_like_is_told_with_the_nearest(capfd: pytest.
     assert "colur: no parameter of this node, ignored; did you mean colour?" in said
     assert "calibration" not in said
     assert "use_sim_time" not in said
+
+
+def test_a_value_of_an_unknown_type_is_refused_and_ends_nothing(node: Node) -> None:
+    Parameters(node, TABLE)
+    answer = {service.srv_type: service.callback for service in node.services}
+    good = Message(name="size", value=ParameterValue(type=2, integer_value=3))
+    for name in ("size", "\x1b[2J" * 1000):
+        both = [good, Message(name=name, value=ParameterValue(type=99))]
+        each = answer[SetParameters](SetParameters.Request(parameters=both), SetParameters.Response())
+        atomically = answer[SetParametersAtomically](
+            SetParametersAtomically.Request(parameters=both), SetParametersAtomically.Response()
+        )
+        for result in (*each.results, atomically.result):
+            assert not result.successful
+            assert result.reason.endswith("type 99, must be one from 0 to 9")
+            assert result.reason.isprintable()
+            assert len(result.reason) < 200
+    assert node.get_parameter("size").value == 1
+    (alone,) = answer[SetParameters](
+        SetParameters.Request(parameters=[good]), SetParameters.Response()
+    ).results
+    assert alone.successful
+    assert node.get_parameter("size").value == 3

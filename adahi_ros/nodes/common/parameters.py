@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    ParameterType,
+    SetParametersResult,
+)
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
 from adahi_ros.nodes.common.bounds import shortened
 
 LARGEST_INTEGER = 2**63 - 1
+LAST_TYPE = ParameterType.PARAMETER_STRING_ARRAY
 TOLD = 100  # characters of a value that is wrong
 NO_NAMES = ("",)  # parameter files have no empty list of strings
 FOR_OTHERS = ("calibration.", "qos_overrides.", "start_type_description_service")  # not in any table
@@ -137,6 +146,9 @@ class Parameters:
             if fault is not None:
                 self._faults[row.name] = fault
         self._warn_of_unknown()
+        for service in node.services:
+            if service.srv_type in (SetParameters, SetParametersAtomically):
+                service.callback = partial(_set_if_known, service.callback)
         node.add_on_set_parameters_callback(self._check)
         # Humble cannot tell after the fact; there, what passes `_check` is taken for set.
         self._tells_afterwards = hasattr(node, "add_post_set_parameters_callback")
@@ -187,3 +199,18 @@ class Parameters:
             if parameter.name in self._table:
                 self._faults.pop(parameter.name, None)
                 self.changed = True
+
+
+def _set_if_known(set_all: Callable[[Any, Any], Any], request: Any, response: Any) -> Any:
+    """Refuse a request of a type that ROS does not have; rclpy would raise, and the node would end."""
+    for parameter in request.parameters:
+        kind = parameter.value.type
+        if kind > LAST_TYPE:
+            name = shortened(repr(parameter.name), TOLD)
+            refused = SetParametersResult(reason=f"{name}: type {kind}, must be one from 0 to {LAST_TYPE}")
+            if isinstance(request, SetParameters.Request):
+                response.results = [refused] * len(request.parameters)
+            else:
+                response.result = refused
+            return response
+    return set_all(request, response)
