@@ -104,6 +104,8 @@ def judged(spec: PolicySpec, request: StepRequest, reply: Reply, verify_ms: floa
         verify_ms: request sent to reply received.
     """
     size = reply.size_bytes
+    if reply.fault:
+        return Outcome(None, Reason.BAD_ANSWER, reply.fault, reply_bytes=size)
     if reply.status != OK:
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)

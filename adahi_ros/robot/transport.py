@@ -56,6 +56,7 @@ class Reply:
         compute_ms: the verifier's own share of the round trip.
         window_kept: a later request may name this window as its base.
         size_bytes: serialized.
+        fault: why it cannot be read at all; then the rest says nothing.
     """
 
     id: int
@@ -69,6 +70,7 @@ class Reply:
     compute_ms: float
     window_kept: bool
     size_bytes: int
+    fault: str = ""
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,12 @@ from sensor_msgs.msg import CompressedImage
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, TEXT_LENGTH, check_spec_bounds, shortened
 from adahi_ros.nodes.common.messages import from_request, from_status, to_status
 from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.robot.dds_transport import reply_of
 from adahi_ros.nodes.robot.draft_policy_parameters import TABLE, check_features
-from adahi_ros.nodes.robot.question import Question, judged
 from adahi_ros.policy.interface import PolicySpec
-from adahi_ros.wire.records import StepRecord
+from adahi_ros.robot.requests import judged
+from adahi_ros.robot.transport import StepRequest
+from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wire.request import RequestError, RequestFault
 
 SPEC = PolicySpec(
@@ -92,8 +94,30 @@ def test_a_long_message_of_a_step_is_shortened(step_record: Callable[..., StepRe
 
 def test_a_long_message_of_a_verifier_is_shortened() -> None:
     response = VerifyDraft.Response(check_fields=False, status=6, message="x" * MANY)
-    question = Question(None, 0, 0, None)  # type: ignore[arg-type]  # of which a refusal needs nothing
-    assert judged(SPEC, question, response, 1.0).message == "x" * (TEXT_LENGTH - 3) + "..."
+    request = StepRequest(None, 0, 0, None)  # type: ignore[arg-type]  # of which a refusal needs nothing
+    assert judged(SPEC, request, reply_of(0, response), 1.0).message == "x" * (TEXT_LENGTH - 3) + "..."
+
+
+@pytest.mark.parametrize("status", [0, 1])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("codes", array("H", bytes(2 * 65))),
+        ("accepted", [True] * 65),
+        ("offset", array("f", bytes(4 * 4097))),
+    ],
+)
+def test_an_answer_that_is_too_long_is_a_bad_one_and_is_not_measured(
+    status: int, field: str, value: Any
+) -> None:
+    response = VerifyDraft.Response(check_fields=False, status=status, **{field: value})
+    with pytest.raises(RuntimeError):
+        serialize_message(response)  # a message that came, and cannot be sent
+    request = StepRequest(None, 0, 0, None)  # type: ignore[arg-type]
+    answer = judged(SPEC, request, reply_of(0, response), 1.0)
+    assert (answer.verification, answer.reason) == (None, Reason.BAD_ANSWER)
+    assert answer.message.startswith(f"{field}: length {len(value)}, must be at most")
+    assert answer.reply_bytes == 0
 
 
 def test_a_text_that_is_short_enough_stays() -> None:

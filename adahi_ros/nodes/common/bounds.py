@@ -57,6 +57,16 @@ def _check(field: str, length: int, most: int) -> None:
         raise RequestError(RequestFault.WRONG_SHAPE, f"{field}: length {length}, must be at most {most}")
 
 
+def check_response_bounds(message: VerifyDraft.Response) -> None:
+    """Check the lengths of all sequences; a text is shortened where it is told.
+
+    Raises:
+        RequestError: names the first field that is too long, its length and what is allowed.
+    """
+    for field in ("codes", "accepted", "offset"):
+        _check(field, len(getattr(message, field)), RESPONSE[field])
+
+
 def check_spec_bounds(spec: PolicySpec) -> None:
     """Check that what a policy of these sizes asks and answers can be said in messages.
 

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
-from adahi_ros.nodes.common.bounds import shortened
+from adahi_ros.nodes.common.bounds import check_response_bounds, shortened
 from adahi_ros.nodes.common.messages import (
     fingerprint_number,
     from_description,
@@ -22,6 +22,7 @@ from adahi_ros.nodes.common.messages import (
     verify_qos,
 )
 from adahi_ros.robot.transport import Description, Reply, Sent, StepRequest
+from adahi_ros.wire.request import RequestError
 from adahi_ros.wire.window_updates import WindowUpdate
 
 SESSION_BITS = 32
@@ -62,7 +63,7 @@ class DdsTransport:
     def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
         """Send a request, of whose window only this."""
         message = self.message(request, update)
-        sent = self._call(self.verify_client, message, _reply)
+        sent = self._call(self.verify_client, message, reply_of)
         return Sent(sent, len(serialize_message(message)))  # it is on its way, and there is time
 
     def message(self, request: StepRequest, update: WindowUpdate) -> VerifyDraft.Request:
@@ -110,7 +111,12 @@ class DdsTransport:
             self._on_arrival()
 
 
-def _reply(sent: int, response: VerifyDraft.Response) -> Reply:
+def reply_of(sent: int, response: VerifyDraft.Response) -> Reply:
+    """Return what a response says to the message with that id."""
+    try:
+        check_response_bounds(response)
+    except RequestError as error:  # it cannot be serialized, not even to measure it
+        return Reply(sent, 0, "", 0, 0, (), (), (), 0.0, False, 0, str(error))
     return Reply(
         sent,
         response.status,
