@@ -26,6 +26,8 @@ CHANNELS: dict[str, slice | list[int]] = {
     "mono8": [0, 0, 0],
 }
 BYTES_PER_PIXEL = {"rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4, "mono8": 1}
+MOST_SCANS = 32  # of a JPEG; progressive ones have ten or so
+SCAN = b"\xff\xda"  # begins one: no pixel is written so
 FORMATS = {"jpeg": "JPEG", "jpg": "JPEG", "png": "PNG"}
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK")  # Pillow's, of up to 8 bits per channel
 QUALITIES = (1, 95)  # Pillow's; above, files grow and nothing is gained
@@ -119,6 +121,8 @@ def _short(value: object) -> str:
 
 def _decoded(data: memoryview | bytes, format_: str) -> np.ndarray:
     """Read a compressed picture, whose size is known before its pixels are."""
+    if format_ == "JPEG":
+        _check_scans(bytes(data))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of damaged metadata, and of sizes: they are checked here
@@ -133,6 +137,13 @@ def _decoded(data: memoryview | bytes, format_: str) -> np.ndarray:
         raise ImageError(f"data: more than {MAX_PIXELS} pixels, must be at most so many") from None
     except Exception as error:  # noqa: BLE001 (decoders raise this and that at garbage, and it is garbage)
         raise ImageError(f"data: {len(data)} bytes, must be a whole {format_} ({_short(error)})") from None
+
+
+def _check_scans(jpeg: bytes) -> None:
+    """Count what begins a scan: in ten bytes, each may go over all of the pixels."""
+    scans = jpeg.count(SCAN)
+    if scans > MOST_SCANS:
+        raise ImageError(f"data: {scans} scans, must be at most {MOST_SCANS}")
 
 
 def from_jpeg(data: bytes | memoryview) -> np.ndarray:

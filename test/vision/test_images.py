@@ -328,3 +328,18 @@ def test_small_things_keep_their_colour_through_jpeg() -> None:
     image[30:34, 40:44] = (204, 74, 22)
     found = from_jpeg(to_jpeg(image, 80)).astype(int)
     assert np.abs(found[31:33, 41:43] - image[31:33, 41:43]).max() < 30
+
+
+@pytest.mark.parametrize("progressive", [True, False])
+def test_a_jpeg_may_have_some_scans_and_no_more(progressive: bool) -> None:
+    file = io.BytesIO()
+    Image.fromarray(picture(64, 64)).save(file, "JPEG", progressive=progressive)
+    good = file.getvalue()
+    assert from_jpeg(good).shape == (64, 64, 3)
+    start = good.rindex(b"\xff\xda")
+    nothing_new = good[start : start + 2 + int.from_bytes(good[start + 2 : start + 4], "big")]
+    bomb = good[:-2] + nothing_new * 100 + good[-2:]  # each costs as much as a picture
+    scans = bomb.count(b"\xff\xda")
+    for decode in (from_jpeg, lambda data: from_image(SimpleNamespace(format="jpeg", data=data))):
+        with pytest.raises(ImageError, match=rf"^data: {scans} scans, must be at most 32$"):
+            decode(bomb)
