@@ -13,7 +13,7 @@ from adahi_ros.tasks import names
 
 pytest.importorskip("rclpy")
 
-from adahi_ros.nodes.launching.exits import dds_run
+from adahi_ros.nodes.launching import dds_run
 
 ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMethod)]
 

@@ -14,6 +14,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.vqbet import tokenizer, torch_backend
 from adahi_ros.policy.vqbet.checkpoint import (
     CheckpointError,
     load_checkpoint,
@@ -22,7 +23,6 @@ from adahi_ros.policy.vqbet.checkpoint import (
     save_policy,
     save_tokenizer,
 )
-from adahi_ros.policy.vqbet.network import tokenizer, torch_backend
 from adahi_ros.policy.vqbet.torch_backend import load_network
 from adahi_ros.trajectories import Trajectories
 

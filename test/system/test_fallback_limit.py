@@ -74,7 +74,7 @@ def test_a_robot_without_its_target_is_held_and_goes_on_when_that_is_there(
         stage.wait(lambda: "verifier ready" in process.output, "verifier")
         step += 1
         stamp = robot.show(1, step)
-        verifier.answer(verifier.wait_for_question(1, step))
+        verifier.reply(verifier.wait_for_request(1, step))
         record = robot.answer_to(1, step)
         assert record.verified
         assert robot.command_to(stamp) == record.action
