@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.backends.backend_agg import RendererAgg
@@ -13,8 +12,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.transforms import IdentityTransform
 
-if TYPE_CHECKING:  # ball.py imports this module when it renders
-    from adahi_ros.tasks.ball import BallParameters
+from adahi_ros.tasks.ball_parameters import BallParameters
 
 WIDTH, HEIGHT = 640, 480
 DPI = 72  # one point is one pixel

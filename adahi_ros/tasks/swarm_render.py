@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,8 +12,7 @@ from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
-if TYPE_CHECKING:  # swarm.py imports this module when it renders
-    from adahi_ros.tasks.swarm import SwarmParameters
+from adahi_ros.tasks.swarm_parameters import SwarmParameters
 
 WIDTH, HEIGHT = 640, 480
 DPI = 72  # one point is one pixel

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from adahi_ros.tasks import make, make_expert, names
-from adahi_ros.tasks.ball import BallBalancing, BallExpert, BallParameters
+from adahi_ros.tasks.ball import BallBalancing, BallExpert
+from adahi_ros.tasks.ball_parameters import BallParameters
 from adahi_ros.tasks.base import Task
 from adahi_ros.tasks.demonstrations import BATCH_EPISODES, collect, collect_parallel
 from adahi_ros.trajectories import Trajectories
