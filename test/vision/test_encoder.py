@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from adahi_ros.assets import asset
 from adahi_ros.policy.vqbet.checkpoint import CheckpointError
-from adahi_ros.policy.vqbet.onnx_backend import DIGEST, HASH, note_hash
+from adahi_ros.policy.vqbet.onnx_files import DIGEST, HASH, note_hash
 from adahi_ros.policy.vqbet.recipe import DemonstrationRecipe, RecipeError
 from adahi_ros.policy.vqbet.training import FitConfig, Run
 from adahi_ros.vision import export

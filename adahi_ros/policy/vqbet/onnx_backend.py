@@ -2,83 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
-from onnxruntime.capi.onnxruntime_pybind11_state import (
-    Fail,
-    InvalidArgument,
-    InvalidGraph,
-    InvalidProtobuf,
-    NotImplemented,
-    RuntimeException,
-)
 
-from adahi_ros.files import LARGEST_WEIGHTS, parse_json, read_bytes, save_json
 from adahi_ros.policy.interface import Prediction
 from adahi_ros.policy.vqbet.checkpoint import Checkpoint, CheckpointError
-
-DIGEST = "network_digest"
-HASH = "onnx_sha256"
-BROKEN = (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NotImplemented, RuntimeException)
-
-
-def note_hash(path: Path) -> None:
-    """Write the hash of an ONNX file into the JSON beside it, which may say more."""
-    description = path.with_suffix(".json")
-    said = parse_json(read_bytes(description)) if description.is_file() else {}
-    save_json(description, {**said, HASH: _hash(_content(path))})
-
-
-def noted_hash(path: Path) -> str | None:
-    """Return what the JSON beside an ONNX file says that its hash is; None where it says nothing.
-
-    Raises:
-        CheckpointError: the JSON is none.
-    """
-    description = path.with_suffix(".json")
-    try:
-        said = parse_json(read_bytes(description))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{description}: not JSON ({error})") from None
-    return said.get(HASH) if isinstance(said, dict) else None
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_bytes(path, LARGEST_WEIGHTS)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not an ONNX file ({error})") from None
-
-
-def session_of(path: Path) -> ort.InferenceSession:
-    """Open an ONNX file, to be run by one thread: the very one that the JSON beside it tells of.
-
-    Raises:
-        CheckpointError: it is another, or none.
-    """
-    content, told = _content(path), noted_hash(path)
-    if _hash(content) != told:
-        raise CheckpointError(
-            f"{path}: not the file that {path.with_suffix('.json').name} tells of: its SHA-256 is "
-            f"{_hash(content)}, {HASH} there is {told}; copy both, or make both anew"
-        )
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1  # these networks are too small to share out
-    options.log_severity_level = 3
-    try:
-        return ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    except BROKEN as error:
-        raise CheckpointError(f"{path}: not an ONNX file; delete it to have it made anew ({error})") from None
+from adahi_ros.policy.vqbet.onnx_files import DIGEST, content_of, hash_of, noted_hash, session_of
 
 
 def cache_folder() -> Path:
@@ -103,7 +35,7 @@ def onnx_session(checkpoint: Checkpoint) -> ort.InferenceSession:
         if session.get_modelmeta().custom_metadata_map.get(DIGEST) == digest:
             return session
     cached = cache_folder() / f"{digest}.onnx"
-    if not cached.is_file() or _hash(_content(cached)) != noted_hash(cached):
+    if not cached.is_file() or hash_of(content_of(cached)) != noted_hash(cached):
         try:
             from adahi_ros.policy.vqbet.onnx_export import export
         except ImportError as error:

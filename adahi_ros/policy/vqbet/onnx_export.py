@@ -15,7 +15,7 @@ import torch
 
 from adahi_ros.files import replacing
 from adahi_ros.policy.vqbet.checkpoint import Checkpoint
-from adahi_ros.policy.vqbet.onnx_backend import DIGEST, note_hash
+from adahi_ros.policy.vqbet.onnx_files import DIGEST, note_hash
 from adahi_ros.policy.vqbet.torch_backend import load_network
 
 NOTES = ("metadata_props", "doc_string")
