@@ -19,8 +19,9 @@ from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.interface import Policy, PolicySpec, Prediction
+from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
+from adahi_ros.policy.vqbet.sizes import NetworkSizes
 from adahi_ros.tasks import Task
 from adahi_ros.tasks import make as make_task
 from adahi_ros.trajectories import Trajectories
@@ -224,12 +225,12 @@ def comparison(files: PolicyFiles, calibration: Calibration) -> Comparison:
 
 
 @pytest.fixture(scope="session")
-def codes_of() -> Callable[[Policy, np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+def codes_of() -> Callable[[CodePolicy, np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
     """From a policy, windows (B, H, O), goals (B, G) and chunks (B, W, A) to the codes (B, N) behind them."""
 
-    def read(policy: Policy, windows: np.ndarray, goals: np.ndarray, chunks: np.ndarray) -> np.ndarray:
+    def read(policy: CodePolicy, windows: np.ndarray, goals: np.ndarray, chunks: np.ndarray) -> np.ndarray:
         prediction = policy.predict(windows, goals)
-        every = np.array(list(np.ndindex((policy.spec.codebook_size,) * policy.spec.codebooks)))
+        every = np.array(list(np.ndindex((policy.sizes.codebook_size,) * policy.sizes.codebooks)))
         distances = []
         for codes in every:
             tiled = np.tile(codes, (len(windows), 1))
@@ -241,7 +242,7 @@ def codes_of() -> Callable[[Policy, np.ndarray, np.ndarray, np.ndarray], np.ndar
     return read
 
 
-class Faulty:
+class Faulty(CodePolicy):
     """A policy, but for windows whose newest observation begins with more than 1e3.
 
     Args:
@@ -250,8 +251,8 @@ class Faulty:
         logits: whether it takes the place of the logits there; else it is added to the offsets.
     """
 
-    def __init__(self, policy: Policy, value: float, logits: bool = False) -> None:
-        self.spec, self.decoder, self.digest = policy.spec, policy.decoder, policy.digest
+    def __init__(self, policy: CodePolicy, value: float, logits: bool = False) -> None:
+        super().__init__(policy.sizes, policy.decoder, policy.digest)
         self._policy, self._value, self._logits = policy, value, logits
 
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
@@ -304,7 +305,7 @@ def step_record() -> Callable[..., StepRecord]:
     return make
 
 
-class FixedPolicy:
+class FixedPolicy(CodePolicy):
     """Predicts the same logits (N, K) and offsets (N, K, W, A) whatever it sees; H 2, O 3, G 1.
 
     The chunk of codes (i, j) is [[i, 10 j], ...], so that codes can be read off an action.
@@ -314,9 +315,8 @@ class FixedPolicy:
         size = logits.shape[1]
         first, second = np.meshgrid(np.arange(size), np.arange(size), indexing="ij")
         table = np.stack([first, 10.0 * second], axis=-1)[:, :, None].repeat(chunk_length, axis=2)
-        self.decoder = ActionDecoder(table.astype(np.float32), np.array([2.0, 4.0], np.float32))
-        self.spec = PolicySpec(2, 3, 1, 2, size, chunk_length, 2, 0)
-        self.digest = "fixed"
+        decoder = ActionDecoder(table.astype(np.float32), np.array([2.0, 4.0], np.float32))
+        super().__init__(NetworkSizes(2, 3, 1, 2, size, chunk_length, 2, 0), decoder, "fixed")
         self._logits = logits.astype(np.float32)
         self._offsets = np.full((2, size, chunk_length, 2), offset / 2, np.float32)
 

@@ -1,4 +1,4 @@
-"""What a policy is to everything that uses one: numpy in, numpy out."""
+"""What a policy is to everything that uses one: observations in, a proposal out. No torch here."""
 
 from __future__ import annotations
 
@@ -7,91 +7,59 @@ from typing import Protocol
 
 import numpy as np
 
-from adahi_ros.policy.vqbet.decoder import ActionDecoder
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Observations, Signature
 
 
 @dataclass(frozen=True)
-class PolicySpec:
-    """The sizes that a policy's inputs and outputs have.
+class Sampling:
+    """How a policy draws what it proposes.
 
     Attributes:
-        window_length: H, observations per prediction.
-        observation_dim: O.
-        goal_dim: G, 0 without a goal.
-        codebooks: N, codes per action chunk.
-        codebook_size: K, entries per codebook.
-        chunk_length: W, actions per chunk.
-        action_dim: A.
-        parameters: number of trainable weights.
+        temperature: of its distributions, above zero; 1 is as it was trained.
+        sendable: draw from distributions that can be sent in few bytes without loss, as a draft must,
+            so that whoever verifies it knows exactly what it was drawn from.
     """
 
-    window_length: int
-    observation_dim: int
-    goal_dim: int
-    codebooks: int
-    codebook_size: int
-    chunk_length: int
-    action_dim: int
-    parameters: int
+    temperature: float = 1.0
+    sendable: bool = False
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """A policy's answer for B windows.
-
-    Attributes:
-        logits: (B, N, K) float32, one independent distribution per codebook.
-        offsets: (B, N, K, W, A) float32 in action units: what each code, if chosen, adds to the
-            decoded chunk; summed over the codebooks.
-    """
-
-    logits: np.ndarray
-    offsets: np.ndarray
-
-    def offset_at(self, codes: np.ndarray) -> np.ndarray:
-        """Return the offset (B, W, A) that goes with codes (B, N)."""
-        rows = np.arange(codes.shape[0])[:, None]
-        books = np.arange(codes.shape[1])[None, :]
-        offset: np.ndarray = self.offsets[rows, books, codes].sum(axis=1)
-        return offset
-
-    def where_finite(self) -> Prediction:
-        """Return the same; of rows that are not finite even logits, and offsets that are not numbers."""
-        finite = np.isfinite(self.logits).all(axis=(1, 2)) & np.isfinite(self.offsets).all(axis=(1, 2, 3, 4))
-        if finite.all():
-            return self
-        logits, offsets = self.logits.copy(), self.offsets.copy()
-        logits[~finite], offsets[~finite] = 0.0, np.nan
-        return Prediction(logits, offsets)
+AS_TRAINED = Sampling()
 
 
 class Policy(Protocol):
-    """Predicts codes and offsets from an observation window and a goal.
+    """Proposes actions.
 
     Attributes:
-        spec: its sizes.
-        decoder: of the tokenizer that it speaks.
+        signature: what it reads and what it proposes.
         digest: names its very configuration and weights.
+        action_scale: (A,) float32, standard deviation of the actions that it was trained on.
+        draws: how many uniform draws a proposal takes.
     """
 
-    spec: PolicySpec
-    decoder: ActionDecoder
+    signature: Signature
     digest: str
+    action_scale: np.ndarray
+    draws: int
 
-    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
-        """Predict for B windows (B, H, O) and goals (B, G), both float32 in the task's units."""
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """Propose actions for B robots; no numbers where it makes nothing finite of an observation.
 
+        Args:
+            observations: of B robots, as the signature says.
+            draws: (B, draws) uniform in [0, 1).
+            sampling: how to draw.
+        """
 
-def misfit(
-    draft: PolicySpec, draft_fingerprint: str, target: PolicySpec, target_fingerprint: str
-) -> str | None:
-    """Name the first field that keeps a draft and a target apart, with both values; None where none does.
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        """Return of which robots it may mean the actions (B, T, A), (B,) bool; see `check`."""
 
-    The tokenizer's fingerprint and every size but `parameters` must be the same.
-    """
-    ours = {"tokenizer_fingerprint": draft_fingerprint, **vars(draft)}
-    theirs = {"tokenizer_fingerprint": target_fingerprint, **vars(target)}
-    for field, value in ours.items():
-        if field != "parameters" and value != theirs[field]:
-            return f"{field}: the draft's is {value}, the target's {theirs[field]}; must be the same"
-    return None
+    def check(self, actions: np.ndarray) -> None:
+        """Refuse actions (B, T, A) that nothing it was trained on comes near to.
+
+        Raises:
+            ValueError: one is not finite, or far from all of them; names entry, value and what is allowed.
+        """

@@ -34,7 +34,7 @@ def test_backends_agree(make_checkpoints: Callable[..., Path], sizes: tuple[int,
     goal_dim, chunk_length, codebooks = sizes
     path = make_checkpoints(*sizes) / "draft"
     torch_policy, onnx_policy = load_policy(path, "torch"), load_policy(path, "onnxruntime")
-    assert torch_policy.spec == onnx_policy.spec
+    assert torch_policy.signature == onnx_policy.signature
     assert torch_policy.decoder.fingerprint == onnx_policy.decoder.fingerprint
     for batch in (1, 7):
         windows, goals = inputs(batch, goal_dim)
@@ -110,7 +110,8 @@ from pathlib import Path
 import numpy as np
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.robot import controller
-from adahi_ros.acceptance import verifier
+from adahi_ros.robot import target_view
+from adahi_ros.server import engine
 draw = np.random.default_rng(3)
 windows = draw.normal(size=(3, 3, 6)).astype(np.float32)
 goals = draw.normal(size=(3, 2)).astype(np.float32)

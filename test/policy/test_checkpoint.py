@@ -63,8 +63,8 @@ def test_a_policy_comes_back_as_it_was_saved(directory: Path) -> None:
     save_policy(directory, "copy", model, {"steps": 7})
     second = load_checkpoint(directory / "copy.json")
     assert second.training == {"steps": 7}
-    assert (second.spec, second.config) == (first.spec, first.config)
-    assert second.spec.parameters == model.parameters_count
+    assert (second.sizes, second.config) == (first.sizes, first.config)
+    assert second.sizes.parameters == model.parameters_count
     assert second.digest() == first.digest()
     weights = load_network(second).state_dict()
     for name, value in model.state_dict().items():
@@ -74,7 +74,7 @@ def test_a_policy_comes_back_as_it_was_saved(directory: Path) -> None:
 def test_policies_of_one_directory_share_a_tokenizer_and_differ(checkpoints: Path) -> None:
     draft, target = load_checkpoint(checkpoints / "draft"), load_checkpoint(checkpoints / "target")
     assert draft.decoder.fingerprint == target.decoder.fingerprint
-    assert draft.spec.parameters < target.spec.parameters
+    assert draft.sizes.parameters < target.sizes.parameters
     assert draft.digest() != target.digest()
 
 

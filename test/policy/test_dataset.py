@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from adahi_ros.policy.history import ObservationWindow
+from adahi_ros.policy.history import History
+from adahi_ros.policy.signature import Feature, Signature
 from adahi_ros.policy.vqbet.dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.trajectories import Trajectories
 
@@ -28,9 +29,10 @@ def test_training_windows_are_the_windows_that_a_robot_sees(length: int) -> None
     windows = data.observations[window_indices(data, length)]
     assert windows.shape == (12, length, 1)
     for start, end in data.spans():
-        window = ObservationWindow(1, length, 1)
+        history = History(Signature(length, 1, 2, (Feature("observation", 1),)), 1)
         for step in range(start, end):
-            np.testing.assert_array_equal(windows[step], window.push(data.observations[step : step + 1])[0])
+            seen = history.push({"observation": data.observations[step : step + 1]})
+            np.testing.assert_array_equal(windows[step], seen.features["observation"][0])
 
 
 def test_chunks_look_ahead_and_repeat_the_last_action_of_the_episode() -> None:

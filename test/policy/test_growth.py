@@ -83,7 +83,7 @@ def test_grown_policies_run_in_the_place_of_those_they_came_from(
     draft, target = load_policy(grown / "draft", backend), load_policy(grown / "target", backend)
     assert draft.digest == load_checkpoint(checkpoints / "draft").digest()
     assert target.decoder.fingerprint == draft.decoder.fingerprint
-    assert target.spec.parameters >= PARAMETERS
+    assert target.signature.parameters >= PARAMETERS
     expected = load_policy(checkpoints / "target", backend).predict(*inputs(9))
     got = target.predict(*inputs(9))
     for name in ("logits", "offsets"):

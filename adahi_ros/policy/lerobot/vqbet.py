@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from adahi_ros.policy.interface import PolicySpec, Prediction
 from adahi_ros.policy.lerobot.checkpoint import (
     CODEBOOKS,
     MODEL,
@@ -31,7 +30,9 @@ from adahi_ros.policy.lerobot.checkpoint import (
     read_checkpoint,
 )
 from adahi_ros.policy.vqbet.checkpoint import CheckpointError, load_decoder
+from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
+from adahi_ros.policy.vqbet.sizes import NetworkSizes
 from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
 
 SAME_ACTION = 1e-4  # in units of the action scale, between one machine's decode table and another's
@@ -244,7 +245,7 @@ def _decoder(checkpoint: LeRobotCheckpoint) -> ActionDecoder:
     return saved
 
 
-class LeRobotPolicy:
+class LeRobotPolicy(CodePolicy):
     """A LeRobot VQ-BeT as a `Policy` on torch, without LeRobot.
 
     Args:
@@ -258,22 +259,22 @@ class LeRobotPolicy:
     def __init__(self, folder: Path) -> None:
         checkpoint = read_checkpoint(folder)
         self._network = LeRobotVQBeT(checkpoint)
-        self.decoder = _decoder(checkpoint)
-        self.digest = checkpoint.digest
+        decoder = _decoder(checkpoint)
         config = checkpoint.config
-        self.spec = PolicySpec(
+        sizes = NetworkSizes(
             window_length=config["n_obs_steps"],
             observation_dim=self._network.state_dim + 2 * config["spatial_softmax_num_keypoints"],
             goal_dim=0,
-            codebooks=self.decoder.codebooks,
-            codebook_size=self.decoder.codebook_size,
-            chunk_length=self.decoder.chunk_length,
-            action_dim=self.decoder.action_dim,
+            codebooks=decoder.codebooks,
+            codebook_size=decoder.codebook_size,
+            chunk_length=decoder.chunk_length,
+            action_dim=decoder.action_dim,
             parameters=sum(weight.numel() for weight in self._network.parameters()),
         )
+        super().__init__(sizes, decoder, checkpoint.digest)
 
     @torch.inference_mode()
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
-        """See `Policy.predict`."""
+        """See `CodePolicy.predict`."""
         logits, offsets = self._network(torch.from_numpy(windows), torch.from_numpy(goals))
         return Prediction(logits.numpy(), offsets.numpy())

@@ -18,8 +18,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 
 from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes, replacing, save_json
-from adahi_ros.policy.interface import PolicySpec
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
+from adahi_ros.policy.vqbet.sizes import NetworkSizes
 
 if TYPE_CHECKING:
     from adahi_ros.policy.vqbet.network import VQBeT
@@ -46,14 +46,14 @@ class Checkpoint:
     Attributes:
         weights: path of its safetensors file.
         config: the arguments of `VQBeTConfig`.
-        spec: its sizes.
+        sizes: of the network.
         decoder: the tokenizer's decoder.
         training: how it was made.
     """
 
     weights: Path
     config: dict[str, int]
-    spec: PolicySpec
+    sizes: NetworkSizes
     decoder: ActionDecoder
     training: dict[str, Any]
 
@@ -277,14 +277,14 @@ def load_checkpoint(path: Path) -> Checkpoint:
             f"{path}: tokenizer fingerprint {meta.get('fingerprint')}, "
             f"the one beside it is {decoder.fingerprint}"
         )
-    sizes = [field.name for field in fields(PolicySpec) if field.name != "parameters"]
+    names = [field.name for field in fields(NetworkSizes) if field.name != "parameters"]
     if meta.get("kind") != "vqbet":
         raise CheckpointError(f"{path}: kind: {meta.get('kind')!r}, must be 'vqbet'")
     try:
         config = dict(meta["config"])
-        spec = PolicySpec(**{size: config[size] for size in sizes}, parameters=meta["parameters"])
-        _check_integers({**vars(spec), **{size: config[size] for size in NETWORK_SIZES}})
-        _check_integers({"window_length": spec.window_length}, LONGEST_WINDOW)
+        sizes = NetworkSizes(**{name: config[name] for name in names}, parameters=meta["parameters"])
+        _check_integers({**vars(sizes), **{size: config[size] for size in NETWORK_SIZES}})
+        _check_integers({"window_length": sizes.window_length}, LONGEST_WINDOW)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a whole description of a policy ({error})") from None
     for size in ("codebooks", "codebook_size", "chunk_length", "action_dim"):
@@ -299,4 +299,4 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise
     except ValueError as error:
         raise CheckpointError(f"{weights}: {error}") from None
-    return Checkpoint(weights, config, spec, decoder, meta.get("training", {}))
+    return Checkpoint(weights, config, sizes, decoder, meta.get("training", {}))

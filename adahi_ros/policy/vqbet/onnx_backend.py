@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from adahi_ros.policy.interface import Prediction
 from adahi_ros.policy.vqbet.checkpoint import Checkpoint, CheckpointError
+from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policy.vqbet.onnx_files import DIGEST, content_of, hash_of, noted_hash, session_of
 
 
@@ -47,16 +47,14 @@ def onnx_session(checkpoint: Checkpoint) -> ort.InferenceSession:
     return session_of(cached)
 
 
-class OnnxPolicy:
+class OnnxPolicy(CodePolicy):
     """A `Policy` on ONNX Runtime; same output as `TorchPolicy` within 1e-4."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        self.spec = checkpoint.spec
-        self.decoder = checkpoint.decoder
-        self.digest = checkpoint.digest()
+        super().__init__(checkpoint.sizes, checkpoint.decoder, checkpoint.digest())
         self._session = onnx_session(checkpoint)
 
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
-        """See `Policy.predict`."""
+        """See `CodePolicy.predict`."""
         logits, offsets = self._session.run(("logits", "offsets"), {"windows": windows, "goals": goals})
         return Prediction(logits, offsets)

@@ -27,9 +27,9 @@ def export(checkpoint: Checkpoint, path: Path) -> None:
     The file names the weights that it was made from, so that a stale one is never run; the JSON beside it
     gets its hash, so that no other is.
     """
-    spec = checkpoint.spec
+    sizes = checkpoint.sizes
     # Two rows: with one, the exporter would take the batch size for a constant.
-    example = (torch.zeros(2, spec.window_length, spec.observation_dim), torch.zeros(2, spec.goal_dim))
+    example = (torch.zeros(2, sizes.window_length, sizes.observation_dim), torch.zeros(2, sizes.goal_dim))
     batch = torch.export.Dim("batch")
     write_onnx(
         load_network(checkpoint),

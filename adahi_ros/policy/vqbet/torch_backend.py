@@ -7,8 +7,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from adahi_ros.policy.interface import Prediction
 from adahi_ros.policy.vqbet.checkpoint import Checkpoint, CheckpointError
+from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policy.vqbet.network import VQBeT, VQBeTConfig
 
 
@@ -31,17 +31,15 @@ def load_network(checkpoint: Checkpoint) -> VQBeT:
     return model.eval().requires_grad_(False)
 
 
-class TorchPolicy:
+class TorchPolicy(CodePolicy):
     """A `Policy` on torch. Batches run on the CPU with torch's own threads."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        self.spec = checkpoint.spec
-        self.decoder = checkpoint.decoder
-        self.digest = checkpoint.digest()
+        super().__init__(checkpoint.sizes, checkpoint.decoder, checkpoint.digest())
         self._model = load_network(checkpoint)
 
     @torch.inference_mode()
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
-        """See `Policy.predict`."""
+        """See `CodePolicy.predict`."""
         logits, offsets = self._model(torch.from_numpy(windows), torch.from_numpy(goals))
         return Prediction(logits.numpy(), offsets.numpy())

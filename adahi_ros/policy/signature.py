@@ -1,0 +1,155 @@
+"""What a policy reads and what it proposes, so that others can tell whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+OBSERVATION = "observation"
+"""The feature of a policy that reads all that is observed, in the order of the contract."""
+GOAL = "goal"
+"""The condition of a policy that is told where to go."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A part of what is observed.
+
+    Attributes:
+        name: such as observation.state.
+        size: how many numbers.
+    """
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
+class CodeSpace:
+    """Of an action tokenizer: what codes there are, and what they mean.
+
+    Attributes:
+        fingerprint: 16 hexadecimal digits; equal exactly when the same codes mean the same actions.
+        codebooks: N, codes per chunk of actions.
+        codebook_size: K, entries per codebook.
+    """
+
+    fingerprint: str
+    codebooks: int
+    codebook_size: int
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What B robots have seen, as one policy reads it.
+
+    Attributes:
+        features: by name, (B, H, size) float32, the newest H, oldest first.
+        conditions: by name, (B, size) float32, as they are now.
+        instructions: B sentences; empty where nobody is told any.
+    """
+
+    features: Mapping[str, np.ndarray]
+    conditions: Mapping[str, np.ndarray]
+    instructions: tuple[str, ...] = ()
+
+    def rows(self, which: np.ndarray) -> Observations:
+        """Return those of some robots, by mask or index."""
+        told = tuple(np.array(self.instructions, dtype=object)[which]) if self.instructions else ()
+        return Observations(
+            {name: values[which] for name, values in self.features.items()},
+            {name: values[which] for name, values in self.conditions.items()},
+            told,
+        )
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a policy reads and what it proposes.
+
+    Attributes:
+        history: H, observations of each feature that it reads.
+        horizon: T, actions of a proposal.
+        action_dim: A.
+        features: of which it reads the newest H.
+        conditions: that it reads as they are now.
+        codes: of its tokenizer; None for a policy without one.
+        instruction: it is told what to do in a sentence.
+        parameters: number of trainable weights.
+    """
+
+    history: int
+    horizon: int
+    action_dim: int
+    features: tuple[Feature, ...]
+    conditions: tuple[Feature, ...] = ()
+    codes: CodeSpace | None = None
+    instruction: bool = False
+    parameters: int = 0
+
+    def __str__(self) -> str:
+        tokenizer = "no tokenizer" if self.codes is None else f"tokenizer {self.codes.fingerprint}"
+        return f"{self.parameters} parameters, {tokenizer}"
+
+    @property
+    def observation_dim(self) -> int:
+        """O, the numbers of one observation."""
+        return sum(feature.size for feature in self.features)
+
+    @property
+    def goal_dim(self) -> int:
+        """G, the numbers of the conditions."""
+        return sum(feature.size for feature in self.conditions)
+
+    def window(self, observations: Observations) -> np.ndarray:
+        """Return the features (B, H, O), one after the other, for a network that wants a flat vector."""
+        return _joined([observations.features[feature.name] for feature in self.features])
+
+    def condition(self, observations: Observations) -> np.ndarray:
+        """Return the conditions (B, G), one after the other."""
+        if not self.conditions:
+            batch = len(next(iter(observations.features.values())))
+            return np.zeros((batch, 0), dtype=np.float32)
+        return _joined([observations.conditions[feature.name] for feature in self.conditions])
+
+    def unmet(self, offered: Mapping[str, int], instruction: bool = False) -> str | None:
+        """Name the first thing that is read and not offered, with what is; None where all is offered.
+
+        Args:
+            offered: sizes by name.
+            instruction: whether one is.
+        """
+        for feature in (*self.features, *self.conditions):
+            found = offered.get(feature.name)
+            if found is None:
+                return f"{feature.name}: is read, but the robot offers {', '.join(offered) or 'nothing'}"
+            if found != feature.size:
+                return f"{feature.name}: {feature.size} numbers are read, the robot offers {found}"
+        if self.instruction and not instruction:
+            return "instruction: is read, but the robot is told none"
+        return None
+
+    def nothing(self, batch: int = 1) -> Observations:
+        """Return observations that are all zero: to measure with, and to warm up."""
+        return self.observations(
+            np.zeros((batch, self.history, self.observation_dim), dtype=np.float32),
+            np.zeros((batch, self.goal_dim), dtype=np.float32),
+        )
+
+    def observations(self, window: np.ndarray, condition: np.ndarray) -> Observations:
+        """Return the observations of which these are the flat vectors: the way back of both."""
+        return Observations(_split(self.features, window), _split(self.conditions, condition))
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+
+def _split(features: Sequence[Feature], values: np.ndarray) -> dict[str, np.ndarray]:
+    ends = np.cumsum([feature.size for feature in features])
+    return {
+        feature.name: values[..., end - feature.size : end]
+        for feature, end in zip(features, ends, strict=True)
+    }
