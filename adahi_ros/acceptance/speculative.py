@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from adahi_ros.acceptance.interface import Verdict, codes_differ
 from adahi_ros.policy.distribution import probabilities_at, sample
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Signature
 
 
 def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -46,7 +49,7 @@ def speculative_sample(
     """Accept or resample codes so that what comes out is distributed as q.
 
     That holds of all codes that are sampled from p. Of some of them that were selected for what they are, as
-    gates do that look at them (all but `gates.BLIND`), it does not: they are no sample of p.
+    gates do that look at them (all that are not `blind`), it does not: they are no sample of p.
 
     Args:
         p: (..., N, K), the distributions that the codes were sampled from.
@@ -63,3 +66,23 @@ def speculative_sample(
     accepted = uniforms[..., 0] * p_code < q_code
     resampled = sample(residual(p, q), uniforms[..., 1])
     return np.where(accepted, codes, resampled), accepted
+
+
+class Speculative:
+    """Accepts or resamples each code of a draft."""
+
+    exact = True
+    needs_codes = True
+    needs_actions = False
+
+    def compatible(self, draft: Signature, target: Signature) -> str | None:
+        """See `Acceptance`: the codes must mean the same actions to both."""
+        return codes_differ(draft, target)
+
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
+        """See `Acceptance`."""
+        ours, theirs = draft.distribution, target.distribution
+        assert ours is not None
+        assert theirs is not None
+        codes, accepted = speculative_sample(ours.probabilities, theirs.probabilities, ours.codes, draws)
+        return Verdict(theirs.actions_of(codes), accepted)

@@ -1,0 +1,79 @@
+"""What the target says to a proposal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Signature
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What M robots are to do.
+
+    Attributes:
+        actions: (M, T, A) float32 in action units.
+        accepted: (M, N) bool, which parts of the drafts were kept: for codes, one for each codebook.
+    """
+
+    actions: np.ndarray
+    accepted: np.ndarray
+
+    def rows(self, which: np.ndarray) -> Verdict:
+        """Return those of some robots, by mask or index."""
+        return Verdict(self.actions[which], self.accepted[which])
+
+
+class Acceptance(Protocol):
+    """A rule by which a target's proposal meets a draft.
+
+    Attributes:
+        exact: what comes out is distributed as the target's own proposals, if which drafts are sent does
+            not depend on what was drawn.
+        needs_codes: the draft's codes must be sent, with their distributions.
+        needs_actions: the draft's actions must be sent.
+    """
+
+    exact: bool
+    needs_codes: bool
+    needs_actions: bool
+
+    def compatible(self, draft: Signature, target: Signature) -> str | None:
+        """Name the first thing that keeps draft and target apart, with both values; None where none does."""
+
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
+        """Return what is to be done.
+
+        Args:
+            draft: of M robots, as it was sent; what the rule does not need may be missing.
+            target: of the same robots, drawn by `draws[..., 1]`.
+            draws: (M, N, 2) uniform in [0, 1).
+        """
+
+
+def difference(name: str, draft: object, target: object) -> str | None:
+    """Say that both must be the same, if they are not."""
+    if draft == target:
+        return None
+    return f"{name}: the draft's is {draft}, the target's {target}; must be the same"
+
+
+def codes_differ(draft: Signature, target: Signature) -> str | None:
+    """Name the first thing by which codes of one do not mean the same actions to the other."""
+    ours, theirs = draft.codes, target.codes
+    if ours is None or theirs is None:
+        kind = {True: "none", False: "a tokenizer"}
+        return (
+            difference("codes", kind[ours is None], kind[theirs is None]) or "codes: neither has a tokenizer"
+        )
+    return (
+        difference("tokenizer_fingerprint", ours.fingerprint, theirs.fingerprint)
+        or difference("codebooks", ours.codebooks, theirs.codebooks)
+        or difference("codebook_size", ours.codebook_size, theirs.codebook_size)
+        or difference("horizon", draft.horizon, target.horizon)
+        or difference("action_dim", draft.action_dim, target.action_dim)
+    )
