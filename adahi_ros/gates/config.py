@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.scores import Gate
+from adahi_ros.gates.scores import Trigger
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class ControllerConfig:
     """How drafts are made and judged.
 
     Attributes:
-        gate: decides which to transmit.
+        trigger: decides which to transmit.
         smoothing: weight of the newest action in the moving average, in (0, 1].
         normalization: of the deviation, a key of `deviation.NORMALIZATIONS`.
         draft_temperature: of the code distributions that the draft samples from, above zero.
@@ -24,7 +24,7 @@ class ControllerConfig:
         ValueError: names the field, the value and what was allowed.
     """
 
-    gate: Gate
+    trigger: Trigger
     smoothing: float = 0.5
     normalization: str = "std"
     draft_temperature: float = 1.0

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.policy.drafting import Draft
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Observations
 
 
 @dataclass(frozen=True)
 class LinkEstimate:
-    """What the robot knows of its link; NaN before the first question.
+    """What the robot knows of its link; NaN before the first request.
 
     Attributes:
         rtt_ms: average round-trip time, without the target's compute.
         rtt_deviation_ms: average distance from it.
-        loss: average share of questions that seem to have lost a packet on their way.
-        misses: average share of questions without an answer by the deadline.
-        goodput_bytes_s: of questions answered in time and their answers, per second.
-        questions: asked so far.
-        answers: of them, answered in time.
+        loss: average share of requests that seem to have lost a packet on their way.
+        misses: average share of requests without a reply by the deadline.
+        goodput_bytes_s: of requests replied to in time and their replies, per second.
+        questions: requests so far.
+        answers: of them, those with a reply in time.
     """
 
     rtt_ms: float = math.nan
@@ -38,17 +40,21 @@ class GateContext:
     """What B robots know when they decide.
 
     Attributes:
-        draft: what they would do.
-        deviation: (B,), its action deviation.
-        uniforms: (B,) in [0, 1), for gates that decide by chance.
-        windows: (B, H, O) float32, what they see.
-        goals: (B, G) float32.
+        step: of the episode, from 0.
+        observed: by name, (B, size), all that the robot has observed now, read by its policy or not.
+        observations: what the policy reads of that and of the steps before.
+        proposal: what they would do now; None where they go on by their plan.
+        deviation: (B,), the action deviation of what they would do.
+        age: (B,), how many steps ago what they would do was asked for; infinite where there is no plan.
+        uniforms: (B,) in [0, 1), for gates that draw.
         link: how the way to the target is; None where there is no link, as in an evaluation in process.
     """
 
-    draft: Draft
+    step: int
+    observed: Mapping[str, np.ndarray]
+    observations: Observations
+    proposal: Proposal | None
     deviation: np.ndarray
+    age: np.ndarray
     uniforms: np.ndarray
-    windows: np.ndarray
-    goals: np.ndarray
     link: LinkEstimate | None = None

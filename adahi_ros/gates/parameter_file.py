@@ -13,7 +13,7 @@ import yaml
 
 from adahi_ros.files import replacing
 from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.scores import ORACLE, Gate, Score
+from adahi_ros.gates.scores import ORACLE, Gate, Trigger
 from adahi_ros.yaml_files import read_yaml
 
 T = TypeVar("T")
@@ -57,18 +57,18 @@ class Calibration:
             return self.thresholds.get(gate, 0.0)
         raise ValueError(f"thresholds.{gate}: missing, the calibration has {', '.join(self.thresholds)}")
 
-    def controller(self, gate: str, scorer: Score | None = None) -> ControllerConfig:
+    def controller(self, gate: str, oracle: Gate | None = None) -> ControllerConfig:
         """Return the configuration of a controller with this gate.
 
         Args:
             gate: a key of `gates.GATES`, or `ORACLE`.
-            scorer: of the oracle.
+            oracle: where it is that.
 
         Raises:
             ValueError: no such gate, or it was not calibrated.
         """
         return ControllerConfig(
-            Gate(gate, self.threshold(gate), scorer),
+            Trigger(gate, self.threshold(gate), oracle),
             self.smoothing,
             self.normalization,
             self.draft_temperature,

@@ -1,72 +1,118 @@
-"""Gates: score a draft by what the robot alone knows; above the threshold, ask the target.
+"""Gates: score what a robot would do by what it alone knows; above the threshold, ask the target.
 
-A new gate is a function from `GateContext` to scores and an entry in `GATES`; in `BLIND`, too, where it does
-not look at what was drawn.
+A new gate is a class with `score` and a line in `GATES`. One that carries weights loads them when it is made.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from adahi_ros.gates.context import GateContext
 from adahi_ros.policy.distribution import probabilities_at
 
-Score = Callable[[GateContext], np.ndarray]
+
+class Gate(Protocol):
+    """Scores what B robots would do.
+
+    Attributes:
+        blind: it decides without a look at what was drawn. Behind such a gate, what the verifier returns is
+            distributed as the target's proposals; others send some draws and keep others, and there it is
+            not (evaluation/exactness.py).
+    """
+
+    blind: bool
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """Return the scores (B,)."""
 
 
-def deviation_score(context: GateContext) -> np.ndarray:
+class DeviationGate:
     """ADAHI: the action deviation itself. Paper, section III-B. Looks at the drawn codes: at their action."""
-    return context.deviation
+
+    blind = False
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        return context.deviation
 
 
-def uncertainty_score(context: GateContext) -> np.ndarray:
+class UncertaintyGate:
     """1 - p of the sampled codes, all codebooks together; after U-HLM (Oh et al., 2025). Looks at them."""
-    draft = context.draft
-    return 1.0 - probabilities_at(draft.probabilities, draft.codes).prod(axis=-1)
+
+    blind = False
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`; infinite where no codes were drawn."""
+        drawn = None if context.proposal is None else context.proposal.distribution
+        if drawn is None:
+            return np.full(len(context.uniforms), np.inf)
+        return 1.0 - probabilities_at(drawn.probabilities, drawn.codes).prod(axis=-1)
 
 
-def random_score(context: GateContext) -> np.ndarray:
-    """Lots, blind to the draft. At threshold 1 - r, a share r of the steps is transmitted."""
-    return context.uniforms
+class RandomGate:
+    """Blind to the proposal. At threshold 1 - r, a share r of the steps is transmitted."""
+
+    blind = True
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        return context.uniforms
 
 
-def always_score(context: GateContext) -> np.ndarray:
-    """Every draft is above any threshold: hybrid inference."""
-    return np.full(len(context.uniforms), np.inf)
+class AgeGate:
+    """How many steps ago what would be done was asked for: above k - 1, every k-th step is transmitted."""
+
+    blind = True
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        return context.age
 
 
-def never_score(context: GateContext) -> np.ndarray:
-    """No draft is above any threshold: the draft policy alone."""
-    return np.full(len(context.uniforms), -np.inf)
+class AlwaysGate:
+    """Above any threshold: hybrid inference."""
+
+    blind = True
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        return np.full(len(context.uniforms), np.inf)
+
+
+class NeverGate:
+    """Below any threshold: what is proposed on the robot alone."""
+
+    blind = True
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        return np.full(len(context.uniforms), -np.inf)
 
 
 ORACLE = "oracle"  # knows what the target would say; an evaluation can have it, a robot cannot
 
-GATES: dict[str, Score] = {
-    "deviation": deviation_score,
-    "uncertainty": uncertainty_score,
-    "random": random_score,
-    "always": always_score,
-    "never": never_score,
+GATES: dict[str, type[Gate]] = {
+    "deviation": DeviationGate,
+    "uncertainty": UncertaintyGate,
+    "random": RandomGate,
+    "age": AgeGate,
+    "always": AlwaysGate,
+    "never": NeverGate,
 }
-
-# Gates that decide without a look at what was drawn. Behind these, what the verifier returns is distributed
-# as the target's; others send some draws and keep others, and there it is not (evaluation/exactness.py).
-BLIND = frozenset({"random", "always", "never"})
 
 
 @dataclass(frozen=True)
-class Gate:
-    """A score with its threshold.
+class Trigger:
+    """A gate with its threshold.
 
     Attributes:
-        name: a key of `GATES`, or anything where the score is given.
-        threshold: a draft is transmitted when its score is above it.
-        scorer: the score; None takes that of the name.
+        name: a key of `GATES`, or anything where the gate is given.
+        threshold: the target is asked when the score is above it.
+        gate: that scores; None takes that of the name.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -74,15 +120,23 @@ class Gate:
 
     name: str
     threshold: float = 0.0
-    scorer: Score | None = None
+    gate: Gate | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if self.scorer is None and self.name not in GATES:
-            raise ValueError(f"gate: {self.name!r}, must be one of {', '.join(sorted(GATES))}")
+        if self.gate is None:
+            if self.name not in GATES:
+                raise ValueError(f"gate: {self.name!r}, must be one of {', '.join(sorted(GATES))}")
+            object.__setattr__(self, "gate", GATES[self.name]())
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold: {self.threshold}, must be finite")
 
+    @property
+    def blind(self) -> bool:
+        """See `Gate`."""
+        assert self.gate is not None
+        return self.gate.blind
+
     def score(self, context: GateContext) -> np.ndarray:
         """Return the scores (B,)."""
-        scorer = GATES[self.name] if self.scorer is None else self.scorer
-        return scorer(context)
+        assert self.gate is not None
+        return self.gate.score(context)

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from adahi_ros.gates.parameter_file import Calibration, load_calibration
+from adahi_ros.gates.scores import RandomGate
 
 FIGURES = {
     "actions": 1000,
@@ -63,9 +64,9 @@ def test_a_node_reads_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_controller_has_its_gates_threshold(calibration: Calibration) -> None:
     config = calibration.controller("uncertainty")
-    assert (config.gate.name, config.gate.threshold) == ("uncertainty", 0.98)
+    assert (config.trigger.name, config.trigger.threshold) == ("uncertainty", 0.98)
     assert (config.smoothing, config.normalization, config.draft_temperature) == (0.5, "std", 1.0)
-    assert calibration.controller("always").gate.name == "always"
+    assert calibration.controller("always").trigger.name == "always"
     with pytest.raises(
         ValueError, match=re.escape("thresholds.learned: missing, the calibration has deviation,")
     ):
@@ -75,9 +76,9 @@ def test_a_controller_has_its_gates_threshold(calibration: Calibration) -> None:
 def test_a_threshold_of_the_oracle_is_kept_for_evaluations_that_can_have_its_score(path: Path) -> None:
     read = load_calibration(path)
     assert read.threshold("oracle") == 0.9
-    gate = read.controller("oracle", lambda context: context.uniforms).gate
-    assert (gate.name, gate.threshold) == ("oracle", 0.9)
-    with pytest.raises(ValueError, match="gate: 'oracle', must be one of always, deviation,"):
+    trigger = read.controller("oracle", RandomGate()).trigger
+    assert (trigger.name, trigger.threshold) == ("oracle", 0.9)
+    with pytest.raises(ValueError, match="gate: 'oracle', must be one of age, always, deviation,"):
         read.controller("oracle")  # a robot cannot have it
 
 
@@ -128,7 +129,7 @@ def _with(value: Any, *names: str) -> Callable[[dict[str, Any]], None]:
             _with(float("inf"), "calibration", "thresholds", "deviation"),
             "calibration.thresholds.deviation: inf, must be a finite",
         ),
-        (_with(0.5, "calibration", "thresholds", "learned"), "gate: 'learned', must be one of always, "),
+        (_with(0.5, "calibration", "thresholds", "learned"), "gate: 'learned', must be one of age, always, "),
     ],
 )
 def test_a_damaged_file_is_refused_by_file_and_field(
