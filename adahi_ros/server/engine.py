@@ -1,44 +1,39 @@
-"""What a verifier answers to robots that ask over the air, one draft at a time."""
+"""What a verifier replies to robots that ask over the air, one draft at a time."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
-import numpy as np
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.wire.request import RequestError, RequestFault, check_request
+from adahi_ros.wire.sent_request import SentRequest
+from adahi_ros.wire.window_updates import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, WindowCache
 
-from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
-from adahi_ros.wire.request import Verification, check_request
-from adahi_ros.wire.window_updates import (
-    MAX_AGE_S,
-    ROBOTS_KEPT,
-    ImageEncoder,
-    WindowCache,
-    WindowUpdate,
-)
-
-ANSWERS_KEPT = 256  # of all robots together: a question comes again within milliseconds, or never
+REPLIES_KEPT = 256  # of all robots together: a request comes again within milliseconds, or never
 
 
-class Answered(NamedTuple):
-    """An answer to one robot.
+class Replied(NamedTuple):
+    """A reply to one robot.
 
     Attributes:
-        verification: of its draft.
+        verdict: on its draft.
         window_kept: a later update of the robot may continue this window.
     """
 
-    verification: Verification
+    verdict: Verdict
     window_kept: bool
 
 
-class Answers:
-    """Completes windows, checks drafts and verifies them; a question that is repeated gets the same answer.
+class Engine:
+    """Completes windows, checks drafts and verifies them; a request that is repeated gets the same reply.
 
     Args:
         verifier: decides.
         seed: of its draws.
         images: makes features of the images that robots send; None where they may send none.
+        target: name of the policy.
         robots: whose last windows there is room for.
         max_age_s: a robot that was not heard for so long gives its room up.
     """
@@ -48,52 +43,73 @@ class Answers:
         verifier: TargetVerifier,
         seed: int,
         images: ImageEncoder | None = None,
+        target: str = "",
         robots: int = ROBOTS_KEPT,
         max_age_s: float = MAX_AGE_S,
     ) -> None:
         self._verifier = verifier
         self._seed = seed
-        self._spec = verifier.policy.spec
-        length, dim = self._spec.window_length, self._spec.observation_dim
+        self._target = target
+        self._signature = signature = verifier.policy.signature
+        self._fingerprint = signature.codes and int(signature.codes.fingerprint, 16)
+        length, dim = signature.history, signature.observation_dim
         self._windows = WindowCache(length, dim, images, robots, max_age_s)
-        self._remembered: OrderedDict[tuple[Any, ...], Verification] = OrderedDict()
+        self._remembered: OrderedDict[tuple[Any, ...], Verdict] = OrderedDict()
 
-    def to(
-        self,
-        robot_id: str,
-        episode: int,
-        step: int,
-        now_s: float,
-        update: WindowUpdate,
-        codes: np.ndarray,
-        counts: np.ndarray,
-    ) -> Answered:
-        """Answer one robot about one draft (M = 1).
+    def verify(self, request: SentRequest, now_s: float) -> Replied:
+        """Return what one robot is to do (M = 1), from its `first_step` on.
 
         Args:
-            robot_id: names the robot's windows and draws.
-            episode: its number.
-            step: its number.
+            request: unchecked.
             now_s: of a clock that only goes forward.
-            update: of the robot's window, as it was sent.
-            codes: flat and unchecked.
-            counts: flat and unchecked.
 
         Raises:
             RequestError: the request is refused.
         """
-        window = self._windows.complete(robot_id, update)
-        question = robot_id, episode, step, window.digest, codes.tobytes(), counts.tobytes()
-        verification = self._remembered.get(question)
-        if verification is None:
-            checked = check_request(self._spec, window.values, window.goal, codes, counts)
-            draws = verification_uniforms(self._seed, robot_id, episode, step, self._spec.codebooks)
-            verification = self._verifier.verify(checked, draws)
-            self._remember(question, verification)
-        return Answered(verification, self._windows.keep(robot_id, window, now_s))
+        self._check(request)
+        window = self._windows.complete(request.robot_id, request.update)
+        flat = request.codes, request.counts, request.actions
+        asked = (
+            *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
+            *(window.digest, *(each.tobytes() for each in flat)),
+        )
+        verdict = self._remembered.get(asked)
+        if verdict is None:
+            checked = check_request(
+                self._signature,
+                self._verifier.acceptance,
+                window.values,
+                window.goal,
+                *flat,
+                request.instruction,
+            )
+            count = self._verifier.policy.draws
+            draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)
+            verdict = self._verifier.verify(checked, draws)
+            verdict = Verdict(verdict.actions[:, request.first_step - request.step :], verdict.accepted)
+            self._remember(asked, verdict)
+        return Replied(verdict, self._windows.keep(request.robot_id, window, now_s))
 
-    def _remember(self, question: tuple[Any, ...], verification: Verification) -> None:
-        """Keep an answer for when its question is repeated. Draws are addressed: it would be the same."""
-        self._remembered[question] = verification
-        if len(self._remembered) > ANSWERS_KEPT:
+    def _check(self, request: SentRequest) -> None:
+        """Check what a request is about."""
+        name, horizon, ours = self._target, self._signature.horizon, self._fingerprint
+        if request.target not in ("", name):
+            raise RequestError(RequestFault.UNKNOWN_TARGET, f"target: {request.target!r}, must be {name!r}")
+        if request.codes.size and request.fingerprint != ours:
+            allowed = "none: the target has no tokenizer" if ours is None else f"{ours:016x}"
+            raise RequestError(
+                RequestFault.TOKENIZER_MISMATCH,
+                f"tokenizer_fingerprint: {request.fingerprint:016x}, must be {allowed}",
+            )
+        if not 0 <= request.first_step - request.step < horizon:
+            last = request.step + horizon - 1
+            raise RequestError(
+                RequestFault.WRONG_SHAPE,
+                f"first_step: {request.first_step}, must be from {request.step} to {last}",
+            )
+
+    def _remember(self, asked: tuple[Any, ...], verdict: Verdict) -> None:
+        """Keep a reply for when its request is repeated. Draws are addressed: it would be the same."""
+        self._remembered[asked] = verdict
+        if len(self._remembered) > REPLIES_KEPT:
             self._remembered.popitem(last=False)

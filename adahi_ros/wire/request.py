@@ -1,17 +1,22 @@
-"""What travels to the verifier and back, and what makes a request fit to be answered."""
+"""What travels to the verifier and back, and what makes a request fit to be verified."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 
+from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.policy.distribution import UNITS, probabilities_of
-from adahi_ros.policy.interface import PolicySpec
-from adahi_ros.policy.vqbet.decoder import ActionDecoder
+from adahi_ros.policy.proposal import CodeDistribution, Proposal
+from adahi_ros.policy.signature import CodeSpace, Observations, Signature
+
+PROTOCOL_VERSION = 2
+"""Of the messages. Another one means another thing by the same bytes."""
+NOTHING = np.empty(0, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -19,45 +24,12 @@ class VerificationRequest:
     """Drafts of M robots, to be verified.
 
     Attributes:
-        windows: (M, H, O) float32.
-        goals: (M, G) float32.
-        codes: (M, N) int64.
-        counts: (M, N, K) uint16, the distributions that the codes were sampled from, in units of 1/UNITS.
+        observations: of M robots, as the target reads them.
+        draft: what they would do, as it was sent; what the rule does not need may be missing.
     """
 
-    windows: np.ndarray
-    goals: np.ndarray
-    codes: np.ndarray
-    counts: np.ndarray
-
-    @property
-    def probabilities(self) -> np.ndarray:
-        """(M, N, K) float32, the same distributions."""
-        return probabilities_of(self.counts)
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The target's answer for M drafts.
-
-    Attributes:
-        codes: (M, N) int64, what to execute.
-        accepted: (M, N) bool, whether each drafted code was kept.
-        offset: (M, W, A) float32 in action units, the target's at those codes.
-    """
-
-    codes: np.ndarray
-    accepted: np.ndarray
-    offset: np.ndarray
-
-    def chunks(self, decoder: ActionDecoder) -> np.ndarray:
-        """Return the action chunks (M, W, A) to execute."""
-        chunks: np.ndarray = decoder.decode(self.codes) + self.offset
-        return chunks
-
-    def rows(self, which: np.ndarray) -> Verification:
-        """Return the answer for some of the drafts, by mask or index."""
-        return Verification(self.codes[which], self.accepted[which], self.offset[which])
+    observations: Observations
+    draft: Proposal
 
 
 class RequestFault(IntEnum):
@@ -69,14 +41,29 @@ class RequestFault(IntEnum):
     CODE_OUT_OF_RANGE = 4
     NOT_A_DISTRIBUTION = 5
     WINDOW_UNKNOWN = 7
+    PROTOCOL_MISMATCH = 8
+    UNKNOWN_TARGET = 9
 
 
 class RequestError(ValueError):
-    """A request that cannot be answered; the message names the field, the value and what was allowed."""
+    """A request that cannot be verified; the message names the field, the value and what was allowed."""
 
     def __init__(self, fault: RequestFault, message: str) -> None:
         super().__init__(message)
         self.fault = fault
+
+
+def check_protocol(version: int) -> None:
+    """Check the version that a request was made by, before anything else of it is read.
+
+    Raises:
+        RequestError: it is another.
+    """
+    if version != PROTOCOL_VERSION:
+        raise RequestError(
+            RequestFault.PROTOCOL_MISMATCH,
+            f"protocol: the request's is {version}, the verifier's {PROTOCOL_VERSION}; must be the same",
+        )
 
 
 def check_finite(field: str, values: np.ndarray) -> None:
@@ -101,35 +88,16 @@ def _check_size(field: str, size: int, shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_codes(spec: PolicySpec, codes: Sequence[int] | np.ndarray) -> None:
-    _check_size("codes", len(codes), (spec.codebooks,))
-    for index, code in enumerate(codes):
-        if not 0 <= code < spec.codebook_size:
+def _check_codes(space: CodeSpace | None, codes: np.ndarray, counts: np.ndarray) -> CodeDistribution:
+    """Return drafted codes with their distributions of flat arrays; one draft's."""
+    books, size = (0, 0) if space is None else (space.codebooks, space.codebook_size)
+    _check_size("codes", codes.size, (books,))
+    for index, code in enumerate(codes.tolist()):
+        if not 0 <= code < size:
             raise RequestError(
                 RequestFault.CODE_OUT_OF_RANGE,
-                f"codes[{index}]: {code}, must be at least 0 and below {spec.codebook_size}",
+                f"codes[{index}]: {code}, must be at least 0 and below {size}",
             )
-
-
-def check_request(
-    spec: PolicySpec, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
-) -> VerificationRequest:
-    """Make one robot's request of a window and flat arrays, or refuse it.
-
-    Args:
-        spec: the target's sizes.
-        window: (H, O) float32, finite: what `WindowCache.complete` made of what was sent.
-        goal: (G,).
-        codes: (N,) integers.
-        counts: (N * K,) integers, the draft's probabilities as `sampling.counted` rounds them.
-
-    Raises:
-        RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
-    """
-    books, size = spec.codebooks, spec.codebook_size
-    _check_size("goal", goal.size, (spec.goal_dim,))
-    check_finite("goal", goal)
-    _check_codes(spec, codes)
     _check_size("draft_probabilities", counts.size, (books, size))
     counts = counts.reshape(books, size)
     sums = counts.sum(axis=-1, dtype=np.int64)
@@ -147,38 +115,92 @@ def check_request(
             f"codes[{index}]: {codes[index]}, drafted with probability 0, must be one that "
             "draft_probabilities has more than 0 for",
         )
-    return VerificationRequest(
-        window[None],
-        goal[None].astype(np.float32),
-        codes[None].astype(np.int64, copy=False),
-        counts[None].astype(np.uint16),
-    )
+    return sent_codes(codes[None].astype(np.int64, copy=False), counts[None].astype(np.uint16))
 
 
-def check_answer(
-    spec: PolicySpec, codes: Sequence[int], accepted: Sequence[bool], offset: Sequence[float]
-) -> Verification:
-    """Make one robot's verification of what came, or refuse it.
+def check_request(
+    signature: Signature,
+    rule: Acceptance,
+    window: np.ndarray,
+    goal: np.ndarray,
+    codes: np.ndarray,
+    counts: np.ndarray,
+    actions: np.ndarray = NOTHING,
+    instruction: str = "",
+) -> VerificationRequest:
+    """Make one robot's request of a window and flat arrays, or refuse it.
 
     Args:
-        spec: the draft's sizes.
-        codes: N.
-        accepted: N.
-        offset: W * A.
+        signature: the target's.
+        rule: by which its proposals meet drafts.
+        window: (H, O) float32, finite: what `WindowCache.complete` made of what was sent.
+        goal: (G,), the conditions.
+        codes: (N,) integers; empty where there are none.
+        counts: (N * K,) integers, the draft's probabilities as `distribution.counted` rounds them; empty
+            without codes.
+        actions: (T * A,) of the draft; empty where they were not sent.
+        instruction: in a sentence.
 
     Raises:
-        RequestError: wrong size, not finite, or a code out of range.
+        RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
+    """
+    _check_size("goal", goal.size, (signature.goal_dim,))
+    check_finite("goal", goal)
+    observations = signature.observations(window[None], goal[None].astype(np.float32))
+    if signature.instruction:
+        observations = replace(observations, instructions=(instruction,))
+    if rule.needs_codes or codes.size or counts.size:
+        drawn = _check_codes(signature.codes, codes, counts)
+    else:
+        drawn = None
+    return VerificationRequest(observations, Proposal(_check_actions(signature, rule, actions), drawn))
+
+
+def _check_actions(signature: Signature, rule: Acceptance, actions: np.ndarray) -> np.ndarray:
+    """Return actions (1, T, A) float32 of flat ones."""
+    size = signature.action_dim
+    if actions.size % size or (rule.needs_actions and not actions.size):
+        least = size if rule.needs_actions else 0
+        raise RequestError(
+            RequestFault.WRONG_SHAPE,
+            f"draft_actions: {actions.size} values, must be a multiple of {size} and at least {least}",
+        )
+    check_finite("draft_actions", actions)
+    return actions.astype(np.float32, copy=False).reshape(1, -1, size)
+
+
+def sent_codes(codes: np.ndarray, counts: np.ndarray) -> CodeDistribution:
+    """Return drafted codes (M, N) with their distributions (M, N, K), as whoever verifies them knows them."""
+    return CodeDistribution(probabilities_of(counts), codes, _unknown_actions, counts)
+
+
+def _unknown_actions(codes: np.ndarray) -> np.ndarray:
+    raise ValueError("actions: of a draft's codes, are known to the draft alone")
+
+
+def check_reply(
+    target: Signature, ahead: int, drafted: int, accepted: Sequence[bool], actions: Sequence[float]
+) -> Verdict:
+    """Make one robot's verdict of what came, or refuse it.
+
+    Args:
+        target: what the target proposes.
+        ahead: how many control steps after that of the request the reply should begin.
+        drafted: N, the codes that were sent.
+        accepted: N.
+        actions: (T - ahead) * A.
+
+    Raises:
+        RequestError: wrong size, or not finite.
     """
     # Without arrays until all is well: the robot waits, and for so few values they would take longer.
-    _check_codes(spec, codes)
-    _check_size("accepted", len(accepted), (spec.codebooks,))
-    shape = (spec.chunk_length, spec.action_dim)
-    _check_size("offset", len(offset), shape)
-    if not math.isfinite(sum(offset)):  # no sum of finite float32 values is infinite as a double
-        index, value = next(each for each in enumerate(offset) if not math.isfinite(each[1]))
-        raise RequestError(RequestFault.NOT_FINITE, f"offset[{index}]: {value}, must be finite")
-    return Verification(
-        np.array([codes], dtype=np.int64),
-        np.array([accepted], dtype=bool),
-        np.array(offset, dtype=np.float32).reshape(1, *shape),
+    _check_size("accepted", len(accepted), (drafted,))
+    shape = (target.horizon - ahead, target.action_dim)
+    _check_size("actions", len(actions), shape)
+    if not math.isfinite(sum(actions)):  # no sum of finite float32 values is infinite as a double
+        index, value = next(each for each in enumerate(actions) if not math.isfinite(each[1]))
+        raise RequestError(RequestFault.NOT_FINITE, f"actions[{index}]: {value}, must be finite")
+    return Verdict(
+        np.array(actions, dtype=np.float32).reshape(1, *shape),
+        np.array(accepted, dtype=bool).reshape(1, drafted),
     )

@@ -13,30 +13,28 @@ from typing import Any
 
 import pytest
 from adahi_msgs.msg import DraftStatus
-from adahi_msgs.srv import VerifyDraft
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.nodes.common.bounds import IMAGE_BYTES, TEXT_LENGTH, check_spec_bounds, shortened
-from adahi_ros.nodes.common.messages import from_request, from_status, to_status
+from adahi_ros.nodes.common.bounds import IMAGE_BYTES, TEXT_LENGTH, check_signature_bounds, shortened
+from adahi_ros.nodes.common.messages import from_description, from_request, from_status, to_status
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.dds_transport import reply_of
 from adahi_ros.nodes.robot.draft_policy_parameters import TABLE, check_features
-from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.records import Reason, StepRecord
-from adahi_ros.wire.request import RequestError, RequestFault
+from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault
 
-SPEC = PolicySpec(
-    window_length=10,
-    observation_dim=60,
-    goal_dim=4,
-    codebooks=2,
-    codebook_size=16,
-    chunk_length=1,
+SIGNATURE = Signature(
+    history=10,
+    horizon=1,
     action_dim=9,
-    parameters=0,
+    features=(Feature("observation", 60),),
+    conditions=(Feature("goal", 4),),
+    codes=CodeSpace("f123456789abcdef", 2, 16),
 )
 MANY = 1 << 20
 LONG: dict[str, tuple[Any, str]] = {
@@ -49,6 +47,9 @@ LONG: dict[str, tuple[Any, str]] = {
     "images": ([CompressedImage(format="jpeg")] * 65, "images: length 65, must be at most 64"),
     "goal": (array("f", bytes(4 * MANY)), "goal: length 1048576, must be at most 4096"),
     "codes": (array("H", bytes(2 * MANY)), "codes: length 1048576, must be at most 64"),
+    "target": ("x" * MANY, "target: length 1048576, must be at most 64"),
+    "instruction": ("x" * MANY, "instruction: length 1048576, must be at most 512"),
+    "draft_actions": (array("f", bytes(4 * MANY)), "draft_actions: length 1048576, must be at most 4096"),
     "draft_probabilities": (
         array("H", bytes(2 * MANY)),
         "draft_probabilities: length 1048576, must be at most 65536",
@@ -60,7 +61,7 @@ LONG: dict[str, tuple[Any, str]] = {
     ("field", "value", "message"), [(key, *case) for key, case in LONG.items()], ids=LONG
 )
 def test_what_is_too_long_is_refused_and_not_copied(field: str, value: Any, message: str) -> None:
-    request = VerifyDraft.Request(check_fields=False, **{field: value})
+    request = VerifyDraft.Request(check_fields=False, protocol=PROTOCOL_VERSION, **{field: value})
     tracemalloc.start()
     try:
         with pytest.raises(RequestError) as refusal:
@@ -73,8 +74,10 @@ def test_what_is_too_long_is_refused_and_not_copied(field: str, value: Any, mess
 
 def test_an_image_has_a_bound_too() -> None:
     image = CompressedImage(format="jpeg", data=array("B", bytes(IMAGE_BYTES + 1)))
+    images = [CompressedImage(format="jpeg"), image]
+    request = VerifyDraft.Request(protocol=PROTOCOL_VERSION, images=images)
     with pytest.raises(RequestError, match=r"images\[1\].data: length 10000001, must be at most 10000000"):
-        from_request(VerifyDraft.Request(images=[CompressedImage(format="jpeg"), image]))
+        from_request(request)
 
 
 def test_the_middleware_delivers_what_is_longer_than_the_message_may_have_it() -> None:
@@ -95,16 +98,32 @@ def test_a_long_message_of_a_step_is_shortened(step_record: Callable[..., StepRe
 def test_a_long_message_of_a_verifier_is_shortened() -> None:
     response = VerifyDraft.Response(check_fields=False, status=6, message="x" * MANY)
     request = StepRequest(None, 0, 0, None)  # type: ignore[arg-type]  # of which a refusal needs nothing
-    assert judged(SPEC, request, reply_of(0, response), 1.0).message == "x" * (TEXT_LENGTH - 3) + "..."
+    assert judged(SIGNATURE, request, reply_of(0, response), 1.0).message == "x" * (TEXT_LENGTH - 3) + "..."
+
+
+def test_what_a_verifier_describes_at_length_is_shortened() -> None:
+    long = "x" * MANY
+    described = DescribeTarget.Response(
+        check_fields=False,
+        target=long,
+        acceptance=long,
+        feature_names=[long],
+        feature_sizes=[60],
+        tokenizer_fingerprint=long,
+        encoder_fingerprint=long,
+    )
+    found = from_description(described)
+    told = found.target, found.acceptance, found.signature.features[0].name, found.encoder_fingerprint
+    assert found.signature.codes is not None
+    assert {*told, found.signature.codes.fingerprint} == {"x" * (TEXT_LENGTH - 3) + "..."}
 
 
 @pytest.mark.parametrize("status", [0, 1])
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("codes", array("H", bytes(2 * 65))),
         ("accepted", [True] * 65),
-        ("offset", array("f", bytes(4 * 4097))),
+        ("actions", array("f", bytes(4 * 4097))),
     ],
 )
 def test_an_answer_that_is_too_long_is_a_bad_one_and_is_not_measured(
@@ -114,7 +133,7 @@ def test_an_answer_that_is_too_long_is_a_bad_one_and_is_not_measured(
     with pytest.raises(RuntimeError):
         serialize_message(response)  # a message that came, and cannot be sent
     request = StepRequest(None, 0, 0, None)  # type: ignore[arg-type]
-    answer = judged(SPEC, request, reply_of(0, response), 1.0)
+    answer = judged(SIGNATURE, request, reply_of(0, response), 1.0)
     assert (answer.verification, answer.reason) == (None, Reason.BAD_ANSWER)
     assert answer.message.startswith(f"{field}: length {len(value)}, must be at most")
     assert answer.reply_bytes == 0
@@ -134,20 +153,20 @@ def test_a_text_of_a_stranger_moves_no_cursor_and_begins_no_line() -> None:
     ("sizes", "message"),
     [
         (
-            {"window_length": 65536, "observation_dim": 2},
-            "window_length times observation_dim: 131072, must be",
+            {"history": 65536, "features": (Feature("observation", 2),)},
+            "history times observation_dim: 131072, must be",
         ),
-        ({"goal_dim": 4097}, "goal_dim: 4097, must be at most 4096"),
-        ({"codebooks": 65}, "codebooks: 65, must be at most 64"),
-        ({"codebook_size": 32769}, "codebooks times codebook_size: 65538, must be at most 65536"),
-        ({"chunk_length": 456}, "chunk_length times action_dim: 4104, must be at most 4096"),
+        ({"conditions": (Feature("goal", 4097),)}, "goal_dim: 4097, must be at most 4096"),
+        ({"codes": CodeSpace("", 65, 16)}, "codebooks: 65, must be at most 64"),
+        ({"codes": CodeSpace("", 2, 32769)}, "codebooks times codebook_size: 65538, must be at most 65536"),
+        ({"horizon": 456}, "horizon times action_dim: 4104, must be at most 4096"),
         ({"action_dim": 1025}, "action_dim: 1025, must be at most 1024"),
     ],
 )
-def test_a_policy_that_no_message_has_room_for_is_refused(sizes: dict[str, int], message: str) -> None:
-    check_spec_bounds(SPEC)
+def test_a_policy_that_no_message_has_room_for_is_refused(sizes: dict[str, Any], message: str) -> None:
+    check_signature_bounds(SIGNATURE)
     with pytest.raises(ValueError, match=message):
-        check_spec_bounds(replace(SPEC, **sizes))
+        check_signature_bounds(replace(SIGNATURE, **sizes))
 
 
 @pytest.mark.parametrize(("name", "right"), [("x", True), ("ü" * 64, True), ("", False), ("x" * 65, False)])
@@ -164,10 +183,10 @@ def test_more_images_than_a_request_may_have_are_refused_before_the_first(camera
         cameras=("camera",) * cameras, number_dim=60 - 8 * cameras, check_image_size=lambda size: None
     )
     values = {"contract": "arm", "verification.vision": "features"}
-    check_features(values, contract, SPEC, encoder)  # type: ignore[arg-type]
+    check_features(values, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
     message = "verification.vision: 'jpeg', sends 70 images with a window, must be at most 64"
     with nullcontext() if fits else pytest.raises(ParameterError, match=message):
-        check_features({**values, "verification.vision": "jpeg"}, contract, SPEC, encoder)  # type: ignore[arg-type]
+        check_features({**values, "verification.vision": "jpeg"}, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
 
 
 def test_a_value_of_a_parameter_is_told_in_short() -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from adahi_msgs.msg import DraftStatus, LinkState
-from adahi_msgs.srv import VerifyDraft
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from diagnostic_msgs.msg import DiagnosticStatus
 from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.nodes.common.messages import (
+    describe,
     fill_reply,
     fingerprint_number,
+    from_description,
     from_reply,
     from_request,
     from_stamp,
@@ -28,12 +32,16 @@ from adahi_ros.nodes.common.messages import (
     to_status,
 )
 from adahi_ros.policy.distribution import counted
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.robot.health import Level
 from adahi_ros.robot.requests import OK
 from adahi_ros.robot.session import Link
-from adahi_ros.server.engine import Answered
+from adahi_ros.server.engine import Replied
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason, StepRecord
-from adahi_ros.wire.request import RequestError, RequestFault, Verification, VerificationRequest
+from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault, sent_codes
+from adahi_ros.wire.sent_request import SentRequest
 from adahi_ros.wire.window import WireRows
 from adahi_ros.wire.window_updates import WindowUpdate
 
@@ -45,6 +53,7 @@ def test_reasons_and_faults_have_the_numbers_of_the_messages() -> None:
 
     assert constants(DraftStatus, "REASON_") == {reason.name: reason.value for reason in Reason}
     faults = {fault.name: fault.value for fault in RequestFault}
+    assert VerifyDraft.Request.PROTOCOL_VERSION == PROTOCOL_VERSION
     assert constants(VerifyDraft.Response, "STATUS_") == {"OK": OK, **faults, "INTERNAL_ERROR": 6}
 
 
@@ -67,22 +76,21 @@ ROWS = {
 }
 
 
-def sent_request(
-    rows: WireRows, books: int = 2, size: int = 8, seed: int = 0
-) -> tuple[VerificationRequest, WindowUpdate, VerifyDraft.Request]:
+def request_of(rows: WireRows, books: int = 2, size: int = 8, seed: int = 0, horizon: int = 0) -> SentRequest:
     draw = np.random.default_rng(seed)
-    request = VerificationRequest(
-        np.zeros((1, 3, 4), np.float32),
-        np.zeros((1, 2), np.float32),
-        draw.integers(size, size=(1, books)),
-        counted(draw.dirichlet(np.ones(size), size=(1, books))),
-    )
+    codes = draw.integers(size, size=(1, books))
+    drawn = sent_codes(codes, counted(draw.dirichlet(np.ones(size), size=(1, books))))
+    draft = Proposal(draw.normal(size=(1, horizon, 2)).astype(np.float32), drawn)
     update = WindowUpdate(2**64 - 1, rows, np.float32([1.0, 2.0]).tobytes())
-    return (
-        request,
-        update,
-        to_request(request, update, "robot", 2**32 - 1, 7, 8, fingerprint_number("f123456789abcdef")),
-    )
+    fingerprint = fingerprint_number("f123456789abcdef")
+    return SentRequest.of(draft, update, "robot", 7, 8, fingerprint, "ball/target")
+
+
+def assert_same(one: SentRequest, other: SentRequest) -> None:
+    for field in fields(SentRequest):
+        mine, its = getattr(one, field.name), getattr(other, field.name)
+        same = np.array_equal(mine, its) if isinstance(mine, np.ndarray) else mine == its
+        assert same, field.name
 
 
 def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
@@ -90,28 +98,53 @@ def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
 
 
 @pytest.mark.parametrize("kind", ROWS)
-@given(seed=st.integers(0, 2**32 - 1), books=st.integers(1, 4), size=st.integers(2, 100))
-def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int) -> None:
-    request, update, sent = sent_request(ROWS[kind], books, size, seed)
-    received = over_the_wire(sent)
-    assert (received.robot_id, received.session_id) == ("robot", 2**32 - 1)
-    assert (received.episode_id, received.step_id) == (7, 8)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    books=st.integers(1, 4),
+    size=st.integers(2, 100),
+    horizon=st.integers(0, 3),
+)
+def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int, horizon: int) -> None:
+    request = request_of(ROWS[kind], books, size, seed, horizon)
+    request = replace(request, first_step=9, instruction="fold")
+    received = over_the_wire(to_request(request, 2**32 - 1))
+    assert (received.protocol, received.robot_id, received.target) == (2, "robot", "ball/target")
+    assert received.session_id == 2**32 - 1
+    assert (received.episode_id, received.step_id, received.first_step) == (7, 8, 9)
     assert received.tokenizer_fingerprint == 0xF123456789ABCDEF
-    got, codes, counts = from_request(received)
-    assert got == update
-    np.testing.assert_array_equal(codes, request.codes.ravel())
-    np.testing.assert_array_equal(counts, request.counts.ravel())
+    assert_same(from_request(received), request)
+
+
+def test_a_request_without_codes_names_no_tokenizer() -> None:
+    update = request_of(ROWS["state"]).update
+    request = SentRequest.of(Proposal(np.zeros((1, 0, 2), np.float32)), update, "robot", 7, 8, 0xF1)
+    received = over_the_wire(to_request(request, 0))
+    assert received.tokenizer_fingerprint == 0
+    assert len(received.codes) == len(received.draft_probabilities) == len(received.draft_actions) == 0
+    assert_same(from_request(received), request)
+
+
+@pytest.mark.parametrize("version", [0, PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1])
+def test_another_protocol_is_found_out_before_anything_else_is_read(version: int) -> None:
+    sent = to_request(request_of(ROWS["images"]), 0)
+    sent.protocol, sent.images[0].format = version, "png"
+    with pytest.raises(RequestError, match=f"^protocol: the request's is {version}, the verifier's 2;"):
+        from_request(over_the_wire(sent))
 
 
 def test_a_request_without_cameras_carries_nothing_of_them() -> None:
     """The serialized size is that of its fields, and the two lengths, of no features and no images."""
-    *_, sent = sent_request(WireRows(np.zeros(6, np.float32).tobytes()))
-    fields = 4 + 4 + 8 + 4 + 4 + 4 + 8 + 8 + (4 + 6 * 4) + 4 + 4 + (4 + 2 * 4) + (4 + 2 * 2) + (4 + 2 * 8 * 2)
-    assert len(serialize_message(sent)) == fields
+    sent = to_request(replace(request_of(WireRows(np.zeros(6, np.float32).tobytes())), target=""), 1)
+    names = (4 + 6) + (4 + 1)  # each ends with a zero
+    numbers = 4 * 4 + 2 * 8  # session, episode and steps; fingerprint and base
+    draft = 4 + (4 + 2 * 2) + (4 + 2 * 8 * 2)  # no actions; codes and counts
+    described = 4 + 1 + numbers + names + (4 + 6 * 4) + 4 + 4 + (4 + 2 * 4) + (4 + 1) + draft
+    padding = len(serialize_message(sent)) - described
+    assert 0 <= padding < 4 * 8
 
 
 def test_an_image_of_another_format_is_refused() -> None:
-    *_, sent = sent_request(ROWS["images"])
+    sent = to_request(request_of(ROWS["images"]), 0)
     sent.images[1].format = "png" * 100
     with pytest.raises(
         RequestError, match=r"images\[1\].format: 'pngpngpngpngpngpngpn', must be 'jpeg'"
@@ -120,21 +153,42 @@ def test_an_image_of_another_format_is_refused() -> None:
     assert refusal.value.fault is RequestFault.WRONG_SHAPE
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_answers_survive_the_wire(seed: int) -> None:
+@given(st.integers(0, 2**32 - 1), st.integers(0, 3))
+def test_replies_survive_the_wire(seed: int, books: int) -> None:
     draw = np.random.default_rng(seed)
-    verification = Verification(
-        draw.integers(65536, size=(1, 3)), draw.random((1, 3)) < 0.5, np.float32(draw.normal(size=(1, 2, 4)))
-    )
+    verdict = Verdict(np.float32(draw.normal(size=(1, 2, 4))), draw.random((1, books)) < 0.5)
     response = VerifyDraft.Response()
-    fill_reply(response, Answered(verification, window_kept=True))
-    codes, accepted, offset = from_reply(
-        deserialize_message(serialize_message(response), VerifyDraft.Response)
-    )
-    assert list(codes) == verification.codes[0].tolist()
-    assert accepted == verification.accepted[0].tolist()
-    np.testing.assert_array_equal(offset, verification.offset.ravel())
+    fill_reply(response, Replied(verdict, window_kept=True))
+    accepted, actions = from_reply(deserialize_message(serialize_message(response), VerifyDraft.Response))
+    assert accepted == verdict.accepted[0].tolist()
+    np.testing.assert_array_equal(actions, verdict.actions.ravel())
     assert response.window_kept
+
+
+CODES = CodeSpace("f123456789abcdef", 2, 16)
+FEATURES = (Feature("observation.state", 5), Feature("observation.images.front", 64))
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        Description("ball", "speculative", Signature(6, 1, 2, FEATURES, (Feature("goal", 2),), CODES)),
+        Description("", "replace", Signature(1, 8, 7, FEATURES, (), None, True, 2**40), "a" * 16, 1),
+    ],
+)
+def test_a_description_survives_the_wire(described: Description) -> None:
+    sent = serialize_message(describe(described))
+    assert from_description(deserialize_message(sent, DescribeTarget.Response)) == described
+
+
+@pytest.mark.parametrize("kind", ["feature", "condition"])
+def test_a_description_with_a_name_too_many_is_refused(kind: str) -> None:
+    broken = describe(Description("ball", "replace", Signature(1, 1, 1, FEATURES)))
+    setattr(broken, f"{kind}_names", [*getattr(broken, f"{kind}_names"), "another"])
+    size = len(getattr(broken, f"{kind}_sizes"))
+    expected = f"{kind}_sizes: {size}, must be as many as {kind}_names, {size + 1}"
+    with pytest.raises(ValueError, match=f"^{expected}$"):
+        from_description(broken)
 
 
 def test_a_status_survives_the_wire() -> None:

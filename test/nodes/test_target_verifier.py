@@ -22,9 +22,11 @@ from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.server import target_verifier_node
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
-from adahi_ros.policy.interface import Policy, Prediction
-from adahi_ros.server.engine import ANSWERS_KEPT
-from adahi_ros.wire.request import RequestFault
+from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Observations
+from adahi_ros.server.engine import REPLIES_KEPT
+from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault
 from adahi_ros.wire.window import WireWindow
 from adahi_ros.wire.window_updates import SentWindows
 
@@ -34,16 +36,17 @@ EVEN = [8192] * 7 + [8191]
 
 
 class Counting:
-    """A policy that counts how often it predicts."""
+    """A policy that counts how often it proposes."""
 
     def __init__(self, policy: Policy) -> None:
-        self.spec, self.decoder, self.digest = policy.spec, policy.decoder, policy.digest
-        self.predictions = 0
+        self.signature, self.digest, self.draws = policy.signature, policy.digest, policy.draws
+        self.action_scale, self.check = policy.action_scale, policy.check
+        self.proposals = 0
         self._policy = policy
 
-    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
-        self.predictions += 1
-        return self._policy.predict(windows, goals)
+    def propose(self, observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
+        self.proposals += 1
+        return self._policy.propose(observations, draws, sampling)
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +81,9 @@ def served(running: tuple[TargetVerifierNode, Counting]) -> tuple[Ask, Counting]
     node, policy = running
     (service,) = node.urgent.services
     good = {
+        "protocol": PROTOCOL_VERSION,
         "robot_id": "robot",
-        "tokenizer_fingerprint": fingerprint_number(policy.decoder.fingerprint),
+        "tokenizer_fingerprint": fingerprint_number(policy.signature.codes.fingerprint),
         "observation_window": [0.5] * 18,
         "goal": [0.1, -0.1],
         "codes": [2, 5],
@@ -87,7 +91,9 @@ def served(running: tuple[TargetVerifierNode, Counting]) -> tuple[Ask, Counting]
     }
 
     def ask(**changes: Any) -> VerifyDraft.Response:
-        response = service.callback(VerifyDraft.Request(**{**good, **changes}), VerifyDraft.Response())
+        first = {"first_step": changes.get("step_id", 0)}
+        request = VerifyDraft.Request(**{**good, **first, **changes})
+        response = service.callback(request, VerifyDraft.Response())
         response.compute_time_ms = 0.0
         return response
 
@@ -96,10 +102,10 @@ def served(running: tuple[TargetVerifierNode, Counting]) -> tuple[Ask, Counting]
 
 def test_a_retransmitted_request_gets_the_same_reply_without_the_target(served: tuple[Ask, Counting]) -> None:
     ask, policy = served
-    first, before = ask(step_id=1), policy.predictions
+    first, before = ask(step_id=1), policy.proposals
     assert first.status == VerifyDraft.Response.STATUS_OK
     assert ask(step_id=1) == first
-    assert policy.predictions == before
+    assert policy.proposals == before
 
 
 @pytest.mark.parametrize(
@@ -118,9 +124,9 @@ def test_a_retransmitted_request_gets_the_same_reply_without_the_target(served: 
 def test_another_request_is_another(served: tuple[Ask, Counting], change: dict[str, Any]) -> None:
     ask, policy = served
     ask(step_id=1)
-    before = policy.predictions
+    before = policy.proposals
     assert ask(**{"step_id": 1, **change}).status == VerifyDraft.Response.STATUS_OK
-    assert policy.predictions == before + 1
+    assert policy.proposals == before + 1
 
 
 def test_what_is_refused_is_refused_again(served: tuple[Ask, Counting]) -> None:
@@ -130,13 +136,13 @@ def test_what_is_refused_is_refused_again(served: tuple[Ask, Counting]) -> None:
 
 def test_old_replies_are_forgotten(served: tuple[Ask, Counting]) -> None:
     ask, policy = served
-    for step in range(ANSWERS_KEPT + 1):
+    for step in range(REPLIES_KEPT + 1):
         ask(episode_id=7, step_id=step)
-    before = policy.predictions
+    before = policy.proposals
     ask(episode_id=7, step_id=1)
-    assert policy.predictions == before
+    assert policy.proposals == before
     ask(episode_id=7, step_id=0)
-    assert policy.predictions == before + 1
+    assert policy.proposals == before + 1
 
 
 def test_robots_for_whom_there_is_no_room_ask_once_and_are_answered_alike(
@@ -190,6 +196,7 @@ STRANGE: dict[str, Callable[[int], Any]] = {
     "images": lambda number: [CompressedImage(format="jpeg", data=array("B", bytes(MEGABYTE)))],
     "goal": lambda number: array("f", bytes(4 * MEGABYTE)),
     "codes": lambda number: array("H", bytes(2 * MEGABYTE)),
+    "draft_actions": lambda number: array("f", bytes(4 * MEGABYTE)),
     "draft_probabilities": lambda number: array("H", bytes(2 * MEGABYTE)),
 }
 

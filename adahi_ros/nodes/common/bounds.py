@@ -13,7 +13,7 @@ from typing import Any
 from adahi_msgs.msg import DraftStatus
 from adahi_msgs.srv import VerifyDraft
 
-from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.policy.signature import Signature
 from adahi_ros.wire.request import RequestError, RequestFault
 
 
@@ -66,30 +66,30 @@ def check_response_bounds(message: VerifyDraft.Response) -> None:
     Raises:
         RequestError: names the first field that is too long, its length and what is allowed.
     """
-    for field in ("codes", "accepted", "offset"):
+    for field in ("accepted", "actions"):
         _check(field, len(getattr(message, field)), RESPONSE[field])
 
 
-def check_spec_bounds(spec: PolicySpec) -> None:
-    """Check that what a policy of these sizes asks and answers can be said in messages.
+def check_signature_bounds(signature: Signature) -> None:
+    """Check that what a policy of these sizes is asked and replies can be said in messages.
 
     Raises:
         ValueError: names the first size that is too large, its value and what is allowed.
     """
+    actions = signature.horizon * signature.action_dim
     said = {
-        "window_length times observation_dim": (
-            spec.window_length * spec.observation_dim,
+        "history times observation_dim": (
+            signature.history * signature.observation_dim,
             REQUEST["observation_window"],
         ),
-        "goal_dim": (spec.goal_dim, REQUEST["goal"]),
-        "codebooks": (spec.codebooks, REQUEST["codes"]),
-        "codebooks times codebook_size": (
-            spec.codebooks * spec.codebook_size,
-            REQUEST["draft_probabilities"],
-        ),
-        "chunk_length times action_dim": (spec.chunk_length * spec.action_dim, RESPONSE["offset"]),
-        "action_dim": (spec.action_dim, STATUS["action"]),
+        "goal_dim": (signature.goal_dim, REQUEST["goal"]),
+        "horizon times action_dim": (actions, min(REQUEST["draft_actions"], RESPONSE["actions"])),
+        "action_dim": (signature.action_dim, STATUS["action"]),
     }
+    if signature.codes is not None:
+        books, size = signature.codes.codebooks, signature.codes.codebook_size
+        said["codebooks"] = books, REQUEST["codes"]
+        said["codebooks times codebook_size"] = books * size, REQUEST["draft_probabilities"]
     for name, (size, most) in said.items():
         if size > most:
             raise ValueError(f"{name}: {size}, must be at most {most}")

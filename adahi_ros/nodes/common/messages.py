@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import fields
 
 import numpy as np
 from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, TaskState
@@ -19,10 +18,12 @@ from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.nodes.common.bounds import check_request_bounds, shortened
-from adahi_ros.policy.interface import Policy, PolicySpec
-from adahi_ros.server.engine import Answered
+from adahi_ros.policy.signature import CodeSpace, Feature, Signature
+from adahi_ros.server.engine import Replied
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import EpisodeRecord, StepRecord
-from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
+from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault, check_protocol
+from adahi_ros.wire.sent_request import SentRequest
 from adahi_ros.wire.window import WireRows
 from adahi_ros.wire.window_updates import WindowUpdate
 
@@ -88,27 +89,25 @@ def fingerprint_number(fingerprint: str) -> int:
     return int(fingerprint, 16)
 
 
-def to_request(
-    request: VerificationRequest,
-    window: WindowUpdate,
-    robot_id: str,
-    session: int,
-    episode: int,
-    step: int,
-    fingerprint: int,
-) -> VerifyDraft.Request:
-    """Make the request about one robot's draft (M = 1), its window as it is to be sent."""
+def to_request(request: SentRequest, session: int) -> VerifyDraft.Request:
+    """Make the message of a request, in a session of the robot."""
+    rows = request.update.rows
     return VerifyDraft.Request(
-        robot_id=robot_id,
+        protocol=PROTOCOL_VERSION,
+        robot_id=request.robot_id,
         session_id=session,
-        episode_id=episode,
-        step_id=step,
-        tokenizer_fingerprint=fingerprint,
-        base_window=window.base,
-        observation_window=array("f", window.rows.numbers),
-        features=array("H", window.rows.features),
-        images=[_jpeg(image) for image in window.rows.images],
-        goal=array("f", window.goal),
+        target=request.target,
+        episode_id=request.episode,
+        step_id=request.step,
+        first_step=request.first_step,
+        tokenizer_fingerprint=request.fingerprint,
+        base_window=request.update.base,
+        observation_window=array("f", rows.numbers),
+        features=array("H", rows.features),
+        images=[_jpeg(image) for image in rows.images],
+        goal=array("f", request.update.goal),
+        instruction=request.instruction,
+        draft_actions=_floats(request.actions),
         codes=_codes(request.codes),
         draft_probabilities=_codes(request.counts),
     )
@@ -118,14 +117,14 @@ def _jpeg(image: bytes) -> CompressedImage:
     return CompressedImage(format=JPEG, data=array("B", image))
 
 
-def from_request(message: VerifyDraft.Request) -> tuple[WindowUpdate, np.ndarray, np.ndarray]:
-    """Return the window as it was sent, codes and counts, flat and unchecked.
-
-    `WindowCache.complete` makes a window of the first, `check_request` a request of that and the others.
+def from_request(message: VerifyDraft.Request) -> SentRequest:
+    """Return what a message says, unchecked; `Engine.verify` checks it.
 
     Raises:
-        RequestError: a field is longer than it may be, or an image of another format.
+        RequestError: it is of another protocol, a field is longer than it may be, or an image of another
+            format.
     """
+    check_protocol(message.protocol)
     check_request_bounds(message)
     for index, image in enumerate(message.images):
         if image.format != JPEG:
@@ -137,39 +136,87 @@ def from_request(message: VerifyDraft.Request) -> tuple[WindowUpdate, np.ndarray
         message.features.tobytes(),
         tuple(image.data.tobytes() for image in message.images),
     )
-    return (
-        WindowUpdate(message.base_window, rows, message.goal.tobytes()),
-        np.asarray(message.codes, dtype=np.int64),
-        np.asarray(message.draft_probabilities, dtype=np.int64),
+    return SentRequest(
+        robot_id=message.robot_id,
+        target=message.target,
+        episode=message.episode_id,
+        step=message.step_id,
+        first_step=message.first_step,
+        fingerprint=message.tokenizer_fingerprint,
+        update=WindowUpdate(message.base_window, rows, message.goal.tobytes()),
+        instruction=message.instruction,
+        actions=np.asarray(message.draft_actions, dtype=np.float32),
+        codes=np.asarray(message.codes, dtype=np.int64),
+        counts=np.asarray(message.draft_probabilities, dtype=np.int64),
     )
 
 
-def fill_reply(response: VerifyDraft.Response, answered: Answered) -> None:
-    """Put the verification of one robot's draft (M = 1) into a reply."""
-    verification, response.window_kept = answered
-    response.codes = _codes(verification.codes)
-    response.accepted = [bool(kept) for kept in verification.accepted[0]]
-    response.offset = _floats(verification.offset)
+def fill_reply(response: VerifyDraft.Response, replied: Replied) -> None:
+    """Put what one robot is to do (M = 1) into a reply."""
+    verdict, response.window_kept = replied
+    response.actions = _floats(verdict.actions)
+    response.accepted = [bool(kept) for kept in verdict.accepted[0]]
 
 
-def from_reply(response: VerifyDraft.Response) -> tuple[Sequence[int], Sequence[bool], Sequence[float]]:
-    """Return codes, accepted and offset, flat and unchecked; see `check_answer`."""
-    return response.codes, response.accepted, response.offset
+def from_reply(response: VerifyDraft.Response) -> tuple[Sequence[bool], Sequence[float]]:
+    """Return accepted and actions, flat and unchecked; see `check_reply`."""
+    return response.accepted, response.actions
 
 
-def describe(policy: Policy, encoder_fingerprint: str = "") -> DescribeTarget.Response:
-    """Make the message that says what a policy expects, and the encoder of images beside it if any."""
+def describe(description: Description) -> DescribeTarget.Response:
+    """Make the message that describes a target."""
+    signature = description.signature
+    features, conditions, codes = signature.features, signature.conditions, signature.codes
     return DescribeTarget.Response(
-        tokenizer_fingerprint=policy.decoder.fingerprint,
-        encoder_fingerprint=encoder_fingerprint,
-        **vars(policy.spec),
+        protocol=description.protocol,
+        target=description.target,
+        acceptance=description.acceptance,
+        feature_names=[each.name for each in features],
+        feature_sizes=[each.size for each in features],
+        condition_names=[each.name for each in conditions],
+        condition_sizes=[each.size for each in conditions],
+        instruction=signature.instruction,
+        history=signature.history,
+        horizon=signature.horizon,
+        action_dim=signature.action_dim,
+        tokenizer_fingerprint="" if codes is None else codes.fingerprint,
+        codebooks=0 if codes is None else codes.codebooks,
+        codebook_size=0 if codes is None else codes.codebook_size,
+        encoder_fingerprint=description.encoder_fingerprint,
+        parameters=signature.parameters,
     )
 
 
-def from_description(response: DescribeTarget.Response) -> tuple[PolicySpec, str]:
-    """Return the target's sizes and its tokenizer's fingerprint."""
-    sizes = {field.name: getattr(response, field.name) for field in fields(PolicySpec)}
-    return PolicySpec(**sizes), response.tokenizer_fingerprint
+def from_description(response: DescribeTarget.Response) -> Description:
+    """Return what a message describes; a stranger's texts, which may be of any length, are shortened.
+
+    Raises:
+        ValueError: it names features, or conditions, without their sizes, or the other way round.
+    """
+    fingerprint = shortened(response.tokenizer_fingerprint)
+    codes = CodeSpace(fingerprint, response.codebooks, response.codebook_size) if fingerprint else None
+    return Description(
+        target=shortened(response.target),
+        acceptance=shortened(response.acceptance),
+        signature=Signature(
+            history=response.history,
+            horizon=response.horizon,
+            action_dim=response.action_dim,
+            features=_parts("feature", response.feature_names, response.feature_sizes),
+            conditions=_parts("condition", response.condition_names, response.condition_sizes),
+            codes=codes,
+            instruction=response.instruction,
+            parameters=response.parameters,
+        ),
+        encoder_fingerprint=shortened(response.encoder_fingerprint),
+        protocol=response.protocol,
+    )
+
+
+def _parts(kind: str, names: Sequence[str], sizes: Sequence[int]) -> tuple[Feature, ...]:
+    if len(names) != len(sizes):
+        raise ValueError(f"{kind}_sizes: {len(sizes)}, must be as many as {kind}_names, {len(names)}")
+    return tuple(Feature(shortened(name), size) for name, size in zip(names, sizes, strict=True))
 
 
 def to_command(

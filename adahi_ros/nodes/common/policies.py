@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.assets import CHECKPOINTS, ENCODERS, named
-from adahi_ros.nodes.common.bounds import check_spec_bounds
+from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.messages import RELIABILITIES
 from adahi_ros.nodes.common.parameters import Parameter, ParameterError
 from adahi_ros.policy.backends import BACKENDS, load_policy
@@ -64,13 +64,11 @@ def policy_from(values: dict[str, Any]) -> Policy:
         policy = load_policy(named(values["checkpoint"], CHECKPOINTS), values["backend"])
     except (CheckpointError, OSError) as error:
         raise ParameterError(f"checkpoint: {values['checkpoint']!r}, cannot be loaded: {error}") from error
-    spec = policy.spec
     try:
-        check_spec_bounds(spec)
+        check_signature_bounds(policy.signature)
     except ValueError as error:
         raise ParameterError(f"checkpoint: {values['checkpoint']!r}, {error}") from None
-    window = np.zeros((1, spec.window_length, spec.observation_dim), dtype=np.float32)
-    first = policy.predict(window, np.zeros((1, spec.goal_dim), dtype=np.float32))
-    if not (np.isfinite(first.logits).all() and np.isfinite(first.offsets).all()):
+    first = policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))
+    if not np.isfinite(first.actions).all():
         raise ParameterError(f"checkpoint: {values['checkpoint']!r}, predicts values that are not finite")
     return policy

@@ -1,4 +1,4 @@
-"""The server's node: accepts or resamples what robots draft.
+"""The server's node: what a target policy says to the drafts of robots.
 
 Serves `verify_draft` (adahi_msgs/VerifyDraft) and `describe_target` (adahi_msgs/DescribeTarget);
 publishes /diagnostics.
@@ -9,45 +9,55 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
-from adahi_ros.acceptance.verifier import RULES, TargetVerifier
-from adahi_ros.nodes.common.bounds import NAME_LENGTH, shortened
+from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.nodes.common.bounds import NAME_LENGTH, REQUEST, shortened
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.common.messages import (
     describe,
     fill_reply,
-    fingerprint_number,
     from_request,
     verify_qos,
 )
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, Parameter, Parameters
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
 from adahi_ros.nodes.common.policies import RELIABILITY, encoder_from, policy_from, policy_parameters
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
-from adahi_ros.server.engine import Answered, Answers
+from adahi_ros.server.engine import Engine
 from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.sessions import Sessions
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.request import RequestError, RequestFault
 from adahi_ros.wire.window_updates import MAX_AGE_S, ROBOTS_KEPT
 
 WARNING_PERIOD_S = 1.0
 SHARED_WARNING_PERIOD_S = 10.0  # of two robots of one name
+LONGEST_NAME = REQUEST["target"]
 
 TABLE = (
     *policy_parameters("ball/target"),
+    Parameter(
+        "target",
+        "",
+        "Name of the policy, by which robots may ask for it; '' for the last two parts of checkpoint",
+        optional=True,
+    ),
     Parameter("seed", 0, "Seed of the draws that accept and resample", 0, LARGEST_INTEGER),
     Parameter(
         "rule",
         "speculative",
-        "speculative accepts or resamples the drafted codes; target samples anew whatever was drafted",
-        choices=tuple(RULES),
+        "speculative accepts or resamples the drafted codes; replace takes the target's own proposal, "
+        "whatever was drafted",
+        choices=tuple(ACCEPTANCES),
     ),
-    Parameter("temperature", 1.0, "Of the target's code distributions", 1e-3, 100.0),
+    Parameter("temperature", 1.0, "Of the target's distributions", 1e-3, 100.0),
     Parameter(
         "encoder",
         "",
@@ -87,15 +97,21 @@ class TargetVerifierNode(Node):
         values = parameters.read()
         policy = policy_from(values)
         images = ReceivedImages(encoder_from(values["encoder"])) if values["encoder"] else None
+        name = values["target"] or "/".join(Path(values["checkpoint"]).parts[-2:])
+        if len(name) > LONGEST_NAME:
+            raise ParameterError(f"target: {name!r}, must have at most {LONGEST_NAME} characters")
+        try:
+            verifier = TargetVerifier(policy, values["rule"], values["temperature"])
+        except ValueError as error:
+            raise ParameterError(str(error)) from None
         parameters.frozen = True
-        self._policy = policy
-        verifier = TargetVerifier(policy, values["rule"], values["temperature"])
-        self._answers = Answers(
-            verifier, values["seed"], images, values["cache.robots"], values["cache.max_age_s"]
+        self._engine = Engine(
+            verifier, values["seed"], images, name, values["cache.robots"], values["cache.max_age_s"]
         )
-        self._description = describe(policy, "" if images is None else images.fingerprint)
+        encoder = "" if images is None else images.fingerprint
+        self._description = describe(Description(name, values["rule"], policy.signature, encoder))
         self._sessions = Sessions()
-        self._answered: Counter[str] = Counter()
+        self._replies: Counter[str] = Counter()
         self._compute_ms = 0.0
         self._refused = 0
         self._reported = 0
@@ -105,9 +121,7 @@ class TargetVerifierNode(Node):
         self.urgent = Urgent(services=[service])
         """What robots wait for."""
         self._diagnostics = DiagnosticsPublisher(self, "verifier", self._health)
-        self.get_logger().info(
-            f"target policy of {policy.spec.parameters} parameters, tokenizer {policy.decoder.fingerprint}"
-        )
+        self.get_logger().info(f"target policy of {policy.signature}, by the name {name!r}")
 
     def _describe(
         self, request: DescribeTarget.Request, response: DescribeTarget.Response
@@ -118,28 +132,21 @@ class TargetVerifierNode(Node):
         start = time.perf_counter()
         response.episode_id = request.episode_id
         response.step_id = request.step_id
+        response.first_step = request.first_step
         try:
-            fill_reply(response, self._answer(request))
+            fill_reply(response, self._engine.verify(from_request(request), time.monotonic()))
             self._notice(request)
         except RequestError as error:
             response.status, response.message = int(error.fault), shortened(str(error))
         except Exception as error:  # noqa: BLE001  one robot's request must not end the service of the others
-            response = VerifyDraft.Response(episode_id=request.episode_id, step_id=request.step_id)
+            response = VerifyDraft.Response(
+                episode_id=request.episode_id, step_id=request.step_id, first_step=request.first_step
+            )
             response.status = VerifyDraft.Response.STATUS_INTERNAL_ERROR
             response.message = shortened(f"{type(error).__name__}: {error}")
         response.compute_time_ms = 1e3 * (time.perf_counter() - start)
         self._count(request, response)
         return response
-
-    def _answer(self, request: VerifyDraft.Request) -> Answered:
-        ours = fingerprint_number(self._policy.decoder.fingerprint)
-        if request.tokenizer_fingerprint != ours:
-            raise RequestError(
-                RequestFault.TOKENIZER_MISMATCH,
-                f"tokenizer_fingerprint: {request.tokenizer_fingerprint:016x}, must be {ours:016x}",
-            )
-        names = request.robot_id, request.episode_id, request.step_id
-        return self._answers.to(*names, time.monotonic(), *from_request(request))
 
     def _notice(self, request: VerifyDraft.Request) -> None:
         """Say it where two robots ask by one name; they are answered all the same."""
@@ -151,11 +158,11 @@ class TargetVerifierNode(Node):
 
     def _count(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> None:
         if response.status == VerifyDraft.Response.STATUS_OK:
-            self._answered["ok"] += 1
+            self._replies["ok"] += 1
             self._compute_ms += response.compute_time_ms
             return
         internal = response.status == VerifyDraft.Response.STATUS_INTERNAL_ERROR
-        self._answered["internal_error" if internal else RequestFault(response.status).name.lower()] += 1
+        self._replies["internal_error" if internal else RequestFault(response.status).name.lower()] += 1
         if response.status == RequestFault.WINDOW_UNKNOWN:
             return  # nobody's fault; the whole window is on its way
         self._refused += 1
@@ -169,9 +176,9 @@ class TargetVerifierNode(Node):
         news, self._reported = self._refused - self._reported, self._refused
         shared = self._sessions.shared(time.monotonic())
         values = {
-            "requests": self._answered.total(),
-            "compute_ms_mean": f"{self._compute_ms / max(1, self._answered['ok']):.3f}",
-            **{f"answers.{status}": count for status, count in self._answered.items()},
+            "requests": self._replies.total(),
+            "compute_ms_mean": f"{self._compute_ms / max(1, self._replies['ok']):.3f}",
+            **{f"replies.{status}": count for status, count in self._replies.items()},
             "shared_names": len(shared),
         }
         troubles = [f"{news} requests refused"] if news else []
@@ -184,7 +191,7 @@ class TargetVerifierNode(Node):
 
 
 def executor_of(node: TargetVerifierNode) -> UrgentExecutor:
-    """Return the executor that answers robots before anyone else."""
+    """Return the executor that serves robots before anyone else."""
     return UrgentExecutor(node, lambda: node.urgent)
 
 

@@ -1,6 +1,6 @@
 """A verification without DDS: the bytes that would cross, and everything before and after them, by a call.
 
-For measurements of what is sent. Asks and answers as `VerifierSession` and `TargetVerifierNode` do where
+For measurements of what is sent. Asks and replies as `VerifierSession` and `TargetVerifierNode` do where
 nothing is lost.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
-from adahi_ros.acceptance.verifier import TargetVerifier
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.nodes.common.messages import (
     fill_reply,
     fingerprint_number,
@@ -17,8 +17,11 @@ from adahi_ros.nodes.common.messages import (
     from_request,
     to_request,
 )
-from adahi_ros.server.engine import Answers
-from adahi_ros.wire.request import Verification, VerificationRequest, check_answer
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.request import check_reply
+from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest
 from adahi_ros.wire.window import WireWindow
 from adahi_ros.wire.window_updates import ImageEncoder, SentWindows
 
@@ -26,7 +29,7 @@ SESSION = 0  # nobody else has the robot's name
 
 
 class CalledVerifier:
-    """Answers one robot.
+    """Replies to one robot.
 
     Args:
         verifier: decides.
@@ -35,33 +38,34 @@ class CalledVerifier:
     """
 
     def __init__(self, verifier: TargetVerifier, seed: int, images: ImageEncoder | None = None) -> None:
-        self.policy = verifier.policy
-        self._answers = Answers(verifier, seed, images)
+        self.signature = verifier.policy.signature
+        self._engine = Engine(verifier, seed, images)
 
-    def answer(self, question: bytes) -> bytes:
+    def reply(self, request: bytes) -> bytes:
         """Return the serialized response to a serialized request.
 
         Raises:
             RequestError: the request is refused.
         """
-        request = deserialize_message(question, VerifyDraft.Request)
-        episode, step = request.episode_id, request.step_id
-        response = VerifyDraft.Response(episode_id=episode, step_id=step)
+        message = deserialize_message(request, VerifyDraft.Request)
+        response = VerifyDraft.Response(
+            episode_id=message.episode_id, step_id=message.step_id, first_step=message.first_step
+        )
         now_s = 0.0  # nobody else is heard meanwhile
-        fill_reply(response, self._answers.to(request.robot_id, episode, step, now_s, *from_request(request)))
+        fill_reply(response, self._engine.verify(from_request(message), now_s))
         serialized: bytes = serialize_message(response)
         return serialized
 
 
 class VerificationCalls:
-    """Asks for one robot.
+    """Asks for one robot, whose codes mean the same to draft and target.
 
     Attributes:
-        request_bytes: size of each question, serialized.
-        response_bytes: size of each answer.
+        request_bytes: size of each request, serialized.
+        response_bytes: size of each reply.
 
     Args:
-        verifier: that has answered nobody yet.
+        verifier: that has replied to nobody yet.
         robot_id: names the robot's stream of draws.
     """
 
@@ -70,21 +74,26 @@ class VerificationCalls:
         self.response_bytes: list[int] = []
         self._verifier = verifier
         self._robot_id = robot_id
-        self._fingerprint = fingerprint_number(verifier.policy.decoder.fingerprint)
+        codes = verifier.signature.codes
+        self._fingerprint = NO_FINGERPRINT if codes is None else fingerprint_number(codes.fingerprint)
         self._sent = SentWindows()
 
-    def ask(self, request: VerificationRequest, window: WireWindow, episode: int, step: int) -> Verification:
-        """Return the answer about one draft (M = 1), of whose window only this is sent.
+    def ask(self, draft: Proposal, window: WireWindow, episode: int, step: int) -> Verdict:
+        """Return the verdict on one draft (M = 1), of whose observations only this window is sent.
 
         Raises:
             RequestError: the request is refused.
         """
-        update = self._sent.update(window)
-        message = to_request(request, update, self._robot_id, SESSION, episode, step, self._fingerprint)
-        question = serialize_message(message)
-        answer = self._verifier.answer(question)
-        response = deserialize_message(answer, VerifyDraft.Response)
+        update, drawn = self._sent.update(window), draft.distribution
+        sent = Proposal(draft.actions[:, :0], drawn)
+        message = to_request(
+            SentRequest.of(sent, update, self._robot_id, episode, step, self._fingerprint), SESSION
+        )
+        request = serialize_message(message)
+        reply = self._verifier.reply(request)
+        response = deserialize_message(reply, VerifyDraft.Response)
         self._sent.answered(window, response.window_kept)
-        self.request_bytes.append(len(question))
-        self.response_bytes.append(len(answer))
-        return check_answer(self._verifier.policy.spec, *from_reply(response))
+        self.request_bytes.append(len(request))
+        self.response_bytes.append(len(reply))
+        drafted = 0 if drawn is None else drawn.codes.size
+        return check_reply(self._verifier.signature, 0, drafted, *from_reply(response))

@@ -1,0 +1,84 @@
+"""The target's side of one batch: what it proposes itself, and what an acceptance rule makes of that."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.randomness import EpisodeStreams, step_uniforms
+from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
+
+
+class TargetVerifier:
+    """Verifies drafts by a target policy.
+
+    What it returns by an exact rule is distributed as the target's own proposals where it gets every draft,
+    or a share of them that does not depend on what was drawn; see `Gate.blind`.
+
+    Args:
+        policy: the target.
+        rule: a key of `ACCEPTANCES`.
+        temperature: of the target's distributions, above zero.
+        sendable: see `Sampling`.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+
+    def __init__(
+        self, policy: Policy, rule: str = "speculative", temperature: float = 1.0, sendable: bool = False
+    ) -> None:
+        if rule not in ACCEPTANCES:
+            raise ValueError(f"rule: {rule!r}, must be one of {', '.join(sorted(ACCEPTANCES))}")
+        if not 0.0 < temperature < np.inf:
+            raise ValueError(f"temperature: {temperature}, must be above 0 and finite")
+        if ACCEPTANCES[rule].needs_codes and policy.signature.codes is None:
+            raise ValueError(f"rule: {rule!r}, must be another for a target without a tokenizer")
+        self.policy = policy
+        self.acceptance = ACCEPTANCES[rule]()
+        self._sampling = Sampling(temperature, sendable)
+
+    def verify(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
+        """Verify M drafts with uniform draws (M, policy.draws, 2).
+
+        Raises:
+            RequestError: the target makes nothing finite of an observation.
+        """
+        verdict = self.verify_each(request, draws)
+        if not np.isfinite(verdict.actions).all():
+            raise RequestError(
+                RequestFault.NOT_FINITE,
+                "observation_window: so far from the task's that the target's prediction is not finite",
+            )
+        return verdict
+
+    def verify_each(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
+        """Verify M drafts; no numbers where the target makes nothing finite of an observation."""
+        proposal = self.policy.propose(request.observations, draws[..., 1], self._sampling)
+        return self.acceptance.verify(request.draft, proposal, draws)
+
+
+def verification_stream(robot_id: str) -> str:
+    """Name the stream of a robot's verification draws."""
+    return f"verify/{robot_id}"
+
+
+def verification_uniforms(seed: int, robot_id: str, episode: int, step: int, count: int) -> np.ndarray:
+    """Return the draws (1, count, 2) of one robot's step, so that a repeated request gets the same reply."""
+    draws = step_uniforms(seed, verification_stream(robot_id), episode, step, 2 * count)
+    return draws.reshape(1, count, 2)
+
+
+class VerificationDraws:
+    """`verification_uniforms` for E episodes side by side, steps in order."""
+
+    def __init__(self, seed: int, robot_id: str, episodes: list[int], count: int) -> None:
+        self._streams = EpisodeStreams(seed, verification_stream(robot_id), episodes, 2 * count)
+        self._count = count
+
+    def next(self) -> np.ndarray:
+        """Return the next step's draws (E, count, 2)."""
+        draws = self._streams.next()
+        return draws.reshape(len(draws), self._count, 2)

@@ -1,0 +1,81 @@
+"""What a verifier tells of its target before the first request, and whether a robot can work with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.acceptance.interface import codes_differ, difference
+from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Signature
+from adahi_ros.wire.request import PROTOCOL_VERSION
+
+LONGEST_HISTORY = 64  # observations that a robot keeps to send
+
+
+@dataclass(frozen=True)
+class Description:
+    """A target as its verifier describes it.
+
+    Attributes:
+        target: name of the policy.
+        acceptance: name of the rule by which its proposals meet drafts.
+        signature: what it reads and what it proposes.
+        encoder_fingerprint: of the encoder of images beside it; empty where it takes none.
+        protocol: version of what the verifier speaks.
+    """
+
+    target: str
+    acceptance: str
+    signature: Signature
+    encoder_fingerprint: str = ""
+    protocol: int = PROTOCOL_VERSION
+
+
+@dataclass(frozen=True)
+class Wants:
+    """What a robot wants of a target.
+
+    Attributes:
+        draft: what its own policy reads and proposes.
+        offered: sizes by name of what it observes.
+        target: name of the policy; empty takes any.
+        encoder_fingerprint: of the encoder that the verifier must have; None where no images are sent.
+    """
+
+    draft: Signature
+    offered: Mapping[str, int]
+    target: str = ""
+    encoder_fingerprint: str | None = None
+
+    def misfit(self, described: Description) -> str | None:
+        """Name the first thing that keeps robot and target apart, with both values; None where none does."""
+        theirs, encoder = described.signature, self.encoder_fingerprint
+        if described.protocol != PROTOCOL_VERSION:
+            return (
+                f"protocol: the robot's is {PROTOCOL_VERSION}, the verifier's {described.protocol}; "
+                "must be the same"
+            )
+        if self.target not in ("", described.target):
+            return f"target: the robot wants {self.target!r}, the verifier has {described.target!r}"
+        if described.acceptance not in ACCEPTANCES:
+            return f"acceptance: {described.acceptance!r}, must be one of {', '.join(sorted(ACCEPTANCES))}"
+        if not 1 <= theirs.history <= LONGEST_HISTORY:
+            return f"history: the target's is {theirs.history}, must be from 1 to {LONGEST_HISTORY}"
+        if theirs.horizon < 1:
+            return f"horizon: the target's is {theirs.horizon}, must be at least 1"
+        rule = ACCEPTANCES[described.acceptance]()
+        fault = rule.compatible(self.draft, theirs) or theirs.unmet(self.offered)
+        if fault is None and encoder not in (None, described.encoder_fingerprint):
+            fault = difference("encoder_fingerprint", encoder, repr(described.encoder_fingerprint))
+        return fault
+
+    def to_send(self, draft: Proposal, described: Description) -> Proposal:
+        """Return as much of a draft as a target needs and can read."""
+        rule = ACCEPTANCES[described.acceptance]
+        actions = draft.actions if rule.needs_actions else np.zeros_like(draft.actions[:, :0])
+        alike = codes_differ(self.draft, described.signature) is None
+        return Proposal(actions, draft.distribution if alike else None)

@@ -1,0 +1,158 @@
+"""What comes back is what the rollout's verifier says, whatever draft and target read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.policy.distribution import counted
+from adahi_ros.policy.history import History
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import GOAL, OBSERVATION
+from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
+from adahi_ros.policy.vqbet.decoder import ActionDecoder
+from adahi_ros.policy.vqbet.sizes import NetworkSizes
+from adahi_ros.robot.target_view import Features
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest, sent_codes
+from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest
+from adahi_ros.wire.window_updates import SentWindows
+
+SEED, STEPS, HORIZON = 3, 12, 4
+NOW_S = 1.0
+DRAW = np.random.default_rng(0)
+WEIGHTS = DRAW.normal(size=(9, 4, 2, 5))
+DECODER = ActionDecoder(
+    DRAW.normal(size=(5, 5, HORIZON, 2)).astype(np.float32), np.array([1.0, 1.0], np.float32)
+)
+
+
+class Recalling(CodePolicy):
+    """Depends on every number of all that it reads: O 3, G 1, N 2, K 5, T 4, A 2."""
+
+    def __init__(self, history: int) -> None:
+        super().__init__(NetworkSizes(history, 3, 1, 2, 5, HORIZON, 2, 0), DECODER, "recalling")
+
+    def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
+        seen = np.concatenate([windows, np.repeat(goals[:, None], windows.shape[1], axis=1)], axis=2)
+        logits = np.einsum("bho,honk->bnk", seen, WEIGHTS[: windows.shape[1]]).astype(np.float32)
+        return Prediction(logits, np.tile(logits[..., None, None], (1, 1, 1, HORIZON, 2)))
+
+
+@pytest.mark.parametrize("rule", ["speculative", "replace"])
+@pytest.mark.parametrize("length", [1, 3, 5])
+def test_a_target_may_read_more_or_less_of_the_past_than_the_draft(rule: str, length: int) -> None:
+    target = Recalling(length)
+    engine, verifier = Engine(TargetVerifier(target, rule), SEED), TargetVerifier(target, rule)
+    view, sent, history = Features(3), SentWindows(), History(target.signature, 1)
+    fingerprint = int(DECODER.fingerprint, 16)
+    draw = np.random.default_rng(1)
+    sizes = []
+    for step in range(STEPS):
+        seen = {OBSERVATION: draw.normal(size=3), GOAL: np.ones(1)}
+        view.add(seen)
+        observations = history.push({name: values[None] for name, values in seen.items()})
+        if step % 3 == 1:
+            continue  # the gate holds it back
+        counts = counted(draw.dirichlet(np.ones(5), size=(1, 2)))
+        draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(draw.integers(5, size=(1, 2)), counts))
+        window = view.window(target.signature)
+        request = SentRequest.of(draft, sent.update(window), "arm", 2, step, fingerprint)
+        sizes.append(len(request.update.rows.numbers))
+        verdict, kept = engine.verify(request, NOW_S)
+        sent.answered(window, kept)
+        expected = verifier.verify(
+            VerificationRequest(observations, draft), verification_uniforms(SEED, "arm", 2, step, 2)
+        )
+        np.testing.assert_array_equal(verdict.actions, expected.actions)
+        np.testing.assert_array_equal(verdict.accepted, expected.accepted)
+    assert length == 1 or max(sizes[1:]) < sizes[0]  # only what is new is sent
+
+
+def request_of(**changes: Any) -> SentRequest:
+    view = Features(3)
+    view.add({OBSERVATION: np.full(3, 0.5), GOAL: np.ones(1)})
+    counts = counted(np.full((1, 2, 5), 0.2))
+    draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.array([[1, 2]]), counts))
+    update = SentWindows().update(view.window(Recalling(2).signature))
+    return replace(SentRequest.of(draft, update, "arm", 0, 7, int(DECODER.fingerprint, 16)), **changes)
+
+
+def bare(**changes: Any) -> SentRequest:
+    """A request of a robot that drafts no codes."""
+    nothing = np.empty(0, np.int64)
+    return request_of(codes=nothing, counts=nothing, fingerprint=NO_FINGERPRINT, **changes)
+
+
+@pytest.mark.parametrize("ahead", range(HORIZON))
+def test_a_reply_may_begin_at_a_later_step(ahead: int) -> None:
+    engine = Engine(TargetVerifier(Recalling(2)), SEED)
+    whole, later = (
+        engine.verify(each, NOW_S).verdict for each in (request_of(), request_of(first_step=7 + ahead))
+    )
+    np.testing.assert_array_equal(later.actions, whole.actions[:, ahead:])
+    np.testing.assert_array_equal(later.accepted, whole.accepted)
+
+
+@pytest.mark.parametrize("first_step", [6, 7 + HORIZON, 2**32 - 1])
+def test_a_reply_begins_within_the_horizon(first_step: int) -> None:
+    engine = Engine(TargetVerifier(Recalling(2)), SEED)
+    with pytest.raises(RequestError, match=f"^first_step: {first_step}, must be from 7 to 10$") as refusal:
+        engine.verify(request_of(first_step=first_step), NOW_S)
+    assert refusal.value.fault is RequestFault.WRONG_SHAPE
+
+
+def test_a_target_is_asked_by_its_name_or_by_none() -> None:
+    engine = Engine(TargetVerifier(Recalling(2)), SEED, target="ball/target")
+    for name in ("", "ball/target"):
+        assert engine.verify(request_of(target=name), NOW_S).verdict.actions.shape == (1, HORIZON, 2)
+    message = "target: 'kitchen', must be 'ball/target'"
+    with pytest.raises(RequestError, match=f"^{message}$") as refusal:
+        engine.verify(request_of(target="kitchen"), NOW_S)
+    assert refusal.value.fault is RequestFault.UNKNOWN_TARGET
+
+
+def test_codes_of_another_tokenizer_are_refused_and_none_are_welcome_where_they_are_not_needed() -> None:
+    other = request_of(fingerprint=1)
+    for rule in ("speculative", "replace"):
+        with pytest.raises(RequestError, match=r"^tokenizer_fingerprint: 0{15}1, must be ") as refusal:
+            Engine(TargetVerifier(Recalling(2), rule), SEED).verify(other, NOW_S)
+        assert refusal.value.fault is RequestFault.TOKENIZER_MISMATCH
+    verdict = Engine(TargetVerifier(Recalling(2), "replace"), SEED).verify(bare(), NOW_S).verdict
+    with_codes = Engine(TargetVerifier(Recalling(2), "replace"), SEED).verify(request_of(), NOW_S).verdict
+    np.testing.assert_array_equal(verdict.actions, with_codes.actions)
+    assert verdict.accepted.shape == (1, 0)
+    with pytest.raises(RequestError, match=re.escape("codes: 0 values, expected 2 for shape (2,)")):
+        Engine(TargetVerifier(Recalling(2)), SEED).verify(bare(), NOW_S)
+
+
+def test_a_target_without_a_tokenizer_replaces() -> None:
+    target = Recalling(2)
+    target.signature = replace(target.signature, codes=None)
+    engine = Engine(TargetVerifier(target, "replace"), SEED)
+    assert engine.verify(bare(), NOW_S).verdict.actions.shape == (1, HORIZON, 2)
+    with pytest.raises(RequestError, match="must be none: the target has no tokenizer") as refusal:
+        engine.verify(request_of(), NOW_S)
+    assert refusal.value.fault is RequestFault.TOKENIZER_MISMATCH
+
+
+def test_another_instruction_is_another_request() -> None:
+    target = Recalling(2)
+    told: list[tuple[str, ...]] = []
+    target.signature = replace(target.signature, instruction=True)
+    propose = target.propose
+
+    def hearing(observations: Any, draws: np.ndarray, sampling: Any) -> Proposal:
+        told.append(observations.instructions)
+        return propose(observations, draws, sampling)
+
+    target.propose = hearing  # type: ignore[method-assign]
+    engine = Engine(TargetVerifier(target), SEED)
+    for instruction in ("fold", "fold", "pour"):
+        engine.verify(request_of(instruction=instruction), NOW_S)
+    assert told == [("fold",), ("pour",)]

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.policy.distribution import counted
+from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Observations
+from adahi_ros.randomness import STEPS_PER_REFILL
+from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, verification_uniforms
+from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest, sent_codes
+
+DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
+TARGET = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.15, 0.05]]
+
+
+def request(codes: np.ndarray) -> VerificationRequest:
+    batch = len(codes)
+    counts = np.broadcast_to(counted(np.array(DRAFT)), (batch, 2, 4))
+    seen = Observations(
+        {"observation": np.zeros((batch, 2, 3), np.float32)}, {"goal": np.zeros((batch, 1), np.float32)}
+    )
+    nothing = np.zeros((batch, 0, 2), np.float32)
+    return VerificationRequest(seen, Proposal(nothing, sent_codes(codes, counts)))
+
+
+def codes_in(verdict: Verdict) -> np.ndarray:
+    """The codes (M, 2) behind the actions of a `FixedPolicy`, whose offset is below one."""
+    first, second = verdict.actions[:, 0].T
+    return np.stack([np.floor(first), np.floor(second / 10)], axis=-1).astype(int)
+
+
+def drafted(batch: int) -> np.ndarray:
+    generator = np.random.default_rng(3)
+    return np.stack([generator.choice(4, size=batch, p=p) for p in DRAFT], axis=-1)
+
+
+def test_the_same_request_gets_the_same_reply(fixed_policy: Callable[..., Policy]) -> None:
+    codes = np.array([[0, 3]])
+    replies = []
+    for _ in range(2):  # another verifier, as after a restart
+        verifier = TargetVerifier(fixed_policy(TARGET))
+        verifier.verify(request(drafted(5)), np.full((5, 2, 2), 0.5))
+        replies.append(verifier.verify(request(codes), verification_uniforms(4, "arm", 2, 17, 2)))
+    np.testing.assert_array_equal(replies[0].actions, replies[1].actions)
+    np.testing.assert_array_equal(replies[0].accepted, replies[1].accepted)
+
+
+@pytest.mark.parametrize("codebooks", [1, 2, 3])
+def test_draws_for_many_episodes_are_those_of_each(codebooks: int) -> None:
+    draws = VerificationDraws(4, "arm", [6, 2], codebooks)
+    for step in range(STEPS_PER_REFILL + 2):
+        rows = draws.next()
+        assert rows.shape == (2, codebooks, 2)
+        for row, episode in zip(rows, [6, 2], strict=True):
+            np.testing.assert_array_equal(
+                row[None], verification_uniforms(4, "arm", episode, step, codebooks)
+            )
+
+
+def test_each_robot_has_draws_of_its_own() -> None:
+    assert not np.isin(
+        verification_uniforms(4, "arm", 0, 0, 2), verification_uniforms(4, "leg", 0, 0, 2)
+    ).any()
+
+
+def test_a_batch_is_verified_like_its_rows_and_with_the_targets_offset(
+    fixed_policy: Callable[..., Policy],
+) -> None:
+    verifier = TargetVerifier(fixed_policy(TARGET, offset=0.5))
+    codes, uniforms = drafted(30), np.random.default_rng(1).random((30, 2, 2))
+    together = verifier.verify(request(codes), uniforms)
+    assert together.accepted.any()
+    assert not together.accepted.all()
+    np.testing.assert_array_equal(codes_in(together)[together.accepted], codes[together.accepted])
+    assert together.actions.shape == (30, 1, 2)
+    np.testing.assert_array_equal(together.actions[:, 0] - [1, 10] * codes_in(together), 0.5)
+    for row in range(30):
+        alone = verifier.verify(request(codes[row : row + 1]), uniforms[row : row + 1])
+        np.testing.assert_array_equal(alone.actions[0], together.actions[row])
+        np.testing.assert_array_equal(alone.accepted[0], together.accepted[row])
+
+
+def test_replacing_ignores_the_draft(fixed_policy: Callable[..., Policy]) -> None:
+    verifier = TargetVerifier(fixed_policy(TARGET), rule="replace")
+    uniforms = np.random.default_rng(1).random((20_000, 2, 2))
+    reply = verifier.verify(request(np.zeros((20_000, 2), int)), uniforms)
+    other = verifier.verify(request(np.full((20_000, 2), 3)), uniforms)
+    np.testing.assert_array_equal(reply.actions, other.actions)
+    np.testing.assert_array_equal(reply.accepted, codes_in(reply) == 0)
+    for book in range(2):
+        counts = np.bincount(codes_in(reply)[:, book], minlength=4)
+        assert stats.chisquare(counts, 20_000 * np.array(TARGET[book])).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("rule", ["speculative", "replace"])
+def test_the_temperature_is_that_of_the_targets_distribution(
+    fixed_policy: Callable[..., Policy], rule: str
+) -> None:
+    verifier = TargetVerifier(fixed_policy(TARGET), rule=rule, temperature=0.5)
+    uniforms = np.random.default_rng(2).random((20_000, 2, 2))
+    codes = codes_in(verifier.verify(request(drafted(20_000)), uniforms))
+    for book in range(2):
+        cooled = np.array(TARGET[book]) ** 2
+        counts = np.bincount(codes[:, book], minlength=4)
+        assert stats.chisquare(counts, 20_000 * cooled / cooled.sum()).pvalue > 1e-5
+
+
+def test_wrong_settings_are_refused(fixed_policy: Callable[..., Policy]) -> None:
+    policy = fixed_policy(TARGET)
+    with pytest.raises(ValueError, match="rule: 'greedy', must be one of replace, speculative"):
+        TargetVerifier(policy, rule="greedy")
+    for temperature in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match=re.escape(f"temperature: {temperature}, must be above 0")):
+            TargetVerifier(policy, temperature=temperature)
+    policy.signature = replace(policy.signature, codes=None)
+    with pytest.raises(ValueError, match="rule: 'speculative', must be another for a target without a tok"):
+        TargetVerifier(policy)
+    TargetVerifier(policy, rule="replace")
+
+
+def test_what_the_target_makes_nothing_finite_of_is_refused(fixed_policy: Callable[..., Policy]) -> None:
+    policy = fixed_policy(TARGET)
+    prediction = policy.predict(np.zeros((1, 2, 3)), np.zeros((1, 1)))
+    broken = replace(prediction, offsets=np.full_like(prediction.offsets, np.nan))
+    policy.predict = lambda windows, goals: broken  # type: ignore[method-assign]
+    with pytest.raises(RequestError, match="observation_window") as refused:
+        TargetVerifier(policy).verify(request(np.array([[0, 0]])), np.zeros((1, 2, 2)))
+    assert refused.value.fault is RequestFault.NOT_FINITE

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.policy.distribution import counted
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import CodeSpace, Feature, Signature
+from adahi_ros.wire import description
+from adahi_ros.wire.description import LONGEST_HISTORY, Description, Wants
+from adahi_ros.wire.request import PROTOCOL_VERSION, sent_codes
+
+DRAFT = Signature(3, 1, 2, (Feature("state", 5),), (), CodeSpace("a", 2, 4))
+OFFERED = {"state": 5, "goal": 2}
+GOOD = Description("ball/target", "speculative", replace(DRAFT, history=5, conditions=(Feature("goal", 2),)))
+
+
+def told(**changes: Any) -> Description:
+    """A description whose signature, where it has that field, or else itself is changed."""
+    own = {name: value for name, value in changes.items() if hasattr(GOOD, name)}
+    others = {name: value for name, value in changes.items() if name not in own}
+    return replace(GOOD, **own, **({"signature": replace(GOOD.signature, **others)} if others else {}))
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        GOOD,
+        told(target="another"),
+        told(encoder_fingerprint="feed"),
+        told(history=1),
+        told(history=LONGEST_HISTORY),
+        told(acceptance="replace", codes=None, horizon=8),
+    ],
+)
+def test_what_fits_is_no_misfit(described: Description) -> None:
+    assert Wants(DRAFT, OFFERED).misfit(described) is None
+
+
+@pytest.mark.parametrize(
+    ("described", "message"),
+    [
+        (
+            told(protocol=1),
+            f"protocol: the robot's is {PROTOCOL_VERSION}, the verifier's 1;",
+        ),
+        (told(acceptance="guess"), "acceptance: 'guess', must be one of replace, speculative"),
+        (told(history=0), "history: the target's is 0, must be from 1 to 64"),
+        (told(history=65), "history: the target's is 65, must be from 1 to 64"),
+        (told(horizon=0), "horizon: the target's is 0, must be at least 1"),
+        (told(horizon=8), "horizon: the draft's is 1, the target's 8; must be the same"),
+        (told(codes=CodeSpace("b", 2, 4)), "tokenizer_fingerprint: the draft's is a, the target's b;"),
+        (told(acceptance="replace", action_dim=3), "action_dim: the draft's is 2, the target's 3;"),
+        (told(features=(Feature("image", 9),)), "image: is read, but the robot offers state, goal"),
+        (told(features=(Feature("state", 9),)), "state: 9 numbers are read, the robot offers 5"),
+        (told(instruction=True), "instruction: is read, but the robot is told none"),
+    ],
+)
+def test_the_first_thing_that_does_not_fit_is_named(described: Description, message: str) -> None:
+    fault = Wants(DRAFT, OFFERED).misfit(described)
+    assert fault is not None
+    assert fault.startswith(message)
+
+
+def test_a_target_may_be_wanted_by_name() -> None:
+    assert Wants(DRAFT, OFFERED, "ball/target").misfit(GOOD) is None
+    assert Wants(DRAFT, OFFERED, "kitchen").misfit(GOOD) == (
+        "target: the robot wants 'kitchen', the verifier has 'ball/target'"
+    )
+
+
+def test_an_encoder_must_be_the_robots_where_it_sends_images() -> None:
+    wants = Wants(DRAFT, OFFERED, encoder_fingerprint="feed")
+    assert wants.misfit(told(encoder_fingerprint="feed")) is None
+    for its in ("", "dead"):
+        expected = f"encoder_fingerprint: the draft's is feed, the target's {its!r}; must be the same"
+        assert wants.misfit(told(encoder_fingerprint=its)) == expected
+
+
+DRAWN = sent_codes(np.array([[0, 1]]), counted(np.full((1, 2, 4), 0.25)))
+DRAFTED = Proposal(np.ones((1, 1, 2), np.float32), DRAWN)
+
+
+@pytest.mark.parametrize("rule", ["speculative", "replace"])
+def test_codes_are_sent_where_they_mean_the_same_and_actions_where_they_are_needed(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wants = Wants(DRAFT, OFFERED)
+    sent = wants.to_send(DRAFTED, told(acceptance=rule))
+    assert sent.distribution is DRAWN
+    assert sent.actions.shape == (1, 0, 2)
+    assert wants.to_send(Proposal(DRAFTED.actions), told(acceptance=rule)).distribution is None
+    for codes in (None, CodeSpace("b", 2, 4)):
+        assert wants.to_send(DRAFTED, told(acceptance=rule, codes=codes)).distribution is None
+    monkeypatch.setattr(description.ACCEPTANCES[rule], "needs_actions", True)
+    assert wants.to_send(DRAFTED, told(acceptance=rule)).actions is DRAFTED.actions
