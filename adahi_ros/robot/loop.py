@@ -11,6 +11,7 @@ import numpy as np
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.fields import InputError
+from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.requests import Outcome, PendingRequest
@@ -207,15 +208,16 @@ class ControlLoop:
         if self._last is None or not self._continues(observation):
             self.controller.reset(self._seed, [observation.episode])
             self._view.forget()
+        observed = {OBSERVATION: observation.values, GOAL: observation.goal}
         try:
             step = self.controller.begin(
-                observation.values[None], observation.goal[None], self._session.estimate(received_s)
+                {name: values[None] for name, values in observed.items()}, self._session.estimate(received_s)
             )
         except ValueError as error:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
         begun = _Begun(observation, step, received_s, self._milliseconds_since(received_s))
-        self._view.add(observation.images)
+        self._view.add(observed, observation.images)
         self._commands.heard()
         if not step.transmit[0] and not self.fallback.withholds:
             self._finish(begun, Outcome(None, Reason.NONE))
@@ -247,9 +249,9 @@ class ControlLoop:
 
     def _submit(self, begun: _Begun) -> None:
         self._waiting = begun
-        request = begun.step.request(np.array([0]))
-        window = self._view.window(request.windows[0], request.goals[0])
-        sent = StepRequest(request, *begun.observation.key, window)
+        draft = self._session.to_send(begun.step.draft(np.array([0])))
+        window = self._view.window(self._session.target)
+        sent = StepRequest(draft, *begun.observation.key, window)
         begun.pending = self._session.submit(sent, self.deadline_s, self._clock(), self._ended)
 
     def _ended(self, outcome: Outcome) -> None:
@@ -260,10 +262,10 @@ class ControlLoop:
     def _finish(self, begun: _Begun, outcome: Outcome) -> None:
         step, observation = begun.step, begun.observation
         try:
-            action = self.controller.finish(step, outcome.verification)[0, 0]
+            action = self.controller.finish(step, outcome.verification)[0]
         except ValueError as error:
             outcome = Outcome(None, Reason.BAD_ANSWER, str(error), reply_bytes=outcome.reply_bytes)
-            action = self.controller.finish(step, None)[0, 0]
+            action = self.controller.finish(step, None)[0]
         if outcome.verification is not None:
             self.fallback.verified()
         withheld = outcome.reason is not Reason.NONE and not self.fallback.unverified()
@@ -282,17 +284,17 @@ class ControlLoop:
             robot_id=self._robot_id,
             episode=observation.episode,
             step=observation.step,
-            gate=step.gate.name,
+            gate=step.trigger.name,
             deviation=float(step.deviation[0]),
             score=float(step.score[0]),
-            threshold=step.gate.threshold,
+            threshold=step.trigger.threshold,
             transmitted=begun.pending is not None,
             verified=verification is not None,
             accepted=() if verification is None else tuple(map(bool, verification.accepted[0])),
             reason=outcome.reason,
             reason_counts=self.totals.count(outcome.reason),
             message=outcome.message,
-            draft_action=tuple(map(float, step.draft.action[0])),
+            draft_action=tuple(map(float, step.intended[0])),
             action=() if executed is None else tuple(map(float, executed)),
             draft_ms=begun.draft_ms,
             verify_ms=outcome.verify_ms,

@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.transport import Reply, Sent, StepRequest
 from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestError, Verification, check_answer
+from adahi_ros.wire.request import RequestError, check_reply
 from adahi_ros.wire.window_updates import WindowUpdate
 
 OK = 0  # as the status of a reply
@@ -49,7 +50,7 @@ class Outcome:
         reply_bytes: size of the serialized reply; 0 where none came in time.
     """
 
-    verification: Verification | None
+    verification: Verdict | None
     reason: Reason
     message: str = ""
     verify_ms: float = 0.0
@@ -94,11 +95,11 @@ class PendingRequest:
         self.request_bytes += message.size_bytes
 
 
-def judged(spec: PolicySpec, request: StepRequest, reply: Reply, verify_ms: float) -> Outcome:
+def judged(target: Signature, request: StepRequest, reply: Reply, verify_ms: float) -> Outcome:
     """Return what a reply means for the step that a request was about.
 
     Args:
-        spec: the draft's sizes.
+        target: what the target proposes.
         request: that was sent.
         reply: unchecked.
         verify_ms: request sent to reply received.
@@ -109,15 +110,18 @@ def judged(spec: PolicySpec, request: StepRequest, reply: Reply, verify_ms: floa
     if reply.status != OK:
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)
-    wanted, named = (request.episode, request.step), (reply.episode, reply.step)
+    wanted = request.episode, request.step, request.step
+    named = reply.episode, reply.step, reply.first_step
     if named != wanted:
-        message = f"episode_id, step_id: {named}, must be {wanted}"
+        message = f"episode_id, step_id, first_step: {named}, must be {wanted}"
         return Outcome(None, Reason.BAD_ANSWER, message, reply_bytes=size)
     if not 0.0 <= reply.compute_ms < math.inf:
         message = f"compute_time_ms: {reply.compute_ms}, must be finite and at least 0"
         return Outcome(None, Reason.BAD_ANSWER, message, reply_bytes=size)
+    drawn = request.draft.distribution
+    drafted = 0 if drawn is None else drawn.codes.size
     try:
-        verification = check_answer(spec, reply.codes, reply.accepted, reply.offset)
+        verification = check_reply(target, 0, drafted, reply.accepted, reply.actions)
     except RequestError as error:
         return Outcome(None, Reason.BAD_ANSWER, str(error), reply_bytes=size)
     return Outcome(verification, Reason.NONE, "", verify_ms, reply.compute_ms, size)

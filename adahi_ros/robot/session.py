@@ -7,12 +7,14 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from adahi_ros.gates.context import LinkEstimate
-from adahi_ros.policy.interface import Policy, misfit
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.breaker import Breaker
 from adahi_ros.robot.link_estimate import LinkEstimator
 from adahi_ros.robot.requests import FATES, Fate, Outcome, PendingRequest, judged
 from adahi_ros.robot.retransmission import RetransmissionTimeout
-from adahi_ros.robot.transport import Description, Reply, StepRequest, Transport
+from adahi_ros.robot.transport import Described, Reply, StepRequest, Transport
+from adahi_ros.wire.description import Description, Wants
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestFault
 from adahi_ros.wire.window_updates import WHOLE, SentWindows
@@ -20,6 +22,11 @@ from adahi_ros.wire.window_updates import WHOLE, SentWindows
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0
 PROBES_OUT = 4  # a probe that is late still tells that the link is back
+OF_ANOTHER = {  # what a verifier refuses that is not the one that has described itself
+    RequestFault.TOKENIZER_MISMATCH: "tokenizer",
+    RequestFault.PROTOCOL_MISMATCH: "protocol",
+    RequestFault.UNKNOWN_TARGET: "target",
+}
 
 OnOutcome = Callable[[Outcome], None]
 
@@ -47,8 +54,8 @@ class VerifierSession:
     """Sends requests to a verifier that has proved to fit, and sees to it that each has one fate.
 
     While started it looks for a verifier, asks it what it expects, and does so again when the verifier has
-    gone or refuses the tokenizer. A verifier that misses several deadlines in a row is left alone but for
-    probes, which ask what it expects, until it replies to one (`Breaker`).
+    gone or refuses what it has described. A verifier that misses several deadlines in a row is left alone but
+    for probes, which ask what it expects, until it replies to one (`Breaker`).
 
     All times are seconds of one clock that never goes back, and are handed in.
 
@@ -59,25 +66,22 @@ class VerifierSession:
 
     Args:
         transport: carries messages.
-        policy: the draft policy, which the verifier must fit.
+        wants: what the verifier must fit.
         retransmits: requests without a reply are sent again; else that is the transport's business.
         on_change: called when link or trouble has changed.
-        encoder_fingerprint: of the encoder that the verifier must have; None where no images are sent.
     """
 
     def __init__(
         self,
         transport: Transport,
-        policy: Policy,
+        wants: Wants,
         retransmits: bool,
         on_change: Callable[[], None],
-        encoder_fingerprint: str | None = None,
     ) -> None:
         self._transport = transport
-        self._policy = policy
+        self._wants = wants
         self._retransmits = retransmits
         self._on_change = on_change
-        self._encoder_fingerprint = encoder_fingerprint
         self._breaker = Breaker()
         self._sent_windows = SentWindows()
         self._pending: dict[PendingRequest, OnOutcome] = {}
@@ -99,6 +103,7 @@ class VerifierSession:
     def _forget(self) -> None:
         self.link = Link.ABSENT
         self.trouble = "no verifier has described itself"
+        self._described_target: Description | None = None
         self.windows_resent = 0
         self._watch_s = math.inf
         self._describe_s = -math.inf
@@ -120,6 +125,20 @@ class VerifierSession:
     def estimate(self, now_s: float) -> LinkEstimate:
         """Return how the way to the verifier is."""
         return self._estimator.estimate(now_s)
+
+    @property
+    def target(self) -> Signature:
+        """What the target reads and proposes; only where `link` is READY."""
+        return self._target.signature
+
+    def to_send(self, draft: Proposal) -> Proposal:
+        """Return as much of a draft as the target needs and can read; only where `link` is READY."""
+        return self._wants.to_send(draft, self._target)
+
+    @property
+    def _target(self) -> Description:
+        assert self._described_target is not None
+        return self._described_target
 
     def submit(
         self, request: StepRequest, deadline_s: float, now_s: float, on_outcome: OnOutcome
@@ -151,7 +170,7 @@ class VerifierSession:
     def poll(self, now_s: float) -> None:
         """Take in what has come, and do whatever is due."""
         for received in self._transport.poll():
-            if isinstance(received, Description):
+            if isinstance(received, Described):
                 self._described(received, now_s)
             else:
                 self._replied(received, now_s)
@@ -190,13 +209,13 @@ class VerifierSession:
             self._send_whole(pending, now_s)
             return
         took_s = now_s - pending.submitted_s
-        outcome = judged(self._policy.spec, pending.request, reply, 1e3 * took_s)
+        outcome = judged(self.target, pending.request, reply, 1e3 * took_s)
         self._end(pending, outcome)
         self._learn(pending, outcome, reply.window_kept, took_s, now_s)
         on_trial = self._breaker.on_trial
         self._breaker.replied()
-        if reply.status == RequestFault.TOKENIZER_MISMATCH:
-            self._lose("the verifier refuses the tokenizer")
+        if reply.status in OF_ANOTHER:
+            self._lose(f"the verifier refuses the {OF_ANOTHER[RequestFault(reply.status)]}")
         elif on_trial and self.link is Link.READY:
             self._on_change()
 
@@ -250,24 +269,18 @@ class VerifierSession:
         self._forget_probes(PROBES_OUT - 1)
         self._probes.append(self._transport.describe())
 
-    def _described(self, description: Description, now_s: float) -> None:
-        if description.id not in self._probes:
+    def _described(self, described: Described, now_s: float) -> None:
+        if described.id not in self._probes:
             return
         self._forget_probes(0)
         self._describe_s = now_s + DESCRIBE_RETRY_S
         self._breaker.probe_replied()
         self._sent_windows.forget()
-        difference = self._difference(description)
-        self._change(Link.READY if difference is None else Link.MISMATCHED, difference or "")
-
-    def _difference(self, description: Description) -> str | None:
-        """Name the first field of a description that does not fit; None where all do."""
-        ours = self._policy.spec, self._policy.decoder.fingerprint
-        difference = misfit(*ours, description.spec, description.tokenizer_fingerprint)
-        encoder, its = self._encoder_fingerprint, description.encoder_fingerprint
-        if difference is None and encoder not in (None, its):
-            return f"encoder_fingerprint: the draft's is {encoder}, the target's {its!r}; must be the same"
-        return difference
+        description = described.description
+        misfit = described.fault if description is None else self._wants.misfit(description)
+        if misfit is None:
+            self._described_target = description
+        self._change(Link.READY if misfit is None else Link.MISMATCHED, misfit or "")
 
     def _forget_probes(self, kept: int) -> None:
         while len(self._probes) > kept:

@@ -4,20 +4,44 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_ros.policy.signature import Feature, Signature
 from adahi_ros.vision.images import QUALITIES, ImageError, jpeg_within, to_jpeg
+from adahi_ros.wire.description import LONGEST_HISTORY
 from adahi_ros.wire.window import WireWindow
 
 
+@dataclass
+class Seen:
+    """One observation.
+
+    Attributes:
+        observed: by name, (size,).
+        images: (rows, columns, 3) uint8, one of each camera, where they are to be sent.
+        jpegs: of the images, once they were asked for.
+    """
+
+    observed: Mapping[str, np.ndarray]
+    images: tuple[np.ndarray, ...] = ()
+    jpegs: list[bytes] | None = None
+
+    def values(self, features: Sequence[Feature]) -> np.ndarray:
+        """Return some features (size,) float32, one after the other."""
+        parts = [self.observed[feature.name] for feature in features]
+        return np.concatenate([np.zeros(0, np.float32), *parts], dtype=np.float32)
+
+
 class TargetView(ABC):
-    """Makes what is sent of an observation window.
+    """Keeps the newest observations, and makes of them what a target reads and is sent.
+
+    How many it reads is the target's to say, who may be another one at any time: so those are kept that
+    any target may want.
 
     Args:
-        length: H, observations in a window.
         number_dim: S, the leading entries of an observation that are no features of images.
         jpeg_quality: of images that are sent as JPEG, at most.
         jpeg_budget_bytes: an image's JPEG gets a lower quality where it would be larger, down to the
@@ -27,47 +51,55 @@ class TargetView(ABC):
     needs_encoder = False
     """The verifier must have the robot's encoder."""
 
-    def __init__(
-        self, length: int, number_dim: int, jpeg_quality: int = 80, jpeg_budget_bytes: int = 0
-    ) -> None:
-        self.length = length
+    def __init__(self, number_dim: int, jpeg_quality: int = 80, jpeg_budget_bytes: int = 0) -> None:
         self.number_dim = number_dim
         self.jpeg_quality = jpeg_quality
         self.jpeg_budget_bytes = jpeg_budget_bytes
+        self._seen: deque[Seen] = deque(maxlen=LONGEST_HISTORY)
 
-    def forget(self) -> None:  # noqa: B027  most have nothing to forget
+    def forget(self) -> None:
         """Begin an episode."""
+        self._seen.clear()
 
-    def add(self, images: Sequence[np.ndarray]) -> None:  # noqa: B027  most need no images
-        """Take the images (rows, columns, 3) uint8 of the newest observation, one of each camera."""
+    def add(self, observed: Mapping[str, np.ndarray], images: Sequence[np.ndarray] = ()) -> None:
+        """Take the newest observation.
+
+        Args:
+            observed: by name, (size,).
+            images: (rows, columns, 3) uint8, one of each camera.
+        """
+        self._seen.append(Seen(observed, tuple(images) if self.needs_encoder else ()))
+
+    def window(self, target: Signature) -> WireWindow:
+        """Return what is sent to a target. Before as many as it reads have come, the first is repeated.
+
+        Raises:
+            LookupError: nothing has been seen.
+        """
+        seen = list(self._seen)[-target.history :]
+        shown = [seen[0]] * (target.history - len(seen)) + seen
+        values = np.stack([each.values(target.features) for each in shown])
+        return self._sent(values, shown[-1].values(target.conditions), shown)
 
     @abstractmethod
-    def window(self, window: np.ndarray, goal: np.ndarray) -> WireWindow:
-        """Return what is sent of a window (H, O) float32 and a goal (G,) float32."""
+    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen]) -> WireWindow:
+        """Return what is sent of values (H, O) float32, conditions (G,) float32 and H observations."""
 
 
 class Features(TargetView):
     """The features, which are float16: the target sees what the draft sees."""
 
-    def window(self, window: np.ndarray, goal: np.ndarray) -> WireWindow:
-        if self.number_dim == window.shape[1]:
-            return WireWindow.of(window, goal)
-        return WireWindow.of(window[:, : self.number_dim], goal, features=window[:, self.number_dim :])
+    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen]) -> WireWindow:
+        if self.number_dim == values.shape[1]:
+            return WireWindow.of(values, goal)
+        return WireWindow.of(values[:, : self.number_dim], goal, features=values[:, self.number_dim :])
 
 
 class Numbers(TargetView):
     """Nothing of the cameras: the target reads zeros in their place."""
 
-    def window(self, window: np.ndarray, goal: np.ndarray) -> WireWindow:
-        return WireWindow.of(window[:, : self.number_dim], goal)
-
-
-@dataclass
-class _Shot:
-    """The images of one observation, and their JPEGs once they were asked for."""
-
-    images: tuple[np.ndarray, ...]
-    jpegs: list[bytes] | None = None
+    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen]) -> WireWindow:
+        return WireWindow.of(values[:, : self.number_dim], goal)
 
 
 class Jpegs(TargetView):
@@ -75,28 +107,15 @@ class Jpegs(TargetView):
 
     needs_encoder = True
 
-    def __init__(
-        self, length: int, number_dim: int, jpeg_quality: int = 80, jpeg_budget_bytes: int = 0
-    ) -> None:
-        super().__init__(length, number_dim, jpeg_quality, jpeg_budget_bytes)
-        self._seen: deque[_Shot] = deque(maxlen=length)
+    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen]) -> WireWindow:
+        jpegs = [jpeg for each in shown for jpeg in self._jpegs(each)]
+        return WireWindow.of(values[:, : self.number_dim], goal, images=jpegs)
 
-    def forget(self) -> None:
-        self._seen.clear()
-
-    def add(self, images: Sequence[np.ndarray]) -> None:
-        self._seen.append(_Shot(tuple(images)))
-
-    def window(self, window: np.ndarray, goal: np.ndarray) -> WireWindow:
-        shown = [self._seen[0]] * (self.length - len(self._seen)) + list(self._seen)
-        jpegs = [jpeg for shot in shown for jpeg in self._jpegs(shot)]
-        return WireWindow.of(window[:, : self.number_dim], goal, images=jpegs)
-
-    def _jpegs(self, shot: _Shot) -> list[bytes]:
-        # Only what is asked about is compressed, and only once.
-        if shot.jpegs is None:
-            shot.jpegs = [self._compress(image) for image in shot.images]
-        return shot.jpegs
+    def _jpegs(self, seen: Seen) -> list[bytes]:
+        # Only what is sent is compressed, and only once.
+        if seen.jpegs is None:
+            seen.jpegs = [self._compress(image) for image in seen.images]
+        return seen.jpegs
 
     def _compress(self, image: np.ndarray) -> bytes:
         jpeg = to_jpeg(image, self.jpeg_quality)
@@ -111,8 +130,6 @@ class Jpegs(TargetView):
 VIEWS: dict[str, type[TargetView]] = {"features": Features, "jpeg": Jpegs, "none": Numbers}
 
 
-def target_view(
-    name: str, length: int, number_dim: int, jpeg_quality: int, jpeg_budget_bytes: int
-) -> TargetView:
+def target_view(name: str, number_dim: int, jpeg_quality: int, jpeg_budget_bytes: int) -> TargetView:
     """Return the view of this name, a key of `VIEWS`."""
-    return VIEWS[name](length, number_dim, jpeg_quality, jpeg_budget_bytes)
+    return VIEWS[name](number_dim, jpeg_quality, jpeg_budget_bytes)

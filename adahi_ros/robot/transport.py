@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from adahi_ros.policy.interface import PolicySpec
-from adahi_ros.wire.request import VerificationRequest
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.window import WireWindow
 from adahi_ros.wire.window_updates import WindowUpdate
 
@@ -17,12 +17,12 @@ class StepRequest:
     """A request to verify the draft of one control step.
 
     Attributes:
-        request: about one draft (M = 1).
+        draft: that it is about (M = 1), no more of it than is sent.
         episode, step: that it belongs to.
-        window: the request's window and goal as they are sent.
+        window: of observations and conditions, as they are sent.
     """
 
-    request: VerificationRequest
+    draft: Proposal
     episode: int
     step: int
     window: WireWindow
@@ -50,9 +50,9 @@ class Reply:
         status: 0, or a `RequestFault`.
         message: for people.
         episode, step: that it says it belongs to.
-        codes: N.
+        first_step: control step of the first action.
         accepted: N.
-        offset: W * A.
+        actions: T * A.
         compute_ms: the verifier's own share of the round trip.
         window_kept: a later request may name this window as its base.
         size_bytes: serialized.
@@ -64,9 +64,9 @@ class Reply:
     message: str
     episode: int
     step: int
-    codes: Sequence[int]
+    first_step: int
     accepted: Sequence[bool]
-    offset: Sequence[float]
+    actions: Sequence[float]
     compute_ms: float
     window_kept: bool
     size_bytes: int
@@ -74,20 +74,18 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Description:
+class Described:
     """What a verifier says of itself.
 
     Attributes:
         id: of the message that it replies to.
-        spec: sizes of its policy.
-        tokenizer_fingerprint: of its tokenizer.
-        encoder_fingerprint: of its encoder of images; empty where it has none.
+        description: of its target; None where it cannot be read.
+        fault: why not.
     """
 
     id: int
-    spec: PolicySpec
-    tokenizer_fingerprint: str
-    encoder_fingerprint: str
+    description: Description | None
+    fault: str = ""
 
 
 class Transport(Protocol):
@@ -106,7 +104,7 @@ class Transport(Protocol):
     def describe(self) -> int:
         """Ask the verifier what it is; return the message's id."""
 
-    def poll(self) -> Sequence[Reply | Description]:
+    def poll(self) -> Sequence[Reply | Described]:
         """Return what has come since the last time, in that order."""
 
     def cancel(self, sent: int) -> None:

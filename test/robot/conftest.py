@@ -15,22 +15,24 @@ import pytest
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.scores import Gate
+from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.requests import OK, Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.target_view import Features
-from adahi_ros.robot.transport import Description, Reply, Sent, StepRequest
+from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
+from adahi_ros.wire.description import Description, Wants
 from adahi_ros.wire.records import StepRecord
 from adahi_ros.wire.request import RequestFault
 from adahi_ros.wire.window import window_digest
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
-CODES = (3, 2)  # the verifier's, whatever was drafted
+OFFERED = {OBSERVATION: 3, GOAL: 1}
 DEADLINE_S = 0.1
 DELAY_S = 0.005  # each way
 
@@ -38,15 +40,26 @@ DELAY_S = 0.005  # each way
 class SimulatedVerifier:
     """Replies to whatever a robot sends, or does not; and says of itself what the test wants.
 
-    What it replies shows which observation it was about: offset = number of the observation / 1024.
+    What it replies shows which observation it was about: every action is its number / 1024.
     """
 
     def __init__(self, policy: Policy) -> None:
-        self.description = Description(0, policy.spec, policy.decoder.fingerprint, "")
+        self.description = Description("target", "speculative", policy.signature)
+        self._size = policy.signature.horizon * policy.signature.action_dim
         self.replies = True
         self.keeps_windows = True
         self.changes: dict[str, Any] = {}
         self._windows: set[int] = set()
+
+    def speak(self, fingerprint: str) -> None:
+        """Be one of another tokenizer, or of the same again."""
+        codes = self.description.signature.codes
+        assert codes is not None
+        self.describe_otherwise(codes=replace(codes, fingerprint=fingerprint))
+
+    def describe_otherwise(self, **changes: Any) -> None:
+        signature = replace(self.description.signature, **changes)
+        self.description = replace(self.description, signature=signature)
 
     def restart(self) -> None:
         self._windows.clear()
@@ -58,9 +71,9 @@ class SimulatedVerifier:
             "",
             request.episode,
             request.step,
-            CODES,
+            request.step,
             (True, False),
-            (number_of(request) / 1024.0,) * 2,
+            (number_of(request) / 1024.0,) * self._size,
             1.0,
             self.keeps_windows,
             100 + sent,
@@ -76,7 +89,7 @@ class SimulatedVerifier:
 
 def number_of(request: StepRequest) -> float:
     """Return the number of the observation that a request is about."""
-    return float(request.request.windows[0, -1, 0])
+    return float(np.frombuffer(request.window.rows.numbers, np.float32)[-3])
 
 
 class SimulatedLink:
@@ -99,7 +112,7 @@ class SimulatedLink:
         self.updates: list[tuple[StepRequest, WindowUpdate]] = []
         self.described = 0
         self.open: set[int] = set()
-        self.on_air: list[tuple[float, int, Reply | Description]] = []
+        self.on_air: list[tuple[float, int, Reply | Described]] = []
         self._verifier = verifier
         self._draw = np.random.default_rng(seed)
         self._ids, self._order = count(), count()
@@ -120,10 +133,10 @@ class SimulatedLink:
         sent = next(self._ids)
         self.described += 1
         self.open.add(sent)
-        self._carry(lambda: replace(self._verifier.description, id=sent))
+        self._carry(lambda: Described(sent, self._verifier.description))
         return sent
 
-    def poll(self) -> Sequence[Reply | Description]:
+    def poll(self) -> Sequence[Reply | Described]:
         arrived = []
         while self.next_arrival_s <= self.now_s:
             arrived.append(heapq.heappop(self.on_air)[2])
@@ -132,7 +145,7 @@ class SimulatedLink:
     def cancel(self, sent: int) -> None:
         self.open.discard(sent)
 
-    def _carry(self, reply: Callable[[], Reply | Description]) -> None:
+    def _carry(self, reply: Callable[[], Reply | Described]) -> None:
         for there_s in self._crossings():
             if self._verifier.replies and self.present:
                 message = reply()
@@ -194,7 +207,7 @@ class Session(VerifierSession):
     """Keeps what was submitted."""
 
     def __init__(self, link: SimulatedLink, policy: Policy, on_change: Callable[[], None]) -> None:
-        super().__init__(link, policy, True, on_change)
+        super().__init__(link, Wants(policy.signature, OFFERED), True, on_change)
         self.submitted: list[Submitted] = []
         self.outcomes: Counter[int] = Counter()
         self.stamp_ns = 0
@@ -231,9 +244,9 @@ class Robot:
         self.records: list[StepRecord] = []
         self.changes: list[Link] = []
         self.loop = ControlLoop(
-            Controller(policy, ControllerConfig(Gate(gate, 0.5))),
+            Controller(policy, ControllerConfig(Trigger(gate, 0.5))),
             self.session,
-            Features(policy.spec.window_length, policy.spec.observation_dim),
+            Features(policy.signature.observation_dim),
             "robot",
             seed,
             DEADLINE_S,
@@ -245,7 +258,7 @@ class Robot:
         self._numbers = count(1)
 
     def choose(self, gate: str, threshold: float = 0.5) -> None:
-        self.loop.controller.config = ControllerConfig(Gate(gate, threshold))
+        self.loop.controller.config = ControllerConfig(Trigger(gate, threshold))
 
     def connect(self) -> None:
         """Start, and wait for the handshake."""
@@ -290,8 +303,8 @@ class Robot:
 
     def verified_action(self, observation: Observation) -> tuple[float, ...]:
         """Return what the verifier's reply about an observation means."""
-        decoded = self.policy.decoder.decode(np.array([CODES]))[0, 0]
-        return tuple(map(float, decoded + np.float32(observation.stamp_ns / 1024.0)))
+        action = float(np.float32(observation.stamp_ns / 1024.0))
+        return (action,) * self.policy.signature.action_dim
 
 
 @pytest.fixture

@@ -42,9 +42,10 @@ WRONG = [
     {"status": int(RequestFault.TOKENIZER_MISMATCH)},
     {"status": int(RequestFault.WINDOW_UNKNOWN), "message": "base_window"},
     {"step": 77},
-    {"codes": (9, 9)},
-    {"offset": (math.nan, 0.0)},
-    {"offset": (1e30, 0.0)},
+    {"first_step": 77},
+    {"accepted": ()},
+    {"actions": (math.nan, 0.0)},
+    {"actions": (1e30, 0.0)},
     {"compute_ms": -1.0},
 ]
 SHARES = st.sampled_from([0.0, 0.0, 0.1, 0.5, 1.0])
@@ -167,8 +168,7 @@ class Interleavings(RuleBasedStateMachine):
     def change_verifier(self, present: bool, replies: bool, fits: bool) -> None:
         robot = self.robot
         robot.link.present, robot.verifier.replies = present, replies
-        fingerprint = robot.policy.decoder.fingerprint if fits else "feedfacefeedface"
-        robot.verifier.description = replace(robot.verifier.description, tokenizer_fingerprint=fingerprint)
+        robot.verifier.speak(robot.policy.signature.codes.fingerprint if fits else "feedfacefeedface")
 
     @rule()
     def restart_verifier(self) -> None:

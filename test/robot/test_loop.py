@@ -90,9 +90,9 @@ def test_an_episode_that_is_over_or_begun_again_moves_nothing(robot: Any, newer:
     assert len(robot.commands.sent) == len(robot.records) == 2
     assert robot.record(observation).verified
     assert robot.loop.totals.dropped == 1
-    request, update = robot.link.updates[-1]
+    _, update = robot.link.updates[-1]
     assert update.base == 0
-    window = request.request.windows[0]
+    window = np.frombuffer(update.rows.numbers, np.float32).reshape(-1, 3)
     assert (window == window[-1]).all()  # nothing of before is left
 
 
@@ -148,8 +148,8 @@ def test_an_observation_that_nothing_sound_is_made_of_is_as_if_it_had_never_been
     ("changes", "reason", "message"),
     [
         ({"status": 3, "message": "goal[0]: nan"}, Reason.REFUSED, "goal[0]: nan"),
-        ({"codes": (1, 8)}, Reason.BAD_ANSWER, "codes"),
-        ({"offset": (0.0, -1e30)}, Reason.BAD_ANSWER, "action[1]"),  # sound but for what it does
+        ({"accepted": (True,)}, Reason.BAD_ANSWER, "accepted"),
+        ({"actions": (0.0, -1e30)}, Reason.BAD_ANSWER, "action[1]"),  # sound but for what it does
     ],
 )
 def test_a_reply_that_is_no_good_executes_the_draft(

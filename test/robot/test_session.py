@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from adahi_ros.policy.signature import CodeSpace, Feature
 from adahi_ros.robot.breaker import FIRST_PAUSE_S, MISSES_UNTIL_OPEN
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.retransmission import FIRST_S, RETRANSMISSIONS
-from adahi_ros.robot.session import DESCRIBE_RETRY_S, Link
+from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, Link
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestFault
 from adahi_ros.wire.window_updates import WHOLE
@@ -48,28 +49,40 @@ def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: Cal
     assert robot.session.link is Link.READY
 
 
-@pytest.mark.parametrize("field", ["tokenizer_fingerprint", "window_length", "codebook_size", "action_dim"])
-def test_a_verifier_that_does_not_fit_is_named(make_robot: Callable[..., Any], field: str) -> None:
+CODES = CodeSpace("feedfacefeedface", 2, 4)
+MISFITS: list[tuple[dict[str, Any], str]] = [
+    ({"codes": CODES}, "tokenizer_fingerprint: the draft's is "),
+    ({"codes": None}, "codes: the draft's is a tokenizer, the target's none"),
+    ({"horizon": 9}, "horizon: the draft's is 1, the target's 9"),
+    ({"action_dim": 9}, "action_dim: the draft's is 2, the target's 9"),
+    ({"history": 0}, "history: the target's is 0, must be from 1 to 64"),
+    ({"features": (Feature("observation", 9),)}, "observation: 9 numbers are read, the robot offers 3"),
+    ({"conditions": (Feature("speed", 1),)}, "speed: is read, but the robot offers observation, goal"),
+]
+
+
+@pytest.mark.parametrize(("changes", "trouble"), MISFITS)
+def test_a_verifier_that_does_not_fit_is_named(
+    make_robot: Callable[..., Any], changes: dict[str, Any], trouble: str
+) -> None:
     robot = make_robot()
     right = robot.verifier.description
-    if field == "tokenizer_fingerprint":
-        robot.verifier.description = replace(right, tokenizer_fingerprint="feedfacefeedface")
-    else:
-        robot.verifier.description = replace(right, spec=replace(right.spec, **{field: 9}))
+    robot.verifier.describe_otherwise(**changes)
     robot.loop.start(10.0)
     robot.pass_time(1.0)
     assert robot.session.link is Link.MISMATCHED
-    assert robot.session.trouble.startswith(f"{field}: the draft's is ")
+    assert robot.session.trouble.startswith(trouble)
     robot.verifier.description = right
     robot.pass_time(DESCRIBE_RETRY_S + 0.1)
     assert robot.session.link is Link.READY
 
 
-def test_a_verifier_of_another_kind_is_found_out_by_its_refusal(robot: Any) -> None:
+@pytest.mark.parametrize("fault", sorted(OF_ANOTHER))
+def test_a_verifier_of_another_kind_is_found_out_by_its_refusal(robot: Any, fault: RequestFault) -> None:
     """The drafts go on, and so does verification with the right one."""
     right = robot.verifier.description
-    robot.verifier.description = replace(right, tokenizer_fingerprint="feedfacefeedface")
-    robot.verifier.changes = {"status": int(RequestFault.TOKENIZER_MISMATCH), "message": "another"}
+    robot.verifier.speak("feedfacefeedface")
+    robot.verifier.changes = {"status": int(fault), "message": "another"}
     first = robot.see(1, 0)
     robot.pass_time(PERIOD_S)
     assert robot.record(first).reason is Reason.REFUSED
@@ -88,8 +101,7 @@ def test_a_verifier_of_another_kind_is_found_out_by_its_refusal(robot: Any) -> N
 
 @pytest.mark.parametrize("gone", ["present", "replies"])
 def test_a_verifier_of_another_kind_that_has_gone_is_none(robot: Any, gone: str) -> None:
-    right = robot.verifier.description
-    robot.verifier.description = replace(right, tokenizer_fingerprint="feedfacefeedface")
+    robot.verifier.speak("feedfacefeedface")
     robot.verifier.changes = {"status": int(RequestFault.TOKENIZER_MISMATCH)}
     robot.see(1, 0)
     robot.pass_time(3 * DESCRIBE_RETRY_S)

@@ -1,30 +1,37 @@
-"""Where windows are asked for now and then, each has the JPEGs of its own frames."""
+"""The target sees as many observations as it reads, with the JPEGs of their own frames."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from adahi_ros.robot.target_view import Jpegs
+from adahi_ros.policy.history import History
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature
+from adahi_ros.robot.target_view import Features, Jpegs, Numbers, TargetView
 from adahi_ros.vision.images import to_jpeg
+from adahi_ros.wire.description import LONGEST_HISTORY
+from adahi_ros.wire.window import WireWindow
 
 H, QUALITY = 3, 50
-GOAL = np.zeros(0, dtype=np.float32)
+TARGET = Signature(H, 1, 1, (Feature(OBSERVATION, 1),))
+
+
+def observed(value: float = 0.0) -> dict[str, np.ndarray]:
+    return {OBSERVATION: np.full(1, value, dtype=np.float32), GOAL: np.zeros(0, dtype=np.float32)}
 
 
 @pytest.mark.parametrize("every", [1, 2, 5])
 def test_a_window_has_the_images_of_its_own_observations(every: int) -> None:
-    view = Jpegs(H, 1, QUALITY)
+    view = Jpegs(1, QUALITY)
     draw = np.random.default_rng(0)
     jpegs: list[bytes] = []
     for step in range(40):
         frame = draw.integers(256, size=(8, 8, 3), dtype=np.uint8)
-        view.add([frame])
+        view.add(observed(), [frame])
         jpegs.append(to_jpeg(frame, QUALITY))
         if step % every == 0:
             expected = ([jpegs[0]] * H + jpegs)[-H:]
-            sent = view.window(np.zeros((H, 1), dtype=np.float32), GOAL)
-            assert list(sent.rows.images) == expected
+            assert list(view.window(TARGET).rows.images) == expected
 
 
 def test_an_image_is_compressed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,8 +42,41 @@ def test_an_image_is_compressed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return to_jpeg(image, quality)
 
     monkeypatch.setattr("adahi_ros.robot.target_view.to_jpeg", counted)
-    view = Jpegs(H, 1, QUALITY)
+    view = Jpegs(1, QUALITY)
     for number in range(5):
-        view.add([np.full((8, 8, 3), number, dtype=np.uint8)])
-        view.window(np.zeros((H, 1), dtype=np.float32), GOAL)
+        view.add(observed(), [np.full((8, 8, 3), number, dtype=np.uint8)])
+        view.window(TARGET)
     assert len(calls) == 5
+
+
+@pytest.mark.parametrize("length", [1, 3, 5, LONGEST_HISTORY])
+def test_a_window_has_the_targets_length_and_before_that_the_first_observation_again(length: int) -> None:
+    """As the target's own history would have it, also where only now and then one is sent."""
+    target = Signature(length, 1, 1, (Feature(OBSERVATION, 2),), (Feature(GOAL, 1),))
+    view, history = Features(2), History(target, 1)
+    draw = np.random.default_rng(0)
+    for step in range(LONGEST_HISTORY + 10):
+        seen = {OBSERVATION: draw.normal(size=2), GOAL: draw.normal(size=1)}
+        view.add(seen)
+        expected = history.push({name: values[None] for name, values in seen.items()})
+        if step % 7 == 0:
+            window = WireWindow.of(target.window(expected)[0], target.condition(expected)[0])
+            assert view.window(target) == window
+
+
+def test_an_episode_begins_anew() -> None:
+    view = Numbers(1)
+    for value in (1.0, 2.0):
+        view.add(observed(value))
+    view.forget()
+    view.add(observed(3.0))
+    assert np.frombuffer(view.window(TARGET).rows.numbers, np.float32).tolist() == [3.0] * H
+
+
+@pytest.mark.parametrize("view", [Features(2), Numbers(2)])
+def test_what_a_target_does_not_read_is_not_sent(view: TargetView) -> None:
+    view.add({"a": np.float32([1, 2]), "b": np.float32([3]), "goal": np.float32([4]), "c": np.float32([5])})
+    target = Signature(1, 1, 1, (Feature("c", 1), Feature("b", 1)))
+    window = view.window(target)
+    assert np.frombuffer(window.rows.numbers, np.float32).tolist() == [5.0, 3.0]
+    assert window.goal == b""

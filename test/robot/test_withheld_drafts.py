@@ -105,7 +105,7 @@ def test_what_the_gate_leaves_to_the_draft_neither_counts_nor_ends_the_row(alone
     ("changes", "message"),
     [
         ({"status": 6, "message": "no"}, "refused: no"),
-        ({"step": 99}, "bad answer: episode_id, step_id: (0, 99), must be (0, 1)"),
+        ({"step": 99}, "bad answer: episode_id, step_id, first_step: (0, 99, 1), must be (0, 1, 1)"),
     ],
 )
 def test_requests_without_a_good_reply_count(make_robot: Make, changes: dict[str, Any], message: str) -> None:
@@ -156,7 +156,7 @@ def test_the_deviation_is_from_what_was_commanded_not_from_what_the_policy_wante
     robot = make_robot("never")
     robot.connect()
     robot.commands.share = 0.5
-    average = DeviationTracker(robot.policy.decoder.action_scale, 0.5, "std")
+    average = DeviationTracker(robot.policy.action_scale, 0.5, "std")
     for step in range(12):
         robot.commands.enabled = not 4 <= step < 8  # at rest meanwhile: nothing goes in
         robot.see(0, step)

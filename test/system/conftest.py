@@ -31,12 +31,13 @@ from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses
 from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.vqbet.checkpoint import load_decoder
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import StepRecord
 
 DEADLINE_S = 30.0  # only a broken node is slower
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")
 
+FAR_AWAY = [0.5, -0.25]  # an action that a verifier executes which the test speaks for
 # As between a robot and a server. A process that is killed amid a write can leave shared memory locked, and
 # whoever writes there next waits for a second.
 UDP_ONLY = {"FASTDDS_BUILTIN_TRANSPORTS": "UDPv4"}
@@ -138,6 +139,12 @@ class Robot:
         self.command_to(self.show(episode, 0))  # one writer, in order: no other command is on its way
 
 
+def describe_policy(path: Path) -> DescribeTarget.Response:
+    """Return what a verifier says whose target is this checkpoint."""
+    signature = load_policy(path, "onnxruntime").signature
+    return describe(Description("held", "speculative", signature))
+
+
 class HeldVerifier:
     """A verifier that replies when the test says so, and what it says; one request after the other."""
 
@@ -179,9 +186,9 @@ class HeldVerifier:
         fields: dict[str, Any] = {
             "episode_id": request.episode_id,
             "step_id": request.step_id,
-            "codes": [request.codes[0], 0],
+            "first_step": request.first_step,
+            "actions": FAR_AWAY,
             "accepted": [True, False],
-            "offset": [0.5, 0.5],
             "window_kept": True,
             **changes,
         }
@@ -201,7 +208,6 @@ class Scene:
 
     def __init__(self, stage: Stage, robot: Robot, verifier: HeldVerifier, checkpoints: Path) -> None:
         self.stage, self.robot, self.verifier = stage, robot, verifier
-        self.decoder = load_decoder(checkpoints)
         self.health: list[DiagnosticStatus] = []
         stage.node.create_subscription(
             DiagnosticArray, "/diagnostics", lambda message: self.health.extend(message.status), 10
@@ -277,6 +283,12 @@ def make_robot() -> Callable[[Stage], Robot]:
 
 
 @pytest.fixture(scope="module")
+def description_of() -> Callable[[Path], DescribeTarget.Response]:
+    """From a checkpoint to what a verifier says of it."""
+    return describe_policy
+
+
+@pytest.fixture(scope="module")
 def make_held_verifier() -> Callable[..., HeldVerifier]:
     """From a stage, a description and a reliability to a verifier that the test speaks for."""
     return HeldVerifier
@@ -285,7 +297,7 @@ def make_held_verifier() -> Callable[..., HeldVerifier]:
 @pytest.fixture(scope="module")
 def scene(stage: Stage, make_robot: Callable[[Stage], Robot], exported: Path) -> Iterator[Scene]:
     """A draft policy that runs, between a robot and a verifier that are both played by the test."""
-    verifier = HeldVerifier(stage, describe(load_policy(exported / "draft", "onnxruntime")))
+    verifier = HeldVerifier(stage, describe_policy(exported / "draft"))
     try:
         scene = Scene(stage, make_robot(stage), verifier, exported)
         yield scene

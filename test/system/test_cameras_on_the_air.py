@@ -12,25 +12,28 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.nodes.common.messages import describe, fingerprint_number, verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.transport import StepRequest
+from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, to_jpeg
-from adahi_ros.wire.request import RequestFault, VerificationRequest
+from adahi_ros.wire.description import Description, Wants
+from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault, VerificationRequest, sent_codes
 from adahi_ros.wire.window import WireWindow
 from adahi_ros.wire.window_updates import WindowUpdate
 
 SEED = 5
 H, S, CAMERAS, STEPS = 3, 2, 2, 5
-GOAL = np.float32([0.1, -0.1])
+AIM = np.float32([0.1, -0.1])
 SIZE = (12, 16)
 
 
@@ -73,10 +76,12 @@ class End:
     """A robot's end: a session over DDS, spun by the stage's node."""
 
     def __init__(self, stage: Any, policy: Policy, encoder_fingerprint: str | None) -> None:
-        fingerprint = policy.decoder.fingerprint
-        self.transport = DdsTransport(stage.node, "robot", fingerprint, "reliable", self._poll)
+        signature = policy.signature
+        fingerprint = signature.codes.fingerprint if signature.codes else None
+        self.transport = DdsTransport(stage.node, "robot", "", fingerprint, "reliable", self._poll)
         self._due = DueTimer(stage.node, self._poll)
-        self.session = VerifierSession(self.transport, policy, False, lambda: None, encoder_fingerprint)
+        wants = Wants(signature, {OBSERVATION: 6, GOAL: 2}, encoder_fingerprint=encoder_fingerprint)
+        self.session = VerifierSession(self.transport, wants, False, lambda: None)
         self.session.start(time.monotonic())
         self._due.set(self.session.next_due_s)
         stage.wait(lambda: self.session.link is not Link.ABSENT, "a verifier")
@@ -140,21 +145,22 @@ def test_the_target_sees_what_was_meant(
         rows = slice(step, step + H)
         window = np.concatenate([numbers[rows], features[rows]], axis=1)
         wire = {
-            "features": WireWindow.of(numbers[rows], GOAL, features=features[rows]),
-            "images": WireWindow.of(numbers[rows], GOAL, images=jpegs[CAMERAS * step : CAMERAS * (step + H)]),
-            "nothing": WireWindow.of(numbers[rows], GOAL),
+            "features": WireWindow.of(numbers[rows], AIM, features=features[rows]),
+            "images": WireWindow.of(numbers[rows], AIM, images=jpegs[CAMERAS * step : CAMERAS * (step + H)]),
+            "nothing": WireWindow.of(numbers[rows], AIM),
         }[sent]
         counts = counted(draw.dirichlet(np.ones(8), size=(1, 2)))
-        request = VerificationRequest(window[None], GOAL[None], draw.integers(8, size=(1, 2)), counts)
+        seen = target.signature.observations(window[None], AIM[None])
+        drawn = sent_codes(draw.integers(8, size=(1, 2)), counts)
+        request = VerificationRequest(seen, Proposal(np.zeros((1, 0, 2), np.float32), drawn))
         outcomes: list[Outcome] = []
-        pending = end.submit(StepRequest(request, 2, step, wire), outcomes.append)
+        pending = end.submit(StepRequest(request.draft, 2, step, wire), outcomes.append)
         stage.wait(lambda outcomes=outcomes: bool(outcomes), "reply")
         got = outcomes[0].verification
         assert got is not None, outcomes[0].message
         expected = judge.verify(request, verification_uniforms(SEED, "robot", 2, step, 2))
-        np.testing.assert_array_equal(got.codes, expected.codes)
         np.testing.assert_array_equal(got.accepted, expected.accepted)
-        np.testing.assert_array_equal(got.offset, expected.offset)
+        np.testing.assert_array_equal(got.actions, expected.actions)
         sizes.append(pending.request_bytes)
     assert end.session.windows_resent == 0
     assert max(sizes[1:]) < sizes[0]
@@ -174,8 +180,8 @@ def test_a_robot_that_sends_images_needs_a_verifier_with_its_encoder(
 def test_each_start_of_a_robot_is_a_session(connect: Callable[[str | None], End], verifier: Any) -> None:
     numbers = np.zeros((H, S + 4), np.float32)
     counts = np.full((1, 2, 8), [[8192] * 7 + [8191]], np.uint16)
-    request = VerificationRequest(numbers[None], GOAL[None], np.zeros((1, 2), np.int64), counts)
-    asked = StepRequest(request, 1, 0, WireWindow.of(numbers[:, :S], GOAL))
+    draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.zeros((1, 2), np.int64), counts))
+    asked = StepRequest(draft, 1, 0, WireWindow.of(numbers[:, :S], AIM))
     first, second = (connect(None).transport for _ in range(2))
     whole = WindowUpdate(0, asked.window.rows, asked.window.goal)
     sessions = [end.message(asked, whole).session_id for end in (first, first, second)]
@@ -183,11 +189,15 @@ def test_each_start_of_a_robot_is_a_session(connect: Callable[[str | None], End]
 
 
 def test_it_describes_its_encoder(
-    stage: Any, verifier: Any, target: Policy, encoder: tuple[Path, Encoder]
+    stage: Any, verifier: Any, target: Policy, encoder: tuple[Path, Encoder], exported: Path
 ) -> None:
     client = stage.node.create_client(DescribeTarget, "describe_target")
     description = stage.call(client, DescribeTarget.Request())
-    assert description == describe(target, encoder[1].fingerprint)
+    assert description == describe(
+        Description(
+            "/".join(exported.parts[-1:]) + "/target", "speculative", target.signature, encoder[1].fingerprint
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -205,8 +215,9 @@ def test_what_is_no_image_is_refused(
 ) -> None:
     client = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
     request = VerifyDraft.Request(
+        protocol=PROTOCOL_VERSION,
         robot_id="stranger",
-        tokenizer_fingerprint=fingerprint_number(target.decoder.fingerprint),
+        tokenizer_fingerprint=fingerprint_number(target.signature.codes.fingerprint),
         observation_window=[0.0] * (H * S),
         images=[CompressedImage(format="jpeg", data=data)] * (H * CAMERAS),
         goal=[0.0, 0.0],

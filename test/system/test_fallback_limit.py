@@ -11,6 +11,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
 from adahi_ros.nodes.common.messages import describe
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason, StepRecord
 
 LIMIT = 2
@@ -69,7 +70,8 @@ def test_a_robot_without_its_target_is_held_and_goes_on_when_that_is_there(
     stage.wait(lambda: any(each.message == "held: no reply of the target" for each in health), "diagnostics")
     assert "drafts are executed for 2 steps in a row, then the robot is held" in process.output
 
-    verifier = make_held_verifier(stage, describe(load_policy(exported / "draft", "onnxruntime")))
+    draft = load_policy(exported / "draft", "onnxruntime")
+    verifier = make_held_verifier(stage, describe(Description("ball", "speculative", draft.signature)))
     try:
         stage.wait(lambda: "verifier ready" in process.output, "verifier")
         step += 1

@@ -1,4 +1,4 @@
-"""The verifier answers every request: a good one with codes, a malformed one with a status."""
+"""The verifier replies to every request: to a good one with actions, to a malformed one with a status."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
-from adahi_ros.nodes.common.messages import fingerprint_number, from_reply, from_request, verify_qos
+from adahi_ros.nodes.common.messages import (
+    fingerprint_number,
+    from_description,
+    from_reply,
+    from_request,
+    verify_qos,
+)
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.vqbet.checkpoint import load_decoder
-from adahi_ros.wire.request import RequestFault, check_request
+from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.wire.description import Description
+from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault, check_request
 from adahi_ros.wire.window import WireWindow, window_digest
 from adahi_ros.wire.window_updates import WindowCache
 
@@ -48,9 +55,11 @@ def good(exported: Path) -> dict[str, Any]:
     """The fields of a request that is right: H 3, O 6, G 2, N 2, K 8."""
     draw = np.random.default_rng(1)
     return {
+        "protocol": PROTOCOL_VERSION,
         "robot_id": "robot",
         "episode_id": 3,
         "step_id": 7,
+        "first_step": 7,
         "tokenizer_fingerprint": fingerprint_number(load_decoder(exported).fingerprint),
         "observation_window": draw.normal(size=18).tolist(),
         "goal": [0.1, -0.1],
@@ -69,21 +78,29 @@ def test_a_good_request_gets_the_answer_of_the_verifier_in_process(
     request = VerifyDraft.Request(**good)
     response = ask(request)
     assert response.status == VerifyDraft.Response.STATUS_OK
-    assert (response.episode_id, response.step_id) == (3, 7)
+    assert (response.episode_id, response.step_id, response.first_step) == (3, 7, 7)
     policy = load_policy(exported / "target", "onnxruntime")
-    update, codes, counts = from_request(request)
-    window = WindowCache(3, 6).complete("robot", update)
-    checked = check_request(policy.spec, window.values, window.goal, codes, counts)
-    expected = TargetVerifier(policy).verify(checked, verification_uniforms(SEED, "robot", 3, 7, 2))
-    codes, accepted, offset = from_reply(response)
-    assert list(codes) == expected.codes[0].tolist()
+    sent, verifier = from_request(request), TargetVerifier(policy)
+    window = WindowCache(3, 6).complete("robot", sent.update)
+    checked = check_request(
+        policy.signature, verifier.acceptance, window.values, window.goal, sent.codes, sent.counts
+    )
+    expected = verifier.verify(checked, verification_uniforms(SEED, "robot", 3, 7, 2))
+    accepted, actions = from_reply(response)
     assert accepted == expected.accepted[0].tolist()
-    np.testing.assert_array_equal(offset, expected.offset.ravel())
+    np.testing.assert_array_equal(actions, expected.actions.ravel())
 
 
 @pytest.mark.parametrize(
     ("fault", "field", "change"),
     [
+        ("PROTOCOL_MISMATCH", "protocol", lambda old: old - 1),
+        ("UNKNOWN_TARGET", "target", lambda old: "kitchen/target"),
+        ("WRONG_SHAPE", "first_step", lambda old: old - 1),
+        ("WRONG_SHAPE", "first_step", lambda old: old + 1),
+        ("WRONG_SHAPE", "draft_actions", lambda old: [0.0]),
+        ("NOT_FINITE", "draft_actions", lambda old: [0.0, math.nan]),
+        ("WRONG_SHAPE", "codes", lambda old: []),
         ("TOKENIZER_MISMATCH", "tokenizer_fingerprint", lambda old: old ^ 1),
         ("TOKENIZER_MISMATCH", "tokenizer_fingerprint", lambda old: 0),
         ("WRONG_SHAPE", "observation_window", lambda old: old[:-1]),
@@ -110,7 +127,7 @@ def test_a_malformed_request_gets_its_status_and_the_next_good_one_an_answer(
     response = ask(VerifyDraft.Request(**{**good, name: change(good.get(name))}))
     assert response.status == RequestFault[fault]
     assert response.message.startswith(field)
-    assert len(response.codes) == len(response.accepted) == len(response.offset) == 0
+    assert len(response.accepted) == len(response.actions) == 0
     assert ask(VerifyDraft.Request(**good)).status == VerifyDraft.Response.STATUS_OK
 
 
@@ -160,9 +177,11 @@ def test_no_request_is_an_internal_error(
     robot: str,
 ) -> None:
     request = VerifyDraft.Request(
+        protocol=PROTOCOL_VERSION,
         robot_id=robot,
         episode_id=step,
         step_id=step,
+        first_step=step,
         tokenizer_fingerprint=fingerprint_number(load_decoder(exported).fingerprint),
         base_window=base,
         observation_window=window,
@@ -174,9 +193,9 @@ def test_no_request_is_an_internal_error(
     )
     response = ask(request)
     assert response.status != VerifyDraft.Response.STATUS_INTERNAL_ERROR, response.message
-    assert (response.status == VerifyDraft.Response.STATUS_OK) == (len(response.codes) == 2)
+    assert (response.status == VerifyDraft.Response.STATUS_OK) == (len(response.actions) == 2)
     assert bool(response.message) == (response.status != VerifyDraft.Response.STATUS_OK)
-    assert np.isfinite(response.offset).all()
+    assert np.isfinite(response.actions).all()
 
 
 def test_a_window_may_be_sent_as_what_is_new_after_one_that_was_answered(
@@ -190,9 +209,9 @@ def test_a_window_may_be_sent_as_what_is_new_after_one_that_was_answered(
     stranger = ask(VerifyDraft.Request(**{**good, **base, "robot_id": "other", "observation_window": newest}))
     assert (stranger.status, stranger.message[:11]) == (RequestFault.WINDOW_UNKNOWN, "base_window")
     assert ask(VerifyDraft.Request(**good)).status == VerifyDraft.Response.STATUS_OK
-    changes = {"step_id": 8, "goal": [], **base}
+    changes = {"step_id": 8, "first_step": 8, "goal": [], **base}
     short = ask(VerifyDraft.Request(**{**good, **changes, "observation_window": newest}))
-    long = ask(VerifyDraft.Request(**{**good, "step_id": 8, "observation_window": whole}))
+    long = ask(VerifyDraft.Request(**{**good, "step_id": 8, "first_step": 8, "observation_window": whole}))
     assert short.status == long.status == VerifyDraft.Response.STATUS_OK
     short.compute_time_ms = long.compute_time_ms = 0.0
     assert short == long
@@ -211,11 +230,13 @@ def test_it_describes_itself(ask: Ask, stage: Any, exported: Path) -> None:
     client = stage.node.create_client(DescribeTarget, "describe_target")
     description = stage.call(client, DescribeTarget.Request())
     policy = load_policy(exported / "target", "onnxruntime")
-    assert description.tokenizer_fingerprint == policy.decoder.fingerprint
-    assert description.encoder_fingerprint == ""
-    assert description.parameters == policy.spec.parameters
-    sizes = (description.window_length, description.observation_dim, description.goal_dim)
-    assert sizes == (policy.spec.window_length, policy.spec.observation_dim, policy.spec.goal_dim)
+    name = f"{exported.name}/target"
+    assert from_description(description) == Description(name, "speculative", policy.signature)
+
+
+def test_its_name_is_that_which_it_describes(ask: Ask, good: dict[str, Any], exported: Path) -> None:
+    request = VerifyDraft.Request(**good, target=f"{exported.name}/target")
+    assert ask(request).status == VerifyDraft.Response.STATUS_OK
 
 
 def test_huge_names_are_refused_in_short_and_not_kept(ask: Ask, good: dict[str, Any], stage: Any) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.nodes.common.messages import describe
-from adahi_ros.policy.backends import load_policy
 from adahi_ros.robot.retransmission import FIRST_S
 
 TIMEOUT_NS = round(20 * FIRST_S * 1e9)
@@ -17,11 +15,10 @@ def test_a_request_is_retransmitted_word_for_word(
     stage: Any,
     make_robot: Callable[[Any], Any],
     make_held_verifier: Callable[..., Any],
+    description_of: Callable[..., Any],
     exported: Path,
 ) -> None:
-    verifier = make_held_verifier(
-        stage, describe(load_policy(exported / "draft", "onnxruntime")), "best_effort"
-    )
+    verifier = make_held_verifier(stage, description_of(exported / "draft"), "best_effort")
     robot = make_robot(stage)
     stage.start(
         "draft_policy_node",

@@ -2,42 +2,63 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.scores import Gate
+from adahi_ros.gates.scores import Trigger
 from adahi_ros.nodes.launching.child_processes import DdsRunError
 from adahi_ros.nodes.launching.dds_run import run_over_dds
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.vqbet.checkpoint import load_tokenizer, save_policy
+from adahi_ros.policy.vqbet.training import FitConfig, Run, train_policy
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.tasks import make
+from adahi_ros.trajectories import Trajectories
 from adahi_ros.wire.records import Reason, StepRecord
 
 SEED = 11
 THRESHOLD = 0.8  # the deviation of these drafts is above it in some steps and below it in others
 
 
-@pytest.mark.parametrize("rule", ["speculative", "target"])
-def test_lockstep_over_dds_equals_the_rollout(exported: Path, rule: str) -> None:
+@pytest.fixture(scope="module")
+def histories(
+    exported: Path, demonstrations: Callable[[int], Trajectories], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The same policies, and `longer`: a target that reads five observations, where the draft reads three."""
+    folder = tmp_path_factory.mktemp("histories") / "policies"
+    shutil.copytree(exported, folder)
+    size = {"width": 8, "layers": 1, "heads": 2, "head_hidden": 8}
+    fit = FitConfig(10, 64, warmup=0)
+    model, _ = train_policy(demonstrations(2), load_tokenizer(folder), 5, size, fit, Run(0))
+    save_policy(folder, "longer", model, {})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("rule", "name"), [("speculative", "target"), ("replace", "target"), ("speculative", "longer")]
+)
+def test_lockstep_over_dds_equals_the_rollout(histories: Path, rule: str, name: str) -> None:
     seen: list[StepRecord] = []
     run = run_over_dds(
         "ball",
-        {"checkpoint": str(exported / "draft"), "gate.threshold": THRESHOLD, "deadline_s": 20.0},
-        {"checkpoint": str(exported / "target"), "rule": rule},
+        {"checkpoint": str(histories / "draft"), "gate.threshold": THRESHOLD, "deadline_s": 20.0},
+        {"checkpoint": str(histories / name), "rule": rule},
         SEED,
         range(4, 6),
         on_status=seen.append,
     )
     assert tuple(seen) == run.steps
     assert [outcome.episode for outcome in run.episodes] == [4, 5]
-    draft, target = (load_policy(exported / name, "onnxruntime") for name in ("draft", "target"))
-    controller = Controller(draft, ControllerConfig(Gate("deviation", THRESHOLD)))
+    draft, target = (load_policy(histories / each, "onnxruntime") for each in ("draft", name))
+    controller = Controller(draft, ControllerConfig(Trigger("deviation", THRESHOLD)))
     for outcome in run.episodes:
         rows = [row for row in run.steps if row.episode == outcome.episode]
         world = make("ball")

@@ -48,6 +48,7 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     first_episode,
 )
 from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.health import (
     HealthWatch,
@@ -60,6 +61,7 @@ from adahi_ros.robot.health import (
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.target_view import target_view
+from adahi_ros.wire.description import Wants
 
 LINK_STATE_PERIOD_S = 0.2
 STATUS_DEPTH = 100  # for a recorder that was busy, or came a moment late
@@ -93,9 +95,7 @@ class DraftPolicyNode(LifecycleNode):
             self.get_logger().error(f"cannot be configured: {reason}")
             return TransitionCallbackReturn.FAILURE
         self._declared.frozen = True
-        self.get_logger().info(
-            f"draft policy of {policy.spec.parameters} parameters, tokenizer {policy.decoder.fingerprint}"
-        )
+        self.get_logger().info(f"draft policy of {policy.signature}")
         self._check_deadline(values)
         self._check_calibration(policy)
         freeze_garbage()
@@ -143,9 +143,9 @@ class DraftPolicyNode(LifecycleNode):
     def _open(self, values: dict[str, Any], policy: Policy) -> None:
         self._values = values
         self._refusal = ""
-        contract = self._contract = contract_of(values, policy.spec)
+        contract = self._contract = contract_of(values, policy.signature)
         encoder = encoder_from(contract.encoder) if contract.cameras else None
-        check_features(values, contract, policy.spec, encoder)
+        check_features(values, contract, policy.signature, encoder)
         encode = None if encoder is None else encoder.encode
         first = first_episode(values)
         self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)
@@ -156,7 +156,6 @@ class DraftPolicyNode(LifecycleNode):
             )
         view = target_view(
             values["verification.vision"],
-            policy.spec.window_length,
             contract.number_dim,
             values["verification.jpeg_quality"],
             values["verification.jpeg_budget_bytes"],
@@ -166,20 +165,26 @@ class DraftPolicyNode(LifecycleNode):
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", kept)
         self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
         reliability = values["verification.reliability"]
+        target, codes = values["verification.target"], policy.signature.codes
         transport = DdsTransport(
-            self, values["robot_id"], policy.decoder.fingerprint, reliability, self._poll
+            self,
+            values["robot_id"],
+            target,
+            None if codes is None else codes.fingerprint,
+            reliability,
+            self._poll,
         )
         self._opened.callback(transport.destroy)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         self._link_news = LinkNews()
-        self._session = VerifierSession(
-            transport,
-            policy,
-            reliability == "best_effort",
-            self._on_link,
+        wants = Wants(
+            policy.signature,
+            {OBSERVATION: policy.signature.observation_dim, GOAL: contract.goal_dim},
+            target,
             encoder.fingerprint if encoder is not None and view.needs_encoder else None,
         )
+        self._session = VerifierSession(transport, wants, reliability == "best_effort", self._on_link)
         self._loop = ControlLoop(
             Controller(policy, controller_config(values)),
             self._session,

@@ -10,13 +10,13 @@ from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.contract.plain import plain_contract
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
-from adahi_ros.gates.scores import GATES, Gate
+from adahi_ros.gates.scores import GATES, Trigger
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, NAME_LENGTH, REQUEST
 from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES
 from adahi_ros.nodes.common.messages import COMMAND_FIELDS
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, ParameterError, names_in
 from adahi_ros.nodes.common.policies import RELIABILITY, policy_parameters
-from adahi_ros.policy.interface import PolicySpec
+from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.fallback import FALLBACKS, Fallback
 from adahi_ros.robot.target_view import VIEWS
 from adahi_ros.vision.encoder import Encoder
@@ -134,6 +134,13 @@ TABLE = (
     ),
     RELIABILITY,
     Parameter(
+        "verification.target",
+        "",
+        "Name of the target policy to ask, as its verifier calls it; '' takes the verifier's only one",
+        optional=True,
+        longest=REQUEST["target"],
+    ),
+    Parameter(
         "verification.vision",
         "features",
         "What the target sees of camera images: their features (float16, as the draft), the images as JPEG, "
@@ -165,7 +172,7 @@ def controller_config(values: dict[str, Any]) -> ControllerConfig:
         ValueError: names the field, the value and what was allowed.
     """
     return ControllerConfig(
-        Gate(values["gate.name"], values["gate.threshold"]),
+        Trigger(values["gate.name"], values["gate.threshold"]),
         values["deviation.smoothing"],
         values["deviation.normalization"],
         values["draft_temperature"],
@@ -177,20 +184,20 @@ def fallback_of(values: dict[str, Any]) -> Fallback:
     return Fallback(values["fallback_limit"] if values["fallback"] == "hold" else None)
 
 
-def contract_of(values: dict[str, Any], spec: PolicySpec) -> Contract:
+def contract_of(values: dict[str, Any], signature: Signature) -> Contract:
     """Return what observation and action are made of, after a check that the policy has their sizes.
 
     Raises:
         ParameterError: they do not fit; names the parameter, its value and what was allowed.
     """
     if not values["contract"]:
-        return _plain(values, spec)
+        return _plain(values, signature)
     try:
         contract = load_contract(values["contract"])
     except ContractError as error:
         raise ParameterError(str(error)) from None
     for part, size in {"goal": contract.goal_dim, "action": contract.action.size}.items():
-        wanted = getattr(spec, f"{part}_dim")
+        wanted = getattr(signature, f"{part}_dim")
         if size != wanted:
             raise ParameterError(
                 f"contract: {values['contract']!r}, its {part} has {size} entries, must be {wanted}, the "
@@ -200,14 +207,14 @@ def contract_of(values: dict[str, Any], spec: PolicySpec) -> Contract:
 
 
 def check_features(
-    values: dict[str, Any], contract: Contract, spec: PolicySpec, encoder: Encoder | None
+    values: dict[str, Any], contract: Contract, signature: Signature, encoder: Encoder | None
 ) -> None:
     """Check that numbers and features make an observation of the policy's size.
 
     Args:
         values: of the parameters.
         contract: of the robot.
-        spec: the policy's sizes.
+        signature: the policy's.
         encoder: of the images; None without cameras.
 
     Raises:
@@ -220,13 +227,13 @@ def check_features(
         except ValueError as error:
             raise ParameterError(str(error)) from None
     entries = contract.number_dim + len(contract.cameras) * features
-    if entries != spec.observation_dim:
+    if entries != signature.observation_dim:
         raise ParameterError(
             f"contract: {values['contract']!r}, {contract.number_dim} numbers and {len(contract.cameras)} "
-            f"cameras of {features} features, must make {spec.observation_dim} entries, the size of the "
+            f"cameras of {features} features, must make {signature.observation_dim} entries, the size of the "
             "policy's observation"
         )
-    images = spec.window_length * len(contract.cameras)
+    images = signature.history * len(contract.cameras)
     if VIEWS[values["verification.vision"]].needs_encoder and images > REQUEST["images"]:
         raise ParameterError(
             f"verification.vision: {values['verification.vision']!r}, sends {images} images with a window, "
@@ -234,25 +241,26 @@ def check_features(
         )
 
 
-def _plain(values: dict[str, Any], spec: PolicySpec) -> Contract:
+def _plain(values: dict[str, Any], signature: Signature) -> Contract:
     observed = names_in(values["joint_names"])
     named = names_in(values["command.joint_names"])
     commanded = named or observed
-    if len(commanded) != spec.action_dim:
+    if len(commanded) != signature.action_dim:
         field = "command.joint_names" if named else "joint_names"
         raise ParameterError(
-            f"{field}: {commanded}, must be {spec.action_dim}, the size of the policy's action"
+            f"{field}: {commanded}, must be {signature.action_dim}, the size of the policy's action"
         )
-    if len(observed) > spec.observation_dim:
+    if len(observed) > signature.observation_dim:
         raise ParameterError(
-            f"joint_names: {observed}, must be {spec.observation_dim} at most, the size of an observation"
+            f"joint_names: {observed}, must be {signature.observation_dim} at most, "
+            "the size of an observation"
         )
     return plain_contract(
         "robot",
         values["control_rate_hz"],
         observed,
-        spec.observation_dim - len(observed),
-        spec.goal_dim,
+        signature.observation_dim - len(observed),
+        signature.goal_dim,
         commanded,
         values["command.field"],
         values["max_skew_s"],

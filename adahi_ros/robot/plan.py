@@ -1,0 +1,86 @@
+"""The actions that lie ahead, by control step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Plan:
+    """Actions of B robots by control step; of two for one step, that of the later request wins.
+
+    So replies that come late, doubled or out of order do no harm.
+
+    Args:
+        batch: B.
+        action_dim: A.
+    """
+
+    def __init__(self, batch: int, action_dim: int) -> None:
+        self._first = 0  # control step of the first slot
+        self._actions = np.zeros((batch, 0, action_dim), dtype=np.float32)
+        self._requested = np.zeros((batch, 0), dtype=np.int64)  # step at which each was asked for; -1: none
+
+    def splice(
+        self, actions: np.ndarray, first_step: int, requested_at: int, rows: np.ndarray | None = None
+    ) -> None:
+        """Take actions in.
+
+        Args:
+            actions: (M, T, A), for the control steps from `first_step` on.
+            first_step: of them.
+            requested_at: control step at which they were asked for.
+            rows: the M robots that they are for, by mask or index; None where they are for all.
+        """
+        self._reach(first_step + actions.shape[1])
+        skipped = max(0, self._first - first_step)  # for steps that are over
+        begin = first_step + skipped - self._first
+        slots = slice(begin, begin + max(0, actions.shape[1] - skipped))
+        which = np.arange(len(self._actions)) if rows is None else np.arange(len(self._actions))[rows]
+        newer = self._requested[which, slots] <= requested_at
+        held = self._actions[which, slots]
+        self._actions[which, slots] = np.where(newer[..., None], actions[:, skipped:], held)
+        self._requested[which, slots] = np.where(newer, requested_at, self._requested[which, slots])
+
+    def forget_before(self, step: int) -> None:
+        """Drop what lies before a control step."""
+        gone = min(max(0, step - self._first), self._actions.shape[1])
+        self._actions, self._requested = self._actions[:, gone:], self._requested[:, gone:]
+        self._first = max(self._first, step)
+
+    def at(self, step: int) -> np.ndarray:
+        """Return the actions (B, A) for a control step.
+
+        Raises:
+            LookupError: a robot has none.
+        """
+        slot = step - self._first
+        if not 0 <= slot < self._actions.shape[1] or (self._requested[:, slot] < 0).any():
+            raise LookupError(f"step {step}: the plan has no action for it")
+        action: np.ndarray = self._actions[:, slot].copy()
+        return action
+
+    def age(self, step: int) -> np.ndarray:
+        """Return how many steps ago (B,) the action for a step was asked for; infinite without one."""
+        slot = step - self._first
+        if not 0 <= slot < self._actions.shape[1]:
+            return np.full(len(self._actions), np.inf)
+        requested = self._requested[:, slot]
+        return np.where(requested < 0, np.inf, step - requested)
+
+    def left(self, step: int) -> np.ndarray:
+        """Return for how many steps (B,) from this one on, without a gap, there are actions."""
+        if step < self._first:
+            return np.zeros(len(self._requested), dtype=np.int64)
+        present = self._requested[:, step - self._first :] >= 0
+        gaps = np.concatenate([~present, np.ones((len(present), 1), dtype=bool)], axis=1)
+        counts: np.ndarray = gaps.argmax(axis=1)
+        return counts
+
+    def _reach(self, end: int) -> None:
+        missing = end - self._first - self._actions.shape[1]
+        if missing > 0:
+            batch, _, action_dim = self._actions.shape
+            more = np.zeros((batch, missing, action_dim), dtype=np.float32)
+            none = np.full((batch, missing), -1, dtype=np.int64)
+            self._actions = np.concatenate([self._actions, more], axis=1)
+            self._requested = np.concatenate([self._requested, none], axis=1)
