@@ -18,16 +18,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.calibrate import SMOOTHINGS, measure
 from adahi_ros.evaluation.episodes import calibration_episodes
 from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
-from adahi_ros.gates.scores import Gate
+from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.tasks import make
 
 
@@ -40,11 +40,11 @@ def main(
     """Compare the forms of action deviation."""
     folder = asset(f"checkpoints/{task}")
     draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
-    controller = Controller(draft, ControllerConfig(Gate("always")))
+    controller = Controller(draft, ControllerConfig(Trigger("always")))
     numbers = calibration_episodes(episodes)
     executed = rollout(make(task), controller, TargetVerifier(target), seed, numbers)
     logs = {"executed": executed, "drafted": replace(executed, action=executed.draft_action)}
-    scale = draft.decoder.action_scale
+    scale = draft.action_scale
     figures = []
     for normalization in sorted(NORMALIZATIONS):
         for averaged, log in logs.items():

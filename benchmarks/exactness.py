@@ -21,7 +21,6 @@ from adahi_ros.evaluation.bench import Bench, PolicyFiles
 from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.evaluation.exactness import measure_exactness
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.gates.scores import BLIND
 from adahi_ros.reporting.tables import narrow_table, number
 
 COMPARED = ("always", "random", "deviation", "uncertainty", "never")
@@ -45,8 +44,8 @@ def main(
     figures = {}
     for name in COMPARED:
         config = calibration.controller(name)
-        found = measure_exactness(bench, config.gate, config, seed, evaluation_episodes(episodes))
-        figures[name] = {"looks_at_the_draw": name not in BLIND, **found.figures()}
+        found = measure_exactness(bench, config.trigger, config, seed, evaluation_episodes(episodes))
+        figures[name] = {"looks_at_the_draw": not config.trigger.blind, **found.figures()}
     rounded = max(each["rounded_largest"] for each in figures.values())
     table = narrow_table(
         f"{task}, {episodes} episodes: total variation from the target",

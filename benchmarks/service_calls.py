@@ -40,8 +40,8 @@ def serve() -> None:
     node = Node("service_calls_server")
 
     def answer(request: VerifyDraft.Request, response: VerifyDraft.Response) -> VerifyDraft.Response:
-        response.codes, response.accepted = array("H", [0, 0]), [True, True]
-        response.offset = array("f", [0.0, 0.0])
+        response.accepted = [True, True]
+        response.actions = array("f", [0.0, 0.0])
         response.step_id = request.step_id
         return response
 

@@ -23,9 +23,10 @@ from adahi_ros.assets import asset
 from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.gates.scores import Gate
+from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.drafting import draft_action
+from adahi_ros.policy.interface import Sampling
+from adahi_ros.policy.signature import GOAL, OBSERVATION
 
 BLOCK = 50  # a robot runs one backend, so each is timed warm; short blocks share out the noise
 
@@ -54,30 +55,34 @@ def main(
     calibration = load_calibration(asset("config/ball.yaml"))
     eager, onnx = (load_policy(folder / "draft", backend) for backend in ("torch", "onnxruntime"))
     target_eager, target_onnx = (load_policy(folder / "target", b) for b in ("torch", "onnxruntime"))
-    spec = eager.spec
+    signature = eager.signature
     rng = np.random.default_rng(0)
-    window = rng.normal(size=(1, spec.window_length, spec.observation_dim)).astype(np.float32)
-    goal = rng.normal(size=(1, spec.goal_dim)).astype(np.float32)
-    uniforms = rng.random((1, spec.codebooks))
-    draft = draft_action(onnx, window, goal, uniforms, 1.0)
-    tracker = DeviationTracker(eager.decoder.action_scale, calibration.smoothing, calibration.normalization)
-    tracker.update(draft.action)
-    gate = Gate("deviation", calibration.thresholds["deviation"])
+    window = rng.normal(size=(1, signature.history, signature.observation_dim)).astype(np.float32)
+    goal = rng.normal(size=(1, signature.goal_dim)).astype(np.float32)
+    observations = signature.observations(window, goal)
+    observed = {OBSERVATION: window[:, -1], GOAL: goal}
+    draws = rng.random((1, eager.draws))
+    sampling = Sampling(sendable=True)
+    draft = onnx.propose(observations, draws, sampling)
+    action = draft.actions[:, 0]
+    tracker = DeviationTracker(eager.action_scale, calibration.smoothing, calibration.normalization)
+    tracker.update(action)
+    gate = Trigger("deviation", calibration.thresholds["deviation"])
 
     def gate_and_bookkeeping() -> bool:
-        deviation = tracker.deviation(draft.action)
-        score = gate.score(GateContext(draft, deviation, uniforms[:, 0], window, goal))
-        transmit = score > gate.threshold
-        tracker.update(draft.action)
+        deviation = tracker.deviation(action)
+        known = GateContext(0, observed, observations, draft, deviation, np.zeros(1), draws[:, 0])
+        transmit = gate.score(known) > gate.threshold
+        tracker.update(action)
         return bool(transmit[0])
 
     taken = medians_us(
         {
-            "draft step, torch eager": lambda: draft_action(eager, window, goal, uniforms, 1.0),
-            "draft step, ONNX Runtime": lambda: draft_action(onnx, window, goal, uniforms, 1.0),
+            "draft step, torch eager": lambda: eager.propose(observations, draws, sampling),
+            "draft step, ONNX Runtime": lambda: onnx.propose(observations, draws, sampling),
             "gate and bookkeeping": gate_and_bookkeeping,
-            "target prediction, torch eager": lambda: target_eager.predict(window, goal),
-            "target prediction, ONNX Runtime": lambda: target_onnx.predict(window, goal),
+            "target proposal, torch eager": lambda: target_eager.propose(observations, draws),
+            "target proposal, ONNX Runtime": lambda: target_onnx.propose(observations, draws),
         },
         rounds,
     )

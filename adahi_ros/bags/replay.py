@@ -94,11 +94,11 @@ def check_sizes(policies: Policies, recorded: Trajectories) -> None:
     Raises:
         ValueError: they are not; names what differs.
     """
-    spec = policies.draft.spec
+    signature = policies.draft.signature
     for name, wanted, found in (
-        ("observation", recorded.observations.shape[1], spec.observation_dim),
-        ("goal", recorded.goals.shape[1], spec.goal_dim),
-        ("action", recorded.actions.shape[1], spec.action_dim),
+        ("observation", recorded.observations.shape[1], signature.observation_dim),
+        ("goal", recorded.goals.shape[1], signature.goal_dim),
+        ("action", recorded.actions.shape[1], signature.action_dim),
     ):
         if found != wanted:
             raise ValueError(
@@ -133,7 +133,7 @@ def replay(
     check_sizes(policies, recorded)
     bench = Bench(recorded.task, policies, calibration)
     costs = measure_costs(policies.draft, policies.target)
-    episodes, scale = range(len(recorded)), policies.draft.decoder.action_scale
+    episodes, scale = range(len(recorded)), policies.draft.action_scale
     logs, latencies, figures = {}, {}, {}
     for name in REPLAYED:
         on_method(name)

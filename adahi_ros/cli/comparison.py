@@ -36,7 +36,10 @@ def comparison_figures(
         "seed": seed,
         "episodes": episodes,
         "draft_temperature": found.draft_temperature,
-        "parameters": {"draft": policies.draft.spec.parameters, "target": policies.target.spec.parameters},
+        "parameters": {
+            "draft": policies.draft.signature.parameters,
+            "target": policies.target.signature.parameters,
+        },
         "methods": figures,
     }
 

@@ -36,8 +36,8 @@ def policy(
     shutil.copytree(folder, out / "target")
     decoder = save_tokenizer(out, tokenizer, training)
     save_encoder(path, network, network.config, training)
-    spec = LeRobotPolicy(out / "target").spec
-    say(f"target: {out / 'target'}, backend lerobot, {spec.parameters:,} parameters")
+    signature = LeRobotPolicy(out / "target").signature
+    say(f"target: {out / 'target'}, backend lerobot, {signature.parameters:,} parameters")
     say(f"tokenizer: {out}, fingerprint {decoder.fingerprint}\nencoder: {path}, {network.features} features")
 
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.interface import Policy, misfit
+from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.signature import Signature
 
 CHUNKS = "chunks"  # beside draft and target: a target on a tokenizer of chunks, for open loop execution
 
@@ -30,18 +32,29 @@ class Policies:
     chunks: Policy | None = None
 
     def __post_init__(self) -> None:
-        draft, target = self.draft, self.target
-        fault = misfit(draft.spec, draft.decoder.fingerprint, target.spec, target.decoder.fingerprint)
+        draft, target = self.draft.signature, self.target.signature
+        fault = codes_differ(draft, target) or _reads_differently(draft, target)
         if fault is not None:
             raise ValueError(fault)
         if self.chunks is None:
             return
+        chunks = self.chunks.signature
         for name in ("observation_dim", "goal_dim", "action_dim"):
-            wanted, found = getattr(target.spec, name), getattr(self.chunks.spec, name)
+            wanted, found = getattr(target, name), getattr(chunks, name)
             if found != wanted:
                 raise ValueError(
                     f"{name}: the target's on chunks is {found}, the target's {wanted}; must be the same"
                 )
+
+
+def _reads_differently(draft: Signature, target: Signature) -> str | None:
+    """Name the first feature that has another size to one than to the other; one alone may read it."""
+    sizes = {each.name: each.size for each in (*draft.features, *draft.conditions)}
+    for each in (*target.features, *target.conditions):
+        fault = difference(each.name, sizes.get(each.name, each.size), each.size)
+        if fault is not None:
+            return fault
+    return None
 
 
 @dataclass(frozen=True)

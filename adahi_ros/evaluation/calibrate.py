@@ -21,7 +21,7 @@ from adahi_ros.gates.calibration import RejectionCurve, rejection_curve, thresho
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS, DeviationTracker
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import Gate
+from adahi_ros.gates.scores import Trigger
 from adahi_ros.safety.shipped import limits_of_task
 from adahi_ros.tasks import make
 from adahi_ros.tasks.base import has_camera
@@ -30,7 +30,7 @@ from adahi_ros.trajectories import Trajectories
 EPISODES = 200
 SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action alone
 FOLDS = 5
-LOTS = "random"  # the gate whose threshold follows from the rate; those of the others must be searched
+RANDOM = "random"  # the gate whose threshold follows from the rate; those of the others must be searched
 Variant = tuple[float, str]
 Say = Callable[[str], None]
 
@@ -131,7 +131,7 @@ def searched_gates() -> dict[str, str]:
     """Return the gates whose threshold must be searched, each with the first method that has it."""
     methods: dict[str, str] = {}
     for method, gate in gates_of_methods().items():
-        if gate != LOTS:
+        if gate != RANDOM:
             methods.setdefault(gate, method)
     return methods
 
@@ -258,7 +258,7 @@ def calibrate_by(
         for n in (NORMALIZATIONS if normalization is None else (normalization,))
     ]
     for s, n in variants:
-        ControllerConfig(Gate("always"), s, n, draft_temperature)  # checks them
+        ControllerConfig(Trigger("always"), s, n, draft_temperature)  # checks them
     base = Calibration(
         task=name,
         draft=policies.draft.digest,
@@ -272,7 +272,7 @@ def calibrate_by(
 
     say("hybrid inference")
     hybrid = run(base, "hybrid")
-    scale = policies.draft.decoder.action_scale
+    scale = policies.draft.action_scale
     (smoothing, normalization), held_out = best_variant(hybrid, scale, variants)
     curve = measure(hybrid, scale, smoothing, normalization)
     base = replace(base, smoothing=smoothing, normalization=normalization)
@@ -293,7 +293,7 @@ def calibrate_by(
         if gate not in thresholds:
             say(f"threshold of the {gate} gate for a transmission rate of {rate:.3f}")
             thresholds[gate], rates[gate] = threshold_for_rate(partial(trial, gate), rate)
-    thresholds[LOTS] = 1.0 - rate
+    thresholds[RANDOM] = 1.0 - rate
     return replace(
         base,
         transmission_rate=rate,

@@ -29,8 +29,8 @@ def node_parameters(
     draft = {
         "checkpoint": str(folder / "draft"),
         "backend": files.backend,
-        "gate.name": config.gate.name,
-        "gate.threshold": config.gate.threshold,
+        "gate.name": config.trigger.name,
+        "gate.threshold": config.trigger.threshold,
         "deviation.smoothing": config.smoothing,
         "deviation.normalization": config.normalization,
         "draft_temperature": config.draft_temperature,

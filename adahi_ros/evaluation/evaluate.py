@@ -79,7 +79,7 @@ def expert_error(comparison: Comparison, name: str, expert: Trajectories) -> flo
     bench = comparison.bench()
     episodes = range(len(expert))
     log = METHODS[name].run(bench, RecordedWorld(expert), comparison.seed, episodes, lambda step: None)
-    return squared_error(expert, log.action, log.active, bench.policies.draft.decoder.action_scale)
+    return squared_error(expert, log.action, log.active, bench.policies.draft.action_scale)
 
 
 def held_out(task: str, seed: int, workers: int = 1) -> Trajectories:

@@ -14,18 +14,21 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability, residual
-from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.scores import Gate
-from adahi_ros.policy.distribution import UNITS, softmax
-from adahi_ros.policy.drafting import Draft
-from adahi_ros.policy.interface import Policy
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.policy.distribution import UNITS
+from adahi_ros.policy.history import History
+from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.policy.proposal import CodeDistribution, Proposal
+from adahi_ros.policy.signature import Observations
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.tasks import make
+from adahi_ros.wire.request import sent_codes
 
 LOTS = 10  # evenly spaced, in the place of a drawn one
 
@@ -63,35 +66,46 @@ class Exactness:
         }
 
 
+class _Watched:
+    """A gate that keeps what it was asked about."""
+
+    def __init__(self, trigger: Trigger) -> None:
+        self.seen: list[GateContext] = []
+        self.blind = trigger.blind
+        self._trigger = trigger
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        self.seen.append(context)
+        return self._trigger.score(context)
+
+
 def measure_exactness(
-    bench: Bench, gate: Gate, config: ControllerConfig, seed: int, episodes: Sequence[int]
+    bench: Bench, trigger: Trigger, config: ControllerConfig, seed: int, episodes: Sequence[int]
 ) -> Exactness:
     """Compare distributions at every observation of hybrid inference behind a gate.
 
     Args:
         bench: the task and its policies.
-        gate: that decides.
-        config: of the controller, but for the gate.
+        trigger: the gate that decides, and its threshold.
+        config: of the controller, but for the trigger.
         seed: of the rollouts' draws.
         episodes: their numbers.
     """
     draft, target = bench.policies.draft, bench.policies.target
-    seen: list[GateContext] = []
-
-    def watched(evidence: GateContext) -> np.ndarray:
-        seen.append(evidence)
-        return gate.score(evidence)
-
-    controller = Controller(draft, replace(config, gate=replace(gate, scorer=watched)))
+    watched = _Watched(trigger)
+    controller = Controller(draft, replace(config, trigger=replace(trigger, gate=watched)))
     log = rollout(make(bench.task), controller, TargetVerifier(target), seed, episodes)
-    past = DeviationTracker(draft.decoder.action_scale, config.smoothing, config.normalization)
+    past = DeviationTracker(draft.action_scale, config.smoothing, config.normalization)
+    at_target = History(target.signature, len(episodes))
     columns = []
-    for evidence, active, action in zip(seen, log.active, log.action, strict=True):
-        wanted = softmax(draft.predict(evidence.windows, evidence.goals).logits, config.draft_temperature)
-        q = softmax(target.predict(evidence.windows, evidence.goals).logits, 1.0)
-        asked = asking(draft, gate, past, evidence)
-        drawn, aim = joint(evidence.draft.counts / UNITS), joint(q)
-        back = returned(evidence.draft.counts, q, drawn * asked)
+    for known, active, action in zip(watched.seen, log.active, log.action, strict=True):
+        wanted = _distribution(draft, known.observations, config.draft_temperature).probabilities
+        q = _distribution(target, at_target.push(known.observed)).probabilities
+        asked = asking(draft, trigger, past, known)
+        counts = _counts(known)
+        drawn, aim = joint(counts / UNITS), joint(q)
+        back = returned(counts, q, drawn * asked)
         share = back.sum(axis=1)
         answer = back / np.where(share > 0.0, share, 1.0)[:, None]
         column = (
@@ -104,6 +118,22 @@ def measure_exactness(
         columns.append([each[active] for each in column])
         past.update(action)
     return Exactness(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+
+def _distribution(policy: Policy, observations: Observations, temperature: float = 1.0) -> CodeDistribution:
+    """Return the distribution of a policy's codes; which of them are drawn does not matter."""
+    robots = len(next(iter(observations.features.values())))
+    proposal = policy.propose(observations, np.zeros((robots, policy.draws)), Sampling(temperature))
+    assert proposal.distribution is not None
+    return proposal.distribution
+
+
+def _counts(known: GateContext) -> np.ndarray:
+    """Return the distributions (E, N, K) that drafts were drawn from, as they are sent."""
+    assert known.proposal is not None
+    assert known.proposal.distribution is not None
+    assert known.proposal.distribution.counts is not None
+    return known.proposal.distribution.counts
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -121,35 +151,39 @@ def joint(distributions: np.ndarray) -> np.ndarray:
     return product
 
 
-def asking(policy: Policy, gate: Gate, past: DeviationTracker, evidence: GateContext) -> np.ndarray:
+def asking(policy: Policy, trigger: Trigger, past: DeviationTracker, known: GateContext) -> np.ndarray:
     """Return how likely a gate asks for each combination of codes that may be drawn.
 
     Args:
         policy: the draft policy.
-        gate: that decides.
+        trigger: that decides.
         past: the average of what was executed.
-        evidence: of E robots, with the codes that were in fact drawn.
+        known: of E robots, with the codes that were in fact drawn.
 
     Returns:
         (E, K ** N), in the order of `joint`. Only lots make it anything else than 0 or 1.
     """
-    spec, decoder = policy.spec, policy.decoder
-    prediction = policy.predict(evidence.windows, evidence.goals)
-    robots = len(evidence.windows)
+    counts = _counts(known)
+    robots, books, size = counts.shape
+    actions_of = _distribution(policy, known.observations).actions_of
     lots = np.tile((np.arange(LOTS) + 0.5) / LOTS, robots)
-    windows, goals, counts = (
-        np.repeat(each, LOTS, axis=0) for each in (evidence.windows, evidence.goals, evidence.draft.counts)
-    )
+    each = np.repeat(np.arange(robots), LOTS)  # robot by robot, as often as there are lots
     columns = []
-    for combination in np.ndindex((spec.codebook_size,) * spec.codebooks):
+    for combination in np.ndindex((size,) * books):
         codes = np.tile(combination, (robots, 1))
-        chunk = decoder.decode(codes) + prediction.offset_at(codes)
-        sound, deviation = decoder.sound(chunk), past.deviation(chunk[:, 0])
-        several = (np.repeat(each, LOTS, axis=0) for each in (codes, chunk, sound, deviation))
-        many_codes, chunks, many_sound, deviations = several
-        draft = Draft(many_codes, counts, chunks, many_sound)
-        score = gate.score(GateContext(draft, deviations, lots, windows, goals))
-        asks = ~(score <= gate.threshold) & many_sound
+        actions = actions_of(codes)
+        sound = policy.sound(actions)
+        drawn = sent_codes(codes[each], counts[each])
+        several = replace(
+            known,
+            observed={name: values[each] for name, values in known.observed.items()},
+            observations=known.observations.rows(each),
+            proposal=Proposal(actions[each], drawn),
+            deviation=past.deviation(actions[:, 0])[each],
+            age=known.age[each],
+            uniforms=lots,
+        )
+        asks = ~(trigger.score(several) <= trigger.threshold) & sound[each]
         columns.append(asks.reshape(robots, LOTS).mean(axis=1))
     return np.stack(columns, axis=1)
 

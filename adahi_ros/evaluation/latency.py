@@ -51,15 +51,20 @@ def _median_ms(call: Callable[[], object]) -> float:
 
 def measure_costs(draft: Policy, target: Policy) -> Costs:
     """Measure what one robot's step costs."""
-    spec = draft.spec
-    windows = np.zeros((1, spec.window_length, spec.observation_dim), dtype=np.float32)
-    goals = np.zeros((1, spec.goal_dim), dtype=np.float32)
+    signature = draft.signature
+    codes = signature.codes
+    drafted = 0 if codes is None else 2 * codes.codebooks * (1 + codes.codebook_size)
+    verdict = 0 if codes is None else codes.codebooks
     return Costs(
-        draft_ms=_median_ms(lambda: draft.predict(windows, goals)),
-        target_ms=_median_ms(lambda: target.predict(windows, goals)),
-        request_bytes=4 * spec.observation_dim + 2 * spec.codebooks * (1 + spec.codebook_size),
-        response_bytes=3 * spec.codebooks + 4 * spec.chunk_length * spec.action_dim,
+        draft_ms=_median_ms(lambda: _propose(draft)),
+        target_ms=_median_ms(lambda: _propose(target)),
+        request_bytes=4 * signature.observation_dim + drafted,
+        response_bytes=verdict + 4 * signature.horizon * signature.action_dim,
     )
+
+
+def _propose(policy: Policy) -> None:
+    policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))
 
 
 def simulated_latency(

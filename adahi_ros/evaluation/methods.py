@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.bench import Bench
-from adahi_ros.evaluation.open_loop import open_loop_rollout
-from adahi_ros.evaluation.oracle import oracle_score
-from adahi_ros.evaluation.rollout import Log, World, rollout
+from adahi_ros.evaluation.oracle import OracleGate
+from adahi_ros.evaluation.rollout import Log, World, plan_rollout, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.scores import ORACLE
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
 
 OnStep = Callable[[int], None]
 COOL = 0.3  # a temperature at which the draft hardly ever makes a wild error
@@ -54,7 +53,7 @@ class GatedMethod:
     Attributes:
         label, about: see `Method`.
         gate: a key of `gates.GATES`.
-        rule: a key of `verifier.RULES`.
+        rule: a key of `ACCEPTANCES`.
         draft_temperature: at which the draft samples; None takes the calibration's.
     """
 
@@ -97,7 +96,7 @@ class OracleMethod:
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
         policies = bench.policies
-        config = bench.calibration.controller(self.gate, oracle_score(policies.target))
+        config = bench.calibration.controller(self.gate, OracleGate(policies.target))
         controller, verifier = Controller(policies.draft, config), TargetVerifier(policies.target)
         return rollout(world, controller, verifier, seed, episodes, on_step)
 
@@ -127,7 +126,7 @@ class OpenLoopMethod:
 
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
-        return open_loop_rollout(world, self._target(bench), self.executed, seed, episodes, on_step)
+        return plan_rollout(world, self._target(bench), self.executed, seed, episodes, on_step)
 
     def _target(self, bench: Bench) -> Policy:
         target = bench.policies.chunks
@@ -136,7 +135,7 @@ class OpenLoopMethod:
                 f"{self.label}: there is no target on chunks of actions beside these policies; train one "
                 "with a recipe such as config/recipes/ball-chunks.yaml"
             )
-        longest = target.spec.chunk_length
+        longest = target.signature.horizon
         if self.executed > longest:
             raise ValueError(f"{self.label}: the target on chunks plans only {longest} actions")
         return target
@@ -146,11 +145,11 @@ METHODS: dict[str, Method] = {
     "adahi": GatedMethod("ADAHI", "verify where the action deviates", "deviation"),
     "hybrid": GatedMethod("Hybrid", "verify every step", "always"),
     "draft": GatedMethod("Draft only", "never ask the target", "never"),
-    "target": GatedMethod("Target only", "the target acts, every observation is sent", "always", "target"),
-    "random": GatedMethod("Random", "verify by lot, at ADAHI's rate", "random"),
+    "target": GatedMethod("Target only", "the target acts, every observation is sent", "always", "replace"),
+    "random": GatedMethod("Random", "verify at random, at ADAHI's rate", "random"),
     "uncertainty": GatedMethod("Uncertainty", "verify where the draft was unsure", "uncertainty"),
     "random_cool": GatedMethod(
-        "Cool random", f"by lot, the draft at temperature {COOL}", "random", draft_temperature=COOL
+        "Cool random", f"at random, the draft at temperature {COOL}", "random", draft_temperature=COOL
     ),
     "oracle": OracleMethod("Oracle", "verify where the target is likely to reject"),
     **{

@@ -10,19 +10,37 @@ import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.gates.context import GateContext
-from adahi_ros.gates.scores import Score
-from adahi_ros.policy.distribution import softmax
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.history import History
+from adahi_ros.policy.interface import Policy, Sampling
 
 
-def oracle_score(target: Policy, temperature: float = 1.0) -> Score:
-    """Return the score 1 - prod min(1, q/p): the probability that not every code is kept."""
+class OracleGate:
+    """Scores 1 - prod min(1, q/p): the probability that not every code is kept.
 
-    def score(evidence: GateContext) -> np.ndarray:
-        q = softmax(target.predict(evidence.windows, evidence.goals).logits, temperature)
-        draft = evidence.draft
-        kept = 1.0 - rejection_probability(draft.probabilities, q, draft.codes)
+    Args:
+        target: that says q.
+        temperature: of its distributions.
+    """
+
+    blind = False
+
+    def __init__(self, target: Policy, temperature: float = 1.0) -> None:
+        self._target = target
+        self._sampling = Sampling(temperature)
+        self._history = History(target.signature, 0)
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        assert context.proposal is not None
+        batch = len(context.deviation)
+        if context.step == 0:
+            self._history = History(self._target.signature, batch)
+        observations = self._history.push(context.observed)
+        nothing = np.zeros((batch, self._target.draws))
+        ours = context.proposal.distribution
+        theirs = self._target.propose(observations, nothing, self._sampling).distribution
+        assert ours is not None
+        assert theirs is not None
+        kept = 1.0 - rejection_probability(ours.probabilities, theirs.probabilities, ours.codes)
         rejected: np.ndarray = 1.0 - kept.prod(axis=-1)
         return rejected
-
-    return score

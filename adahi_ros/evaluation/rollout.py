@@ -8,8 +8,15 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from adahi_ros.acceptance.verifier import TargetVerifier, VerificationDraws
+from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.policy.history import History
+from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.signature import GOAL, OBSERVATION
+from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
+from adahi_ros.wire.request import VerificationRequest
 
 
 class World(Protocol):
@@ -101,6 +108,30 @@ class Logged:
         )
 
 
+class Draws(Protocol):
+    """Uniform draws of a verifier."""
+
+    def next(self) -> np.ndarray:
+        """Return the next draws (E, N, 2)."""
+
+
+class PlanDraws:
+    """Draws of a target that plans, counted by its plans and not by the steps.
+
+    Args:
+        seed: of all draws.
+        episodes: the E episode numbers.
+        count: N.
+    """
+
+    def __init__(self, seed: int, episodes: list[int], count: int) -> None:
+        self._streams = EpisodeStreams(seed, "open_loop", episodes, count)
+
+    def next(self) -> np.ndarray:
+        """Return the draws (E, N, 2) of the next plan; nothing is tested by the first of each pair."""
+        return np.repeat(self._streams.next()[..., None], 2, axis=-1)
+
+
 def rollout(
     world: World,
     controller: Controller,
@@ -108,6 +139,7 @@ def rollout(
     seed: int,
     episodes: Sequence[int],
     on_step: Callable[[int], None] = lambda step: None,
+    draws: Draws | None = None,
     robot_id: str = "robot",
 ) -> Log:
     """Run episodes to their end.
@@ -117,38 +149,71 @@ def rollout(
     Args:
         world: is reset, and left at the end of the episodes.
         controller: is reset.
-        verifier: answers what the gate transmits.
+        verifier: verifies what the gate transmits.
         seed: of the world's, the controller's and the verifier's draws.
         episodes: their numbers.
         on_step: called with the number of steps done.
+        draws: of the verifier; None takes those that it would have over the air.
         robot_id: names the verifier's stream of draws.
     """
     numbers = list(episodes)
     world.reset(seed, numbers)
     controller.reset(seed, numbers)
-    draws = VerificationDraws(seed, robot_id, numbers, verifier.policy.spec.codebooks)
-    decoder = controller.policy.decoder
-    action = np.zeros((len(numbers), decoder.action_dim), dtype=np.float32)
+    if draws is None:
+        draws = VerificationDraws(seed, robot_id, numbers, verifier.policy.draws)
+    seen = History(verifier.policy.signature, len(numbers))
+    everyone = np.arange(len(numbers))
+    action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
     rows = []
     while not world.done.all():
         active = ~world.done
-        step = controller.begin(world.observation, world.goal.astype(np.float32), stand_in=action)
-        everyone = verifier.verify_each(step.request(np.arange(len(numbers))), draws.next())
-        corrected = step.transmit & decoder.sound(everyone.chunks(decoder))
-        action = controller.finish(step, everyone.rows(corrected), corrected)[:, 0]
+        observed = {OBSERVATION: world.observation, GOAL: world.goal}
+        step, observations = controller.begin(observed, stand_in=action), seen.push(observed)
+        drafted = step.proposal is not None
+        asked = everyone if drafted else np.flatnonzero(step.transmit)
+        accepted = np.zeros((len(numbers), 0), dtype=bool)
+        refused, verdict = ~step.sound, None
+        if len(asked):
+            request = VerificationRequest(observations.rows(asked), step.draft(asked))
+            verdict = verifier.verify_each(request, draws.next()[asked])
+            refused[asked] |= step.transmit[asked] & ~controller.policy.sound(verdict.actions)
+            if drafted:
+                accepted, verdict = verdict.accepted, verdict.rows(step.transmit)
+        stand_in = step.intended if drafted else action
+        action = controller.finish(step, verdict, step.transmit, stand_in)
         controller.executed(action)
+        intended = step.intended if drafted else action
         world.step(action)
-        rows.append(
-            (
-                active,
-                step.transmit,
-                step.deviation,
-                step.score,
-                everyone.accepted,
-                step.draft.action,
-                action,
-                ~step.draft.sound | (step.transmit & ~corrected),
-            )
-        )
+        rows.append((active, step.transmit, step.deviation, step.score, accepted, intended, action, refused))
         on_step(len(rows))
     return Log(*(np.stack(column) for column in zip(*rows, strict=True)))
+
+
+def plan_rollout(
+    world: World,
+    target: Policy,
+    executed: int,
+    seed: int,
+    episodes: Sequence[int],
+    on_step: Callable[[int], None] = lambda step: None,
+) -> Log:
+    """Run episodes by the target's plans alone, the first actions of each executed blindly.
+
+    Args:
+        world: is reset, and left at the end of the episodes.
+        target: proposes plans.
+        executed: actions of each plan.
+        seed: of the world's and the target's draws.
+        episodes: their numbers.
+        on_step: called with the number of steps done.
+
+    Raises:
+        ValueError: a plan has not so many actions.
+    """
+    horizon = target.signature.horizon
+    if not 1 <= executed <= horizon:
+        raise ValueError(f"executed: {executed}, must be 1 to {horizon}, the target's horizon")
+    controller = Controller(target, ControllerConfig(Trigger("age", executed - 1)), "plan")
+    verifier = TargetVerifier(target, "replace", sendable=True)
+    draws = PlanDraws(seed, list(episodes), target.draws)
+    return rollout(world, controller, verifier, seed, episodes, on_step, draws)

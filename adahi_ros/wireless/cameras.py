@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from adahi_ros.acceptance.verifier import TargetVerifier
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles, check_fits
 from adahi_ros.evaluation.episodes import evaluation_episodes
@@ -26,13 +26,14 @@ from adahi_ros.evaluation.rollout import Log, Logged
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.nodes.server.verification_call import CalledVerifier, VerificationCalls
 from adahi_ros.parallel import Job, run_jobs
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.target_view import Jpegs, TargetView, target_view
 from adahi_ros.server.received_images import ReceivedImages
+from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.tasks import make
 from adahi_ros.tasks.camera import CameraTask
 from adahi_ros.vision.encoder import Encoder
-from adahi_ros.wire.request import Verification
 from adahi_ros.wire.window_updates import ImageEncoder
 
 METHODS = ("hybrid", "adahi")
@@ -79,11 +80,11 @@ class Shown:
     quality: int = 80
     budget_bytes: int = 0
 
-    def view(self, length: int, number_dim: int) -> TargetView:
+    def view(self, number_dim: int) -> TargetView:
         """Return a robot's view; arguments as `TargetView`."""
         if self.vision == "raw":
-            return Frames(length, number_dim)
-        return target_view(self.vision, length, number_dim, self.quality, self.budget_bytes)
+            return Frames(number_dim)
+        return target_view(self.vision, number_dim, self.quality, self.budget_bytes)
 
     def images(self, encoder: Encoder) -> ImageEncoder | None:
         """Return what the verifier makes features by; None where no images are sent."""
@@ -109,7 +110,7 @@ class Played(Logged):
         log: step by step. As a robot knows it: `accepted` is False where the target was not asked.
         success: (E,) bool.
         request_bytes: of each verification, serialized.
-        response_bytes: of each answer.
+        response_bytes: of each reply.
     """
 
     success: np.ndarray
@@ -170,7 +171,7 @@ def measure_cameras(
         for view in SHOWN
     }
     world.reset(seed, evaluation_episodes(FRAMES_TIMED))
-    length = policies.draft.spec.window_length
+    length = policies.target.signature.history
     return {
         "task": name,
         "episodes": episodes,
@@ -204,30 +205,32 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
     world, bench, way = camera_task(comparison.task), comparison.bench(), gated(method)
     controller = Controller(bench.policies.draft, way.config(bench.calibration))
     verifier = TargetVerifier(bench.policies.target, way.rule)
+    target = verifier.policy.signature
     robots = [_robot(episode, SHOWN[view], verifier, world.encoder, comparison.seed) for episode in episodes]
     world.reset(comparison.seed, episodes)
     controller.reset(comparison.seed, list(episodes))
     rows = []
     while not world.done.all():
         active = ~world.done
-        step = controller.begin(world.observation, world.goal.astype(np.float32))
-        for robot, image in zip(robots, world.images, strict=True):
-            robot.view.add([image])
+        observed = {OBSERVATION: world.observation, GOAL: world.goal}
+        step = controller.begin(observed)
+        for index, (robot, image) in enumerate(zip(robots, world.images, strict=True)):
+            robot.view.add({name: values[index] for name, values in observed.items()}, [image])
         asked = step.transmit & active
-        answers = []
+        verdicts = []
         for row in np.flatnonzero(asked):
-            asking, request = robots[row], step.request(np.array([row]))
-            window = asking.view.window(request.windows[0], request.goals[0])
-            answers.append(asking.calls.ask(request, window, asking.episode, step.index))
-        accepted = np.zeros(step.draft.codes.shape, dtype=bool)
-        verification = _joined(answers) if answers else None
-        if verification is not None:
-            accepted[asked] = verification.accepted
-        action = controller.finish(step, verification, asked)[:, 0]
+            asking, draft = robots[row], step.draft(np.array([row]))
+            window = asking.view.window(target)
+            verdicts.append(asking.calls.ask(draft, window, asking.episode, step.index))
+        accepted = np.zeros((len(robots), verifier.policy.draws), dtype=bool)
+        verdict = _joined(verdicts) if verdicts else None
+        if verdict is not None:
+            accepted[asked] = verdict.accepted
+        action = controller.finish(step, verdict, asked)
         controller.executed(action)
         world.step(action)
         refused = np.zeros_like(active)  # it would have been an error
-        rows.append((active, asked, step.deviation, step.score, accepted, step.draft.action, action, refused))
+        rows.append((active, asked, step.deviation, step.score, accepted, step.intended, action, refused))
     return Played(
         Log(*(np.stack(column) for column in zip(*rows, strict=True))),
         world.success,
@@ -237,17 +240,15 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
 
 
 def _robot(episode: int, shown: Shown, verifier: TargetVerifier, encoder: Encoder, seed: int) -> _Robot:
-    spec = verifier.policy.spec
-    view = shown.view(spec.window_length, spec.observation_dim - encoder.features)
+    view = shown.view(verifier.policy.signature.observation_dim - encoder.features)
     called = CalledVerifier(verifier, seed, shown.images(encoder))
     return _Robot(episode, view, VerificationCalls(called))
 
 
-def _joined(answers: Sequence[Verification]) -> Verification:
-    return Verification(
-        np.concatenate([answer.codes for answer in answers]),
-        np.concatenate([answer.accepted for answer in answers]),
-        np.concatenate([answer.offset for answer in answers]),
+def _joined(verdicts: Sequence[Verdict]) -> Verdict:
+    return Verdict(
+        np.concatenate([verdict.actions for verdict in verdicts]),
+        np.concatenate([verdict.accepted for verdict in verdicts]),
     )
 
 
@@ -293,13 +294,14 @@ def image_times(view: str, encoder: Encoder, images: np.ndarray, length: int) ->
     received = SHOWN[view].images(encoder)
     if received is None:
         return {"robot": None, "verifier": None}
-    looking = SHOWN[view].view(length, 0)
-    nothing = np.zeros((length, 0), dtype=np.float32)
+    looking = SHOWN[view].view(0)
+    target = Signature(length, 1, 1, (Feature(OBSERVATION, 0),))
+    nothing = {OBSERVATION: np.zeros(0, dtype=np.float32)}
     robot_ms, verifier_ms = [], []
     for image in images:
         looking.forget()
-        looking.add([image])
-        sent, took_ms = _timed(looking.window, nothing, nothing[0])
+        looking.add(nothing, [image])
+        sent, took_ms = _timed(looking.window, target)
         robot_ms.append(took_ms)
         verifier_ms.append(_timed(received.encode, sent.rows.images[-1])[1])
     return {"robot": float(np.median(robot_ms)), "verifier": float(np.median(verifier_ms))}

@@ -130,7 +130,7 @@ def measure_latency(
             "real_time": link.real_time,
         },
         "task": name,
-        "target_parameters": load_checkpoint(grown / "target").spec.parameters,
+        "target_parameters": load_checkpoint(grown / "target").sizes.parameters,
         "episodes": episodes,
         "rate": rate,
         "seed": seed,

@@ -11,11 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.acceptance.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.policy.history import History
 from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.wire.request import VerificationRequest
 
 SILENCE = 30  # observations: a draft policy that has answered, and then none of so many, has stopped
 CLOCKS = 1e-3  # share by which timers and the clock of the records may differ
@@ -233,7 +236,8 @@ class Replay:
     ) -> None:
         self._controller = Controller(draft, config)
         self._verifier = TargetVerifier(target)
-        self._codebooks = target.spec.codebooks
+        self._history = History(target.signature, 1)
+        self._draws = target.draws
         self._seed = seed
         self._robot_id = robot_id
 
@@ -251,25 +255,25 @@ class Replay:
                 goes_on = before is not None and before.episode == record.episode
                 if not (goes_on and before is not None and before.step < record.step):
                     self._controller.reset(self._seed, [record.episode])
+                    self._history = History(self._verifier.policy.signature, 1)
                 found += self._step(shown[record.stamp_ns], record)
                 before = record
         return found
 
     def _step(self, shown: Shown, record: StepRecord) -> list[str]:
-        values, goal = (np.array(each, np.float64).astype(np.float32) for each in (shown.values, shown.goal))
-        step = self._controller.begin(values[None], goal[None])
-        answer = None
+        observed = {OBSERVATION: np.array([shown.values]), GOAL: np.array([shown.goal])}
+        step, observations = self._controller.begin(observed), self._history.push(observed)
+        verdict = None
         if record.verified:
-            draws = verification_uniforms(
-                self._seed, self._robot_id, shown.episode, shown.step, self._codebooks
-            )
-            answer = self._verifier.verify(step.request(np.array([0])), draws)
-        actions = self._controller.finish(step, answer)[:, 0]
+            draws = verification_uniforms(self._seed, self._robot_id, shown.episode, shown.step, self._draws)
+            request = VerificationRequest(observations, step.draft(np.array([0])))
+            verdict = self._verifier.verify(request, draws)
+        actions = self._controller.finish(step, verdict)
         self._controller.executed(actions)
         must = {
-            "draft_action": tuple(step.draft.action[0].tolist()),
+            "draft_action": tuple(step.intended[0].tolist()),
             "action": tuple(actions[0].tolist()),
-            "accepted": () if answer is None else tuple(answer.accepted[0].tolist()),
+            "accepted": () if verdict is None else tuple(verdict.accepted[0].tolist()),
             "verified": bool(step.transmit[0]) and record.reason is Reason.NONE,
         }
         return [

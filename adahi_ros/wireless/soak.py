@@ -12,7 +12,7 @@ import numpy as np
 
 from adahi_ros.assets import asset
 from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.scores import Gate
+from adahi_ros.gates.scores import Trigger
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.wire.records import Reason
@@ -28,7 +28,7 @@ DEADLINE_SHARE = 0.75  # of a control period
 START_S = 60.0
 SAMPLE_S = 0.5
 TICK_S = 5.0  # between two calls of `on_progress`
-GATE = Gate("deviation", 0.9)
+GATE = Trigger("deviation", 0.9)
 JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
 PERCENTILES = (50, 95, 99, 100)
 

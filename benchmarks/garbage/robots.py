@@ -16,6 +16,8 @@ from adahi_ros.assets import asset
 from adahi_ros.nodes.common.messages import describe, verify_qos
 from adahi_ros.nodes.robot.draft_policy_parameters import TABLE
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.robot.session import OF_ANOTHER
+from adahi_ros.wire.description import Description
 
 from .envelope import APART_S
 from .messages import damaged, mutated
@@ -99,11 +101,11 @@ class Verifier(Thread):
 
     def __init__(self, domain: int) -> None:
         super().__init__(domain, "garbage_verifier")
-        policy = load_policy(asset("checkpoints/ball") / "draft", "onnxruntime")
+        signature = load_policy(asset("checkpoints/ball") / "draft", "onnxruntime").signature
         self.garbage: Garbage | None = None
         self.asked = 0
-        self._description = describe(policy)
-        self._offset = array("f", bytes(4 * policy.spec.chunk_length * policy.spec.action_dim))
+        self._description = describe(Description("ball", "speculative", signature))
+        self._actions = array("f", bytes(4 * signature.horizon * signature.action_dim))
         node = self.observer.node
         node.create_service(DescribeTarget, "describe_target", self._describe)
         qos = verify_qos("best_effort")
@@ -118,16 +120,16 @@ class Verifier(Thread):
     def _verify(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> VerifyDraft.Response:
         self.asked += 1
         response.episode_id, response.step_id = request.episode_id, request.step_id
-        response.codes = request.codes
+        response.first_step = request.first_step
         response.accepted = [True] * len(request.codes)
-        response.offset = self._offset
+        response.actions = self._actions
         response.window_kept = True
         garbage, self.garbage = self.garbage, None
         if garbage is None:
             return response
         response = mutated(response, garbage)
         if garbage.chance(0.9):  # else the robot asks who that is, which takes a second
-            forgiving = response.status != VerifyDraft.Response.STATUS_TOKENIZER_MISMATCH
+            forgiving = response.status not in OF_ANOTHER
             response.status = response.status if forgiving else VerifyDraft.Response.STATUS_OK
         return response
 

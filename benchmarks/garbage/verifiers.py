@@ -57,16 +57,18 @@ class Asked:
 
     def good(self, step: int) -> VerifyDraft.Request:
         its = self._its
-        width = NUMBERS if self._camera else its.observation_dim
-        images = [CompressedImage(format="jpeg", data=to_jpeg(self._pixels, 60))] * its.window_length
+        width = NUMBERS if self._camera else sum(its.feature_sizes)
+        images = [CompressedImage(format="jpeg", data=to_jpeg(self._pixels, 60))] * its.history
         return VerifyDraft.Request(
+            protocol=its.protocol,
             robot_id="robot",
             episode_id=1,
             step_id=step,
+            first_step=step,
             tokenizer_fingerprint=fingerprint_number(its.tokenizer_fingerprint),
-            observation_window=array("f", bytes(4 * its.window_length * width)),
+            observation_window=array("f", bytes(4 * its.history * width)),
             images=images if self._camera else [],
-            goal=array("f", bytes(4 * its.goal_dim)),
+            goal=array("f", bytes(4 * sum(its.condition_sizes))),
             codes=array("H", bytes(2 * its.codebooks)),
             draft_probabilities=array("H", [UNITS, *[0] * (its.codebook_size - 1)] * its.codebooks),
         )
@@ -142,5 +144,5 @@ def _fault(response: Any) -> str:
     if len(response.message) > TEXT_LENGTH:
         return f"a message of {len(response.message)} characters"
     if response.status == VerifyDraft.Response.STATUS_OK:
-        return "" if np.isfinite(response.offset).all() else "an offset that is not finite"
+        return "" if np.isfinite(response.actions).all() else "actions that are not finite"
     return "" if response.message else f"status {response.status} without a reason"

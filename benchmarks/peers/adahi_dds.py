@@ -10,18 +10,17 @@ import time
 
 import numpy as np
 import rclpy
-from driving import TEMPERATURE, peer
+from driving import AS_DRAFTED, peer
 from rclpy.node import Node
 
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.dds_transport import DdsTransport
-from adahi_ros.policy.drafting import draft_action
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.transport import StepRequest
-from adahi_ros.wire.request import VerificationRequest
+from adahi_ros.wire.description import Wants
 from adahi_ros.wire.window import WireWindow
 
 
@@ -41,9 +40,12 @@ class DdsClient:
         self._step = 0
         rclpy.init()
         node = Node("robot")
-        transport = DdsTransport(node, "robot", policy.decoder.fingerprint, "best_effort", self._poll)
+        signature = policy.signature
+        offered = {each.name: each.size for each in (*signature.features, *signature.conditions)}
+        fingerprint = None if signature.codes is None else signature.codes.fingerprint
+        transport = DdsTransport(node, "robot", "", fingerprint, "best_effort", self._poll)
         self._due = DueTimer(node, self._poll)
-        self._session = VerifierSession(transport, policy, True, lambda: None)
+        self._session = VerifierSession(transport, Wants(signature, offered), True, lambda: None)
         urgent = Urgent(clients=[transport.verify_client], timers=[self._due.timer])
         self._executor = UrgentExecutor(node, lambda: urgent)
         self._session.start(time.monotonic())
@@ -66,12 +68,12 @@ class DdsClient:
     ) -> tuple[np.ndarray, float]:
         """See `Client.ask`; drafts anew, and so needs no codes."""
         start = time.perf_counter()
-        uniforms = self._draws.random((1, self._policy.spec.codebooks))
-        draft = draft_action(self._policy, window[None], goal[None], uniforms, TEMPERATURE)
+        observations = self._policy.signature.observations(window[None], goal[None])
+        draws = self._draws.random((1, self._policy.draws))
+        draft = self._policy.propose(observations, draws, AS_DRAFTED)
         draft_ms = 1e3 * (time.perf_counter() - start)
-        request = VerificationRequest(window[None], goal[None], draft.codes, draft.counts)
         outcomes: list[Outcome] = []
-        sent = StepRequest(request, 0, self._step, WireWindow.of(window, goal))
+        sent = StepRequest(self._session.to_send(draft), 0, self._step, WireWindow.of(window, goal))
         self._session.submit(sent, self._timeout_s, time.monotonic(), outcomes.append)
         self._due.set(self._session.next_due_s)
         self._step += 1
@@ -80,7 +82,7 @@ class DdsClient:
         verification = outcomes[0].verification
         if verification is None:
             raise NoReplyError(outcomes[0].message or outcomes[0].reason.name)
-        chunk: np.ndarray = verification.chunks(self._policy.decoder)[0]
+        chunk: np.ndarray = verification.actions[0]
         return chunk, draft_ms + outcomes[0].compute_ms
 
     def rest(self, duration_s: float) -> None:

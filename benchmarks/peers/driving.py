@@ -28,14 +28,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.drafting import draft_action
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.interface import Policy, Sampling
 from adahi_ros.policy.vqbet.checkpoint import CheckpointError
 from adahi_ros.wireless.link.commands import CONTROL
 from adahi_ros.wireless.link.emulator import command_link
 
 BACKEND = "onnxruntime"
-TEMPERATURE = 1.0
+AS_DRAFTED = Sampling(sendable=True)
 FIRST_CONNECTION_S = 30.0
 PAUSE_S = 0.1
 
@@ -48,7 +47,7 @@ class Observations:
         windows: (N, H, O) float32.
         goals: (N, G) float32.
         codes: (N, codebooks) int64, drafted.
-        counts: (N, codebooks, K) uint16, the distributions that they were sampled from (`sampling.counted`).
+        counts: (N, codebooks, K) uint16, the distributions that they were sampled from (`counted`).
     """
 
     windows: np.ndarray
@@ -135,9 +134,10 @@ class TargetAlone:
 
     def act(self, window: np.ndarray, goal: np.ndarray) -> np.ndarray:
         """Return an action chunk (W, A) for a window (H, O) and a goal (G)."""
-        uniforms = self._draws.random((1, self._policy.spec.codebooks))
-        chunk: np.ndarray = draft_action(self._policy, window[None], goal[None], uniforms, TEMPERATURE).chunk
-        return chunk[0]
+        observations = self._policy.signature.observations(window[None], goal[None])
+        draws = self._draws.random((1, self._policy.draws))
+        chunk: np.ndarray = self._policy.propose(observations, draws, AS_DRAFTED).actions[0]
+        return chunk
 
 
 def drive(
@@ -237,16 +237,12 @@ class LinkWatch:
 
 
 def _loaded(checkpoint: Path) -> Policy:
-    """Load a policy and let it predict once, for the first prediction takes longer."""
+    """Load a policy and let it propose once, for the first time takes longer."""
     try:
         policy = load_policy(checkpoint, BACKEND)
     except CheckpointError as error:
         raise typer.BadParameter(str(error), param_hint="--checkpoint") from None
-    spec = policy.spec
-    policy.predict(
-        np.zeros((1, spec.window_length, spec.observation_dim), np.float32),
-        np.zeros((1, spec.goal_dim), np.float32),
-    )
+    policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))
     return policy
 
 
@@ -299,7 +295,7 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
             connect_first(client)
         except TimeoutError as error:
             raise SystemExit(f"error: {address}:{port}: {error}") from None
-        made = drive(client, asked, period_s, draft.decoder.check, before=link.before)
+        made = drive(client, asked, period_s, draft.check, before=link.before)
         record = {"name": name, "calls": [asdict(call) for call in made], **link.record()}
         out.write_text(json.dumps(record, indent=1) + "\n")
 

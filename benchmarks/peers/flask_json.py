@@ -18,10 +18,11 @@ from driving import peer
 from flask import Flask, request
 from werkzeug.serving import make_server
 
-from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.policy.distribution import counted, probabilities_of
 from adahi_ros.policy.interface import Policy
-from adahi_ros.wire.request import VerificationRequest
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.request import VerificationRequest, sent_codes
 
 
 class JsonServer:
@@ -42,20 +43,19 @@ class JsonServer:
 
     def _verify(self) -> dict[str, Any]:
         posted = request.get_json()
-        question = VerificationRequest(
-            np.array([posted["window"]], np.float32),
-            np.array([posted["goal"]], np.float32),
-            np.array([posted["codes"]]),
-            counted(np.array([posted["probabilities"]])),
+        signature = self._verifier.policy.signature
+        observations = signature.observations(
+            np.array([posted["window"]], np.float32), np.array([posted["goal"]], np.float32)
         )
-        uniforms = self._draws.random((*question.codes.shape, 2))
+        drawn = sent_codes(np.array([posted["codes"]]), counted(np.array([posted["probabilities"]])))
+        draft = Proposal(np.zeros((1, 0, signature.action_dim), np.float32), drawn)
+        draws = self._draws.random((*drawn.codes.shape, 2))
         start = time.perf_counter()
-        answer = self._verifier.verify(question, uniforms)
+        verdict = self._verifier.verify(VerificationRequest(observations, draft), draws)
         compute_ms = 1e3 * (time.perf_counter() - start)
         return {
-            "codes": answer.codes[0].tolist(),
-            "accepted": answer.accepted[0].tolist(),
-            "offset": answer.offset[0].tolist(),
+            "actions": verdict.actions[0].tolist(),
+            "accepted": verdict.accepted[0].tolist(),
             "compute_ms": compute_ms,
         }
 
@@ -68,11 +68,10 @@ class JsonClient:
     def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:
         self._url = f"http://{address}:{port}/verify"
         self._timeout_s = timeout_s
-        self._decoder = policy.decoder
         self._session = requests.Session()
 
     def connect(self) -> None:
-        """Start a session; its connection is made by the first question."""
+        """Start a session; its connection is made by the first request."""
         self._session = requests.Session()
 
     def ask(
@@ -88,8 +87,7 @@ class JsonClient:
         response = self._session.post(self._url, json=question, timeout=self._timeout_s)
         response.raise_for_status()
         said = response.json()
-        chunks = self._decoder.decode(np.array([said["codes"]])) + np.array([said["offset"]], np.float32)
-        return chunks[0], said["compute_ms"]
+        return np.array(said["actions"], np.float32), said["compute_ms"]
 
     def rest(self, duration_s: float) -> None:
         """See `Client.rest`."""

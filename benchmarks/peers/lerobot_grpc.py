@@ -28,7 +28,8 @@ import numpy as np
 import torch
 from driving import TargetAlone, peer
 
-from adahi_ros.policy.interface import Policy, PolicySpec
+from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.signature import Signature
 
 WORKERS = 4  # as LeRobot serves
 OBSERVATION = "window_and_goal"
@@ -64,7 +65,7 @@ class LeRobotPolicy:
     config = SimpleNamespace(image_features={})
 
     def __init__(self, policy: Policy) -> None:
-        self._spec = policy.spec
+        self._signature = policy.signature
         self._target = TargetAlone(policy)
         self.compute_ms = 0.0
 
@@ -77,9 +78,10 @@ class LeRobotPolicy:
     def predict_action_chunk(self, observation: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return actions (1, W, A)."""
         values = observation["observation.state"].numpy().ravel()
-        window, goal = np.split(values, [self._spec.window_length * self._spec.observation_dim])
+        length = self._signature.history
+        window, goal = np.split(values, [length * self._signature.observation_dim])
         start = time.perf_counter()
-        chunk = self._target.act(window.reshape(self._spec.window_length, -1), goal)
+        chunk = self._target.act(window.reshape(length, -1), goal)
         self.compute_ms = 1e3 * (time.perf_counter() - start)
         return torch.from_numpy(chunk)[None]
 
@@ -112,9 +114,9 @@ class GrpcServer:
         server.wait_for_termination()
 
 
-def _features(spec: PolicySpec) -> dict[str, Any]:
+def _features(signature: Signature) -> dict[str, Any]:
     """Return what LeRobot calls the features of an observation: of all its numbers, in one array."""
-    count = spec.window_length * spec.observation_dim + spec.goal_dim
+    count = signature.history * signature.observation_dim + signature.goal_dim
     return {"observation.state": {"dtype": "float32", "shape": (count,), "names": [OBSERVATION]}}
 
 
@@ -127,7 +129,7 @@ class GrpcClient:
         self._server = f"{address}:{port}"
         self._timeout_s = timeout_s
         self._setup = pickle.dumps(
-            RemotePolicyConfig("vqbet", "target", _features(policy.spec), policy.spec.chunk_length)
+            RemotePolicyConfig("vqbet", "target", _features(policy.signature), policy.signature.horizon)
         )
         self._channel: grpc.Channel | None = None
         self._timestep = 0

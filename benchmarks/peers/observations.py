@@ -15,8 +15,10 @@ from driving import BACKEND, Observations
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.scores import Gate
+from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.proposal import CodeDistribution
+from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.tasks import make
 
@@ -36,23 +38,30 @@ def write_observations(task: str, calls: int, out: Path, seed: int = 0) -> None:
     """
     draft = load_policy(asset(f"checkpoints/{task}") / "draft", BACKEND)
     world = make(task)
-    controller = Controller(draft, ControllerConfig(Gate("never")))
+    controller = Controller(draft, ControllerConfig(Trigger("never")))
     steps: list[Step] = []
     for episode in evaluation_episodes(calls):  # each lasts a step at least
         world.reset(seed, [episode])
         controller.reset(seed, [episode])
         while not world.done.all() and len(steps) < calls:
-            step = controller.begin(world.observation, world.goal.astype(np.float32))
-            world.step(controller.finish(step, None)[:, 0])
+            step = controller.begin({OBSERVATION: world.observation, GOAL: world.goal})
+            world.step(controller.finish(step, None))
             steps.append(step)
         if len(steps) == calls:
             break
+    signature, drawn = draft.signature, [_drawn(step) for step in steps]
     Observations(
-        np.concatenate([step.windows for step in steps]),
-        np.concatenate([step.goals for step in steps]),
-        np.concatenate([step.draft.codes for step in steps]),
-        np.concatenate([step.draft.counts for step in steps]),
+        np.concatenate([signature.window(step.observations) for step in steps]),
+        np.concatenate([signature.condition(step.observations) for step in steps]),
+        np.concatenate([each.codes for each in drawn]),
+        np.concatenate([each.counts for each in drawn]),
     ).save(out)
+
+
+def _drawn(step: Step) -> CodeDistribution:
+    assert step.proposal is not None
+    assert step.proposal.distribution is not None
+    return step.proposal.distribution
 
 
 def main(

@@ -100,7 +100,7 @@ def test_a_pair_is_loaded_by_its_draft(checkpoints: Path, calibration: Calibrati
     assert (pair.draft.digest, pair.target.digest) == (calibration.draft, calibration.target)
     same = load_pair(checkpoints / "draft", checkpoints / "draft", "torch")
     assert same.target.digest == calibration.draft
-    assert load_pair(named("ball/draft", CHECKPOINTS), None, "onnxruntime").draft.spec.action_dim == 2
+    assert load_pair(named("ball/draft", CHECKPOINTS), None, "onnxruntime").draft.signature.action_dim == 2
     with pytest.raises(ValueError, match=r"^no/draft.json: no such checkpoint"):
         load_pair(Path("no/draft"), None, "torch")
 

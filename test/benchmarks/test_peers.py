@@ -176,13 +176,14 @@ def test_observations_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 def test_the_target_alone_acts_as_its_distributions_say() -> None:
     policy = load_policy(asset("checkpoints/ball") / "target", "onnxruntime")
-    spec = policy.spec
-    window, goal = np.zeros((spec.window_length, spec.observation_dim), np.float32), np.zeros(2, np.float32)
+    signature = policy.signature
+    window = np.zeros((signature.history, signature.observation_dim), np.float32)
+    goal = np.zeros(2, np.float32)
     target = TargetAlone(policy)
     chunks = [target.act(window, goal) for _ in range(20)]
-    assert chunks[0].shape == (spec.chunk_length, spec.action_dim)
+    assert chunks[0].shape == (signature.horizon, signature.action_dim)
     assert len({chunk.tobytes() for chunk in chunks}) > 1  # it samples
-    policy.decoder.check(np.stack(chunks))
+    policy.check(np.stack(chunks))
 
 
 def test_what_was_driven_is_written(

@@ -27,7 +27,7 @@ def test_a_policy_becomes_target_tokenizer_and_encoder(
     policy = load_policy(out / "target", "lerobot")
     encoder = Encoder.load(out / "encoder")
     assert encoder.fingerprint
-    assert policy.spec.observation_dim > encoder.features
+    assert policy.signature.observation_dim > encoder.features
     assert policy.decoder.fingerprint in result.output
     assert "is there already" in fails("lerobot", "policy", folder, "--out", out)
 

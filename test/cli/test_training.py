@@ -38,7 +38,7 @@ def test_train_follows_a_recipe(
         f"other verbs take these policies with --checkpoints {out}, else {asset('checkpoints/ball')}" in said
     )
     assert json.loads(figures.read_text())["models"].keys() == {"tokenizer", "draft"}
-    assert load_policy(out / "draft", "onnxruntime").spec.parameters > 0
+    assert load_policy(out / "draft", "onnxruntime").signature.parameters > 0
     recipe["policies"]["draft"]["size"]["depth"] = 3
     path.write_text(yaml.safe_dump(recipe))
     expected = f"adahi: {path}: recipe.policies.draft.size.depth: unknown, must be one of head_hidden,"

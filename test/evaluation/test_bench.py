@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles, check_fits
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.signature import Feature
 from adahi_ros.policy.vqbet.checkpoint import CheckpointError
 
 
@@ -21,18 +23,34 @@ def test_policies_of_two_tokenizers_are_refused(
 ) -> None:
     draft = load_policy(checkpoints / "draft", "torch")
     target = load_policy(make_checkpoints(seed=1) / "target", "torch")
-    ours, theirs = draft.decoder.fingerprint, target.decoder.fingerprint
+    ours, theirs = (policy.signature.codes.fingerprint for policy in (draft, target))
     with pytest.raises(ValueError, match=f"the draft's is {ours}, the target's {theirs}"):
         Policies(draft, target)
 
 
+def test_draft_and_target_may_read_unlike_histories_and_features(policies: Policies) -> None:
+    def reading(**changes: Any) -> Any:
+        return SimpleNamespace(signature=replace(policies.target.signature, **changes))
+
+    Policies(policies.draft, reading(history=9))
+    Policies(policies.draft, reading(conditions=()))
+    Policies(policies.draft, reading(conditions=(Feature("goal", 2), Feature("object", 3))))
+    with pytest.raises(ValueError, match=r"^goal: the draft's is 2, the target's 3; must be the same$"):
+        Policies(policies.draft, reading(conditions=(Feature("goal", 3),)))
+
+
 @pytest.mark.parametrize(
-    ("name", "wanted", "found"), [("observation_dim", 6, 5), ("goal_dim", 2, 0), ("action_dim", 2, 3)]
+    ("name", "wanted", "found", "changes"),
+    [
+        ("observation_dim", 6, 5, {"features": (Feature("observation", 5),)}),
+        ("goal_dim", 2, 0, {"conditions": ()}),
+        ("action_dim", 2, 3, {"action_dim": 3}),
+    ],
 )
 def test_a_target_on_chunks_of_another_task_is_refused(
-    policies: Policies, name: str, wanted: int, found: int
+    policies: Policies, name: str, wanted: int, found: int, changes: dict[str, Any]
 ) -> None:
-    other = SimpleNamespace(spec=replace(policies.target.spec, **{name: found}))
+    other = SimpleNamespace(signature=replace(policies.target.signature, **changes))
     message = f"{name}: the target's on chunks is {found}, the target's {wanted}; must be the same"
     with pytest.raises(ValueError, match=re.escape(message)):
         replace(policies, chunks=other)
@@ -58,7 +76,7 @@ def test_a_target_on_chunks_is_loaded_where_there_is_one(files: PolicyFiles, che
     with_chunks, without = files.load(), PolicyFiles(checkpoints, "torch").load()
     assert without.chunks is None
     assert with_chunks.chunks is not None
-    assert with_chunks.chunks.spec.chunk_length == 8
+    assert with_chunks.chunks.signature.horizon == 8
     assert with_chunks.chunks.digest == load_policy(files.folder / CHUNKS / "target", "torch").digest
     assert with_chunks.draft.digest == without.draft.digest
 

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from adahi_ros.acceptance.speculative import speculative_sample
-from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.exactness import Exactness, asking, joint, measure_exactness, returned
 from adahi_ros.evaluation.recorded import RecordedWorld
@@ -18,10 +17,11 @@ from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import BLIND, Gate
-from adahi_ros.policy.distribution import softmax
-from adahi_ros.policy.drafting import draft_action
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.policy.interface import Sampling
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.trajectories import Trajectories
 from benchmarks import exactness as benchmark
 
@@ -44,13 +44,13 @@ def p_value(seen: np.ndarray, distribution: np.ndarray) -> float:
     return float(stats.chisquare(counts[keep], wanted[keep]).pvalue)
 
 
-def behind(bench: Bench, gate: Gate) -> Exactness:
+def behind(bench: Bench, gate: Trigger) -> Exactness:
     return measure_exactness(bench, gate, ControllerConfig(gate), 3, range(4))
 
 
-@pytest.mark.parametrize("gate", [Gate("always"), Gate("random", 0.4), Gate("random", 0.9)])
-def test_behind_a_gate_that_is_blind_what_comes_back_is_the_targets(bench: Bench, gate: Gate) -> None:
-    assert gate.name in BLIND
+@pytest.mark.parametrize("gate", [Trigger("always"), Trigger("random", 0.4), Trigger("random", 0.9)])
+def test_behind_a_gate_that_is_blind_what_comes_back_is_the_targets(bench: Bench, gate: Trigger) -> None:
+    assert gate.blind
     found = behind(bench, gate)
     assert found.asked == pytest.approx(1.0 - gate.threshold)
     assert found.returned.max() < ROUNDING
@@ -61,25 +61,26 @@ def test_behind_a_gate_that_is_blind_what_comes_back_is_the_targets(bench: Bench
 
 @pytest.mark.parametrize(("name", "apart"), [("deviation", 0.05), ("uncertainty", 0.05)])
 def test_behind_a_gate_that_looks_at_the_draw_it_is_not(bench: Bench, name: str, apart: float) -> None:
-    assert name not in BLIND
-    found = behind(bench, bench.calibration.controller(name).gate)
+    trigger = bench.calibration.controller(name).trigger
+    assert not trigger.blind
+    found = behind(bench, trigger)
     assert 0.1 < found.asked.mean() < 0.9
     figures = found.figures()
     assert figures["returned"] > apart
     assert found.returned.max() >= figures["returned_p95"] >= figures["returned"]
     # One that lets nothing pass is exact all the same: what counts is whether it selects.
-    assert behind(bench, Gate(name, -1.0)).returned.max() < ROUNDING
+    assert behind(bench, Trigger(name, -1.0)).returned.max() < ROUNDING
 
 
 def test_where_nobody_is_asked_there_is_nothing_to_compare(bench: Bench) -> None:
-    found = behind(bench, Gate("never"))
+    found = behind(bench, Trigger("never"))
     np.testing.assert_array_equal(found.executed, found.drafted)
     assert not found.asked.any()
     assert found.figures()["returned"] is None
 
 
 def test_counting_changes_a_draft_by_less_than_a_unit_a_code(bench: Bench) -> None:
-    rounded = behind(bench, Gate("never")).rounded
+    rounded = behind(bench, Trigger("never")).rounded
     assert 0.0 < rounded.max() < 2 * 8 / 2 / 65535 * 1.01  # two codebooks of eight codes, half of the sum
 
 
@@ -118,7 +119,7 @@ def test_what_a_rollout_gets_back_through_a_gate_is_what_was_computed(
             ends=np.arange(1, MANY + 1),
         )
     )
-    gate = Gate("uncertainty", 0.984)
+    gate = Trigger("uncertainty", 0.984)
     log = rollout(
         world,
         Controller(policies.draft, ControllerConfig(gate)),
@@ -128,17 +129,24 @@ def test_what_a_rollout_gets_back_through_a_gate_is_what_was_computed(
     )
     sent = log.transmitted[0]
     assert 0.1 < sent.mean() < 0.9
-    windows, goals = np.tile(place, (MANY, policies.target.spec.window_length, 1)), world.goal
+    windows, goals = np.tile(place, (MANY, policies.target.signature.history, 1)), world.goal
     codes = codes_of(policies.target, windows[sent], goals[sent], log.action[0][sent][:, None])
 
-    draft = draft_action(policies.draft, windows[:1], goals[:1], np.zeros((1, 2)), 1.0)
-    evidence = GateContext(draft, np.full(1, np.inf), np.zeros(1), windows[:1], goals[:1])
-    past = DeviationTracker(policies.draft.decoder.action_scale, 0.5, "std")
-    asked = asking(policies.draft, gate, past, evidence)
+    one = Observations({OBSERVATION: windows[:1]}, {GOAL: goals[:1]})
+    draft = policies.draft.propose(one, np.zeros((1, 2)), Sampling(sendable=True))
+    observed = {OBSERVATION: place[None], GOAL: goals[:1]}
+    known = GateContext(0, observed, one, draft, np.full(1, np.inf), np.zeros(1), np.zeros(1))
+    past = DeviationTracker(policies.draft.action_scale, 0.5, "std")
+    asked = asking(policies.draft, gate, past, known)
     assert set(np.unique(asked)) == {0.0, 1.0}
-    q = softmax(policies.target.predict(windows[:1], goals[:1]).logits, 1.0)
-    back = returned(draft.counts, q, joint(draft.counts) * asked)
-    size = policies.target.spec.codebook_size
+    drafted = draft.distribution
+    aim = policies.target.propose(one, np.zeros((1, 2))).distribution
+    assert drafted is not None
+    assert drafted.counts is not None
+    assert aim is not None
+    assert policies.target.signature.codes is not None
+    q, size = aim.probabilities, policies.target.signature.codes.codebook_size
+    back = returned(drafted.counts, q, joint(drafted.counts) * asked)
     seen = np.bincount(size * codes[:, 0] + codes[:, 1], minlength=size**2)
     assert abs(sent.mean() - back.sum()) < 5 * 0.5 / np.sqrt(MANY)
     assert p_value(seen, back[0]) > 1e-4
@@ -148,8 +156,8 @@ def test_what_a_rollout_gets_back_through_a_gate_is_what_was_computed(
 def test_the_benchmark_tells_every_gate(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def found(bench: Bench, gate: Gate, *others: object) -> Exactness:
-        asked, apart = float(gate.name != "never"), 1e-8 if gate.name in BLIND else 0.25
+    def found(bench: Bench, gate: Trigger, *others: object) -> Exactness:
+        asked, apart = float(gate.name != "never"), 1e-8 if gate.blind else 0.25
         return Exactness(*(np.array([value] * 2) for value in (asked, apart * asked, 0.5, 0.75, 1e-4)))
 
     monkeypatch.setattr(benchmark, "measure_exactness", found)

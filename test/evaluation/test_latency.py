@@ -100,6 +100,6 @@ def test_costs_are_those_of_one_robots_message(policies: Policies, monkeypatch: 
     costs = measure_costs(policies.draft, policies.target)
     # O 6, N 2, K 8, W 1, A 2: floats of four bytes, codes and probabilities of two, verdicts of one.
     assert costs.request_bytes == 4 * 6 + 2 * 2 + 2 * 2 * 8
-    assert costs.response_bytes == 2 * 2 + 2 + 4 * 1 * 2
+    assert costs.response_bytes == 2 + 4 * 1 * 2
     assert costs.draft_ms > 0
     assert costs.target_ms > 0

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.acceptance.speculative import rejection_probability
-from adahi_ros.acceptance.verifier import RULES
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods
@@ -35,7 +35,7 @@ def test_what_a_robot_can_do_has_a_gate_and_a_rule() -> None:
     for name in ON_AIR:
         assert gated(name) is METHODS[name]
         assert gated(name).gate in GATES
-        assert gated(name).rule in RULES
+        assert gated(name).rule in ACCEPTANCES
 
 
 def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Calibration) -> None:
@@ -55,7 +55,7 @@ def test_one_method_alone_has_a_draft_temperature_of_its_own(calibration: Calibr
     warm = replace(calibration, draft_temperature=0.9)
     assert gated("random_cool").config(warm).draft_temperature == COOL
     assert {gated(name).config(warm).draft_temperature for name in ON_AIR if name != "random_cool"} == {0.9}
-    assert gated("random_cool").config(warm).gate == gated("random").config(warm).gate
+    assert gated("random_cool").config(warm).trigger == gated("random").config(warm).trigger
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
     log = METHODS["oracle"].run(bench, two_steps, 3, range(MANY), lambda step: None)
     # The same drafts again, seen from outside: the first step's, where the past is the same for every gate.
     two_steps.reset(3, range(MANY))
-    history = policies.draft.spec.window_length
+    history = policies.draft.signature.history
     windows = np.repeat(two_steps.observation[:, None], history, axis=1)
     logits = policies.draft.predict(windows, two_steps.goal).logits
     p = probabilities_of(counted(softmax(logits, calibration.draft_temperature)))

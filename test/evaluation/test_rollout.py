@@ -1,29 +1,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from adahi_ros.acceptance.verifier import TargetVerifier
 from adahi_ros.evaluation.bench import Policies
+from adahi_ros.evaluation.oracle import OracleGate
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log, rollout
 from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.scores import Gate
-from adahi_ros.policy.interface import Policy
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import OBSERVATION, Observations
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.tasks import Task, make
 from adahi_ros.trajectories import Trajectories
 
 MANY = 4000
-GATE = Gate("deviation", 0.4)  # the drafts' deviation is above it in some steps and below it in others
+GATE = Trigger("deviation", 0.4)  # the drafts' deviation is above it in some steps and below it in others
 
 
 def run(
-    policies: Policies, gate: Gate, episodes: range, seed: int = 0, rule: str = "speculative"
+    policies: Policies, gate: Trigger, episodes: range, seed: int = 0, rule: str = "speculative"
 ) -> tuple[Log, Task]:
     world = make("ball")
     controller = Controller(policies.draft, ControllerConfig(gate))
@@ -61,13 +64,13 @@ def test_episodes_are_the_same_alone_and_side_by_side(policies: Policies) -> Non
 
 
 def test_rows_are_active_until_the_episode_is_done(policies: Policies) -> None:
-    log, world = run(policies, Gate("always"), range(5))
+    log, world = run(policies, Trigger("always"), range(5))
     assert world.done.all()
     assert log.active[0].all()
     assert log.active[-1].any()
     assert (np.diff(log.active.astype(int), axis=0) <= 0).all()  # what has ended stays so
     steps, episodes = log.active.shape
-    assert log.accepted.shape == (steps, episodes, policies.draft.spec.codebooks)
+    assert log.accepted.shape == (steps, episodes, policies.draft.draws)
     assert log.action.shape == log.draft_action.shape == (steps, episodes, 2)
 
 
@@ -83,13 +86,13 @@ def test_what_the_gate_holds_back_is_executed_as_drafted(policies: Policies) -> 
 
 @pytest.mark.parametrize(("gate", "rate"), [("always", 1.0), ("never", 0.0)])
 def test_hybrid_sends_everything_and_the_draft_nothing(policies: Policies, gate: str, rate: float) -> None:
-    log, _ = run(policies, Gate(gate), range(3))
+    log, _ = run(policies, Trigger(gate), range(3))
     assert log.transmitted.mean() == rate
     assert 0 < log.accepted[log.active].mean() < 1  # the evaluation knows of skipped drafts too
 
 
-def test_lots_transmit_at_their_rate(policies: Policies) -> None:
-    log, _ = run(policies, Gate("random", 0.7), range(30))
+def test_a_random_gate_transmits_at_its_rate(policies: Policies) -> None:
+    log, _ = run(policies, Trigger("random", 0.7), range(30))
     sent = log.transmitted[log.active]
     assert abs(sent.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / len(sent))
 
@@ -117,7 +120,7 @@ def test_an_answer_that_is_no_action_is_refused_and_the_draft_executed(
     logs = [
         rollout(
             world,
-            Controller(draft, ControllerConfig(Gate("random", 0.4), smoothing=1.0)),
+            Controller(draft, ControllerConfig(Trigger("random", 0.4), smoothing=1.0)),
             TargetVerifier(faulty(policies.target, *bad)),
             1,
             range(5),
@@ -143,7 +146,7 @@ def test_where_the_draft_is_no_action_nobody_is_asked_and_the_last_action_stands
     logs = [
         rollout(
             world,
-            Controller(faulty(policies.draft, *bad), ControllerConfig(Gate("always"))),
+            Controller(faulty(policies.draft, *bad), ControllerConfig(Trigger("always"))),
             TargetVerifier(faulty(policies.target, 0.0)),
             1,
             range(5),
@@ -173,7 +176,7 @@ def first_actions(policies: Policies, gate: str, rule: str, seed: int) -> dict[b
             ends=np.arange(1, MANY + 1),
         )
     )
-    controller = Controller(policies.draft, ControllerConfig(Gate(gate), draft_temperature=0.3))
+    controller = Controller(policies.draft, ControllerConfig(Trigger(gate), draft_temperature=0.3))
     log = rollout(world, controller, TargetVerifier(policies.target, rule), seed, range(MANY))
     actions = np.round(log.action[0], 5)
     values, counts = np.unique(actions, axis=0, return_counts=True)
@@ -189,7 +192,46 @@ def same_distribution(one: dict[bytes, int], other: dict[bytes, int]) -> float:
 
 
 def test_hybrid_acts_as_the_target_does_whatever_the_draft(policies: Policies) -> None:
-    target = first_actions(policies, "always", "target", seed=1)
+    target = first_actions(policies, "always", "replace", seed=1)
     assert len(target) > 10
     assert same_distribution(first_actions(policies, "always", "speculative", seed=2), target) > 1e-3
     assert same_distribution(first_actions(policies, "never", "speculative", seed=2), target) < 1e-9
+
+
+class Remembering:
+    """A target that reads five observations, and uses as many as another did."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.signature, self.draws = replace(policy.signature, history=5), policy.draws
+        self.seen: list[np.ndarray] = []
+        self._policy = policy
+
+    def propose(self, observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
+        window = observations.features[OBSERVATION]
+        self.seen.append(window)
+        newest = {OBSERVATION: window[:, -self._policy.signature.history :]}
+        return self._policy.propose(replace(observations, features=newest), draws, sampling)
+
+
+def test_the_target_reads_as_much_of_the_past_as_it_wants(policies: Policies) -> None:
+    world, config = make("ball"), ControllerConfig(GATE)
+    usual = rollout(world, Controller(policies.draft, config), TargetVerifier(policies.target), 3, [0, 1])
+    target = Remembering(policies.target)
+    log = rollout(world, Controller(policies.draft, config), TargetVerifier(target), 3, [0, 1])
+    assert_same(log, usual)
+    observed = np.stack([window[:, -1] for window in target.seen])
+    for step, window in enumerate(target.seen):
+        past = np.clip(np.arange(step - 4, step + 1), 0, None)
+        np.testing.assert_array_equal(window, observed[past].transpose(1, 0, 2))
+
+
+def test_the_oracle_reads_as_the_target_does(policies: Policies) -> None:
+    """A gate that is asked side by side with the verifier sees what that sees."""
+    longer, shown = Remembering(policies.target), make("ball")
+    gate = Trigger("oracle", 0.2, OracleGate(longer))
+    controller = Controller(policies.draft, ControllerConfig(gate))
+    rollout(shown, controller, TargetVerifier(longer), 3, [0, 1])
+    assert len(longer.seen) % 2 == 0
+    for asked, verified in zip(longer.seen[::2], longer.seen[1::2], strict=True):
+        assert asked.shape == (2, 5, 6)
+        np.testing.assert_array_equal(asked, verified)

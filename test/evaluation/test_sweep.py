@@ -50,7 +50,7 @@ def test_rates_fall_from_one(points: list[Point], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BY_LOT)
-def test_lots_transmit_at_the_wanted_rates(points: list[Point], name: str) -> None:
+def test_random_transmits_at_the_wanted_rates(points: list[Point], name: str) -> None:
     chosen = [point.figures for point in points if point.method == name]
     for wanted, figures in zip(RATES, chosen, strict=True):
         steps = figures["steps_per_episode"] * len(EPISODES)

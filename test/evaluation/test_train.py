@@ -60,8 +60,8 @@ def test_a_recipe_becomes_checkpoints_that_run(trained: tuple[Path, dict[str, An
     for name in ("draft", "target"):
         policy = load_policy(out / name, "onnxruntime")
         assert policy.decoder.fingerprint == summary["fingerprint"]
-        assert policy.spec.parameters == summary["models"][name]["parameters"]
-        assert policy.spec.window_length == 2
+        assert policy.signature.parameters == summary["models"][name]["parameters"]
+        assert policy.signature.history == 2
         training = json.loads((out / f"{name}.json").read_text())["training"]
         assert (training["command"], training["seed"], training["steps"]) == ("adahi train ball", 2, 6)
 

@@ -7,19 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.verifier import TargetVerifier
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.methods import gated
 from adahi_ros.evaluation.rollout import Log, rollout
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.policy.history import ObservationWindow
+from adahi_ros.policy.history import History
+from adahi_ros.policy.signature import OBSERVATION, Feature, Signature
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.tasks.camera import CameraTask
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, jpeg_within, to_jpeg
-from adahi_ros.wire.request import Verification, VerificationRequest
+from adahi_ros.wire.request import VerificationRequest
 from adahi_ros.wireless import cameras
 from adahi_ros.wireless.cameras import (
     BUDGETS_BYTES,
@@ -55,13 +57,18 @@ class Onlooker(TargetVerifier):
         super().__init__(comparison.bench().policies.target)
         self._world = world
         self._see = see
-        self._features = ObservationWindow(1, self.policy.spec.window_length, world.encoder.features)
+        feature = Feature(OBSERVATION, world.encoder.features)
+        self._features = History(Signature(self.policy.signature.history, 1, 1, (feature,)), 1)
 
-    def verify_each(self, request: VerificationRequest, uniforms: np.ndarray) -> Verification:
-        seen = self._features.push(self._see(self._world.encoder, self._world.images[0])[None])
-        numbers = request.windows[:, :, : -self._world.encoder.features]
-        shown = replace(request, windows=np.concatenate([numbers, seen], axis=2))
-        return super().verify_each(shown, uniforms)
+    def verify_each(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
+        features = self._see(self._world.encoder, self._world.images[0])[None]
+        seen = self._features.push({OBSERVATION: features}).features[OBSERVATION]
+        observations, width = request.observations, self._world.encoder.features
+        numbers = observations.features[OBSERVATION][:, :, :-width]
+        shown = {OBSERVATION: np.concatenate([numbers, seen], axis=2)}
+        return super().verify_each(
+            replace(request, observations=replace(observations, features=shown)), draws
+        )
 
 
 def in_process(comparison: Comparison, method: str, see: See) -> Log:
@@ -124,7 +131,7 @@ def test_a_request_carries_what_its_view_shows_and_only_what_is_new(ball: Compar
     encoder = camera_task("ball_camera").encoder
     features_bytes = 2 * encoder.features
     frame_bytes = 3 * encoder.image_size[0] * encoder.image_size[1]
-    whole = ball.bench().policies.draft.spec.window_length
+    whole = ball.bench().policies.draft.signature.history
     for first, second, *_ in sent.values():
         assert second < first
     means = [sizes.mean() for sizes in sent.values()]
