@@ -56,7 +56,7 @@ def serve(name: str, executor: str, context: typer.Context) -> None:
     node, module = NODES[name]
     sys.argv = [name, *context.args]
     raise SystemExit(
-        run(node, "", (), make_executor=module.executor_of if executor == "ours" else single_threaded)
+        run(node, "", None, make_executor=module.executor_of if executor == "ours" else single_threaded)
     )
 
 

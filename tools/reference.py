@@ -3,7 +3,7 @@
     python tools/reference.py [--check]
 
 Topics, services and their QoS are those of nodes that were started for it, in a domain of their own; the
-parameters are those of their tables, the messages their own files.
+parameters are those that they declare, the messages their own files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.utilities import try_shutdown
 
 from adahi_ros.assets import asset
-from adahi_ros.nodes.common.parameters import Parameter
+from adahi_ros.nodes.common.parameters import Parameter, rows
 from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.launching.modules import MODULES
 
@@ -106,16 +106,17 @@ def _node(name: str, settings: Settings) -> str:
         if issubclass(each, Node) and each.__module__ == module.__name__
     )
     ends = {label: set(_ends(kind, values)) for label, values in settings.items()}
-    rows = [
+    lines = [
         f"| {end.verb} | `{end.name}` | {end.kind} | {end.qos} | {'yes' if end.overridable else ''} "
         f"| {_when(end, ends)} |"
         for end in sorted(set().union(*ends.values()), key=lambda end: (ORDER.index(end.verb), end))
     ]
     parts = [f"## {name}", inspect.cleandoc(module.__doc__ or "")]
-    if rows:
-        parts.append("\n".join(["| | name | type | QoS | override | |", "|---|---|---|---|---|---|", *rows]))
+    if lines:
+        parts.append("\n".join(["| | name | type | QoS | override | |", "|---|---|---|---|---|---|", *lines]))
     head = ["| parameter | type | default | allowed | live | |", "|---|---|---|---|---|---|"]
-    parts.append("\n".join([*head, *map(_parameter, module.TABLE)]))
+    declared = getattr(module, f"{kind.__name__.removesuffix('Node')}Parameters")
+    parts.append("\n".join([*head, *map(_parameter, rows(declared))]))
     return "\n\n".join(parts) + "\n"
 
 

@@ -14,7 +14,8 @@ from std_msgs.msg import Bool
 
 from adahi_ros.assets import asset
 from adahi_ros.nodes.common.messages import describe, verify_qos
-from adahi_ros.nodes.robot.draft_policy_parameters import TABLE
+from adahi_ros.nodes.common.parameters import rows
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.robot.session import OF_ANOTHER
 from adahi_ros.wire.description import Description
@@ -61,8 +62,9 @@ def enable(robot: Robot, garbage: Garbage) -> None:
 
 def parameters(robot: Robot, garbage: Garbage) -> None:
     """Set parameters of the node, live ones most of all."""
-    live = [row.name for row in TABLE if row.live]
-    every = [*(row.name for row in TABLE), "use_sim_time", "nowhere", DEPTH]
+    declared = rows(DraftPolicyParameters)
+    live = [row.name for row in declared if row.live]
+    every = [*(row.name for row in declared), "use_sim_time", "nowhere", DEPTH]
     names = [garbage.pick(live if garbage.chance(0.7) else every) for _ in range(garbage.count(1, 3))]
     _set(robot, [Parameter(name=name, value=_parameter(garbage)) for name in names])
     if "use_sim_time" in names:  # nobody publishes that time

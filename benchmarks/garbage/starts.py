@@ -14,6 +14,7 @@ from rclpy.context import Context
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
+from adahi_ros.nodes.common.parameters import rows
 from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.monitoring import bag_recorder_node, path_markers_node
 from adahi_ros.nodes.robot import draft_policy_node
@@ -23,11 +24,11 @@ from adahi_ros.nodes.simulation import robot_simulator_node
 from .values import Garbage
 
 NODES: tuple[tuple[Any, Any], ...] = (
-    (draft_policy_node.DraftPolicyNode, draft_policy_node.TABLE),
-    (target_verifier_node.TargetVerifierNode, target_verifier_node.TABLE),
-    (robot_simulator_node.RobotSimulatorNode, robot_simulator_node.TABLE),
-    (bag_recorder_node.BagRecorderNode, bag_recorder_node.TABLE),
-    (path_markers_node.PathMarkersNode, path_markers_node.TABLE),
+    (draft_policy_node.DraftPolicyNode, rows(draft_policy_node.DraftPolicyParameters)),
+    (target_verifier_node.TargetVerifierNode, rows(target_verifier_node.TargetVerifierParameters)),
+    (robot_simulator_node.RobotSimulatorNode, rows(robot_simulator_node.RobotSimulatorParameters)),
+    (bag_recorder_node.BagRecorderNode, rows(bag_recorder_node.BagRecorderParameters)),
+    (path_markers_node.PathMarkersNode, rows(path_markers_node.PathMarkersParameters)),
 )
 
 
@@ -66,9 +67,9 @@ def start(garbage: Garbage, folder: Path) -> None:
         ValueError: what the node says.
     """
     make, table = garbage.pick(NODES)
-    rows = [garbage.pick(table) for _ in range(garbage.count(1, 3))]
+    drawn = [garbage.pick(table) for _ in range(garbage.count(1, 3))]
     values = [
-        Parameter(row.name, value=_value(row, garbage)) for row in {row.name: row for row in rows}.values()
+        Parameter(row.name, value=_value(row, garbage)) for row in {row.name: row for row in drawn}.values()
     ]
     node = make(
         context=_context(),

@@ -19,9 +19,9 @@ from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, TEXT_LENGTH, check_signature_bounds, shortened
 from adahi_ros.nodes.common.messages import from_description, from_request, from_status, to_status
-from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.parameters import ParameterError, filled, rows
 from adahi_ros.nodes.robot.dds_transport import reply_of
-from adahi_ros.nodes.robot.draft_policy_parameters import TABLE, check_features
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters, check_features
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
@@ -171,7 +171,7 @@ def test_a_policy_that_no_message_has_room_for_is_refused(sizes: dict[str, Any],
 
 @pytest.mark.parametrize(("name", "right"), [("x", True), ("ü" * 64, True), ("", False), ("x" * 65, False)])
 def test_a_robot_is_named_by_what_a_message_can_say(name: str, right: bool) -> None:
-    (row,) = (row for row in TABLE if row.name == "robot_id")
+    (row,) = (row for row in rows(DraftPolicyParameters) if row.name == "robot_id")
     assert (row.fault(name) is None) == right
     assert row.allowed == "a string of 1 to 64 characters"
 
@@ -182,15 +182,18 @@ def test_more_images_than_a_request_may_have_are_refused_before_the_first(camera
     contract = SimpleNamespace(
         cameras=("camera",) * cameras, number_dim=60 - 8 * cameras, check_image_size=lambda size: None
     )
-    values = {"contract": "arm", "verification.vision": "features"}
-    check_features(values, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
+    features, jpegs = (
+        filled(DraftPolicyParameters, {"contract": "arm", "verification.vision": name})
+        for name in ("features", "jpeg")
+    )
+    check_features(features, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
     message = "verification.vision: 'jpeg', sends 70 images with a window, must be at most 64"
     with nullcontext() if fits else pytest.raises(ParameterError, match=message):
-        check_features({**values, "verification.vision": "jpeg"}, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
+        check_features(jpegs, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
 
 
 def test_a_value_of_a_parameter_is_told_in_short() -> None:
-    for row in TABLE:
+    for row in rows(DraftPolicyParameters):
         if isinstance(row.default, str) and (fault := row.fault("x" * MANY)):
             assert fault.startswith(f"{row.name}: 'xxxx")
             assert len(fault) < TEXT_LENGTH

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.parameters import ParameterError, filled
 from adahi_ros.nodes.robot.command_meaning import commanded, limits_of
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.safety.limits import Limits
 
 JOINTS = {"topic": "joint_states", "type": "sensor_msgs/msg/JointState"}
@@ -32,7 +32,7 @@ def limits(tmp_path: Path, field: str, text: str, required: bool = True) -> Limi
     )
     path = tmp_path / "limits.yaml"
     path.write_text(f"limits: {text}")
-    values: dict[str, Any] = {"safety.limits": str(path), "safety.require_limits": required}
+    values = filled(DraftPolicyParameters, {"safety.limits": str(path), "safety.require_limits": required})
     return limits_of(values, commanded(contract, values), contract.measured(names))
 
 

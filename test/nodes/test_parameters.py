@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, dataclass
 
 import pytest
 from rcl_interfaces.msg import Parameter as Message
@@ -11,14 +12,34 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter as Value
 
-from adahi_ros.nodes.common.parameters import Parameter, ParameterError, Parameters
+from adahi_ros.nodes.common.parameters import ParameterError, Parameters, filled, group, parameter, rows
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
 
-TABLE = (
-    Parameter("size", 1, "A number", 0, 10, live=True),
-    Parameter("colour", "red", "A choice", choices=("red", "green")),
-)
+
+@dataclass(frozen=True)
+class Few:
+    size: int = parameter(1, "A number", 0, 10, live=True)
+    colour: str = parameter("red", "A choice", choices=("red", "green"))
+
+
+@dataclass(frozen=True)
+class Ends:
+    names: tuple[str, ...] = parameter((), "Names")
+    low: float = parameter(0.5, "Where it begins", 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Late:
+    high: float = parameter(1.0, "Where it ends")
+
+
+@dataclass(frozen=True)
+class Nested(Few):
+    colour: str = parameter("green", "Another default", choices=("red", "green"))
+    ends: Ends = group(Ends)
+    joints: tuple[str, ...] = parameter(("elbow",), "Joints")
+    rest: Late = group(Late, "ends")
 
 
 @pytest.fixture
@@ -36,8 +57,44 @@ def node() -> Iterator[Node]:
         observer.close()
 
 
+def test_a_group_is_named_before_its_parameters_in_the_order_of_the_fields() -> None:
+    declared = {row.name: row for row in rows(Nested)}
+    assert list(declared) == ["size", "colour", "ends.names", "ends.low", "joints", "ends.high"]
+    assert [row.default for row in declared.values()] == [1, "green", [""], 0.5, ["elbow"], 1.0]
+    assert declared["size"].live
+    assert declared["ends.low"].fault(float("nan")) == "ends.low: nan, must be from 0 to 1"
+
+
+def test_values_are_filled_in_by_their_names_and_nobody_can_change_them() -> None:
+    assert filled(Nested, {}) == Nested()
+    found = filled(
+        Nested, {"size": 2, "ends.high": 3.0, "ends.low": 0.25, "joints": [""], "ends.names": ["a"]}
+    )
+    assert found == Nested(2, "green", Ends(("a",), 0.25), (), Late(3.0))
+    with pytest.raises(FrozenInstanceError):
+        found.size = 3  # type: ignore[misc]
+
+
+def test_what_a_node_reads_is_what_was_set() -> None:
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "watcher")
+        given = {"ends.low": 0.75, "ends.names": ["a", "b"], "joints": [""], "ends.high": 2.0}
+        node = Node(
+            "parameters",
+            context=observer.context,
+            use_global_arguments=False,
+            parameter_overrides=[Value(name, value=value) for name, value in given.items()],
+        )
+        parameters = Parameters(node, Nested)
+        assert parameters.read() == Nested(1, "green", Ends(("a", "b"), 0.75), (), Late(2.0))
+        assert node.set_parameters([Value("ends.names", value=[""])])[0].successful
+        assert parameters.read().ends == Ends((), 0.75)
+        node.destroy_node()
+        observer.close()
+
+
 def test_what_another_refuses_is_not_taken_for_set(node: Node) -> None:
-    parameters = Parameters(node, TABLE)
+    parameters = Parameters(node, Few)
     refusing = True
 
     def other(values: list[Value]) -> SetParametersResult:
@@ -55,18 +112,18 @@ def test_what_another_refuses_is_not_taken_for_set(node: Node) -> None:
     refusing = False
     assert node.set_parameters_atomically(good).successful
     assert parameters.changed
-    assert parameters.read() == {"size": 3, "colour": "green"}
+    assert parameters.read() == Few(3, "green")
 
 
 def test_parameters_of_others_are_no_change(node: Node) -> None:
-    parameters = Parameters(node, TABLE)
+    parameters = Parameters(node, Few)
     node.declare_parameter("other", 1)
     assert node.set_parameters([Value("other", value=2)])[0].successful
     assert not parameters.changed
 
 
 def test_only_live_ones_can_be_set_while_frozen(node: Node) -> None:
-    parameters = Parameters(node, TABLE)
+    parameters = Parameters(node, Few)
     parameters.frozen = True
     assert not node.set_parameters([Value("colour", value="green")])[0].successful
     assert node.set_parameters([Value("size", value=2)])[0].successful
@@ -83,7 +140,7 @@ def test_what_no_parameter_is_named_like_is_told_with_the_nearest(capfd: pytest.
             use_global_arguments=False,
             parameter_overrides=[Value(name, value=value) for name, value in given.items()],
         )
-        Parameters(node, TABLE)
+        Parameters(node, Few)
         node.destroy_node()
         observer.close()
     said = capfd.readouterr().err
@@ -93,7 +150,7 @@ def test_what_no_parameter_is_named_like_is_told_with_the_nearest(capfd: pytest.
 
 
 def test_a_value_of_an_unknown_type_is_refused_and_ends_nothing(node: Node) -> None:
-    Parameters(node, TABLE)
+    Parameters(node, Few)
     answer = {service.srv_type: service.callback for service in node.services}
     good = Message(name="size", value=ParameterValue(type=2, integer_value=3))
     for name in ("size", "\x1b[2J" * 1000):

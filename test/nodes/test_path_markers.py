@@ -13,14 +13,14 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
-from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.parameters import ParameterError, filled
 from adahi_ros.nodes.monitoring.path_markers_node import (
     DRAFTED,
     FALLBACK,
     SKIPPED,
-    TABLE,
     VERIFIED,
     ArmPoints,
+    PathMarkersParameters,
     Place,
     PointError,
     colour_of,
@@ -39,10 +39,10 @@ URDF = """
 """
 
 
-def values(**changes: Any) -> dict[str, Any]:
+def values(**changes: Any) -> PathMarkersParameters:
     """The defaults, but for what is different; a double underscore stands for a dot."""
     named = {name.replace("__", "."): value for name, value in changes.items()}
-    return {**{row.name: row.default for row in TABLE}, **named}
+    return filled(PathMarkersParameters, named)
 
 
 def arm(**changes: Any) -> ArmPoints:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from adahi_ros.nodes.common.parameters import rows
 from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.launching.modules import MODULES
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.nodes.server.target_verifier_node import TargetVerifierParameters
+from adahi_ros.nodes.simulation.robot_simulator_node import RobotSimulatorParameters
 
 INTERRUPTED = """
 import os, sys
@@ -34,7 +38,7 @@ class Interrupted(Node):
         self.out.publish(Header())
         print("last words", file=sys.stderr)
 
-sys.exit(run(Interrupted, "", (), last_words=Interrupted.say))
+sys.exit(run(Interrupted, "", None, last_words=Interrupted.say))
 """
 
 
@@ -68,15 +72,22 @@ def test_a_fault_of_its_own_is_told() -> None:
     assert "RuntimeError: broken" in errors
 
 
-@pytest.mark.parametrize("node", ["draft_policy_node", "target_verifier_node", "robot_simulator_node"])
-def test_help_lists_the_parameters_and_other_arguments_are_refused(node: str) -> None:
+@pytest.mark.parametrize(
+    ("node", "parameters"),
+    [
+        ("draft_policy_node", DraftPolicyParameters),
+        ("target_verifier_node", TargetVerifierParameters),
+        ("robot_simulator_node", RobotSimulatorParameters),
+    ],
+)
+def test_help_lists_the_parameters_and_other_arguments_are_refused(node: str, parameters: type[Any]) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", MODULES[node], *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=False)
 
     helped = run("--help")
     assert helped.returncode == 0
-    for row in importlib.import_module(MODULES[node]).TABLE:
+    for row in rows(parameters):
         assert f"  {row.name} " in helped.stdout
         assert row.allowed in helped.stdout
     refused = run("--bogus")

@@ -19,8 +19,9 @@ from std_msgs.msg import String
 from visualization_msgs.msg import Marker, MarkerArray
 
 from adahi_ros.nodes.common.messages import to_stamp
+from adahi_ros.nodes.common.parameters import rows
 from adahi_ros.nodes.launching.domain import loopback_environment
-from adahi_ros.nodes.monitoring.path_markers_node import TABLE
+from adahi_ros.nodes.monitoring.path_markers_node import PathMarkersParameters
 from adahi_ros.nodes.monitoring.top import Watcher
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,9 +108,9 @@ def test_every_topic_and_field_of_a_layout_exists(paths: Any) -> None:
 
 
 def test_every_parameter_of_the_markers_is_documented_as_it_is_declared() -> None:
-    rows = [line for line in (ROOT / "docs/watching.md").read_text().splitlines() if line.startswith("| `")]
-    documented = {line.split("`")[1]: line for line in rows}
-    for row in TABLE:
+    lines = [line for line in (ROOT / "docs/watching.md").read_text().splitlines() if line.startswith("| `")]
+    documented = {line.split("`")[1]: line for line in lines}
+    for row in rows(PathMarkersParameters):
         default = ", ".join(row.default) if isinstance(row.default, list) else str(row.default)
         expected = f"| `{row.name}` | {default} | {row.description} | {row.allowed} |"
         assert documented[row.name] == expected

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,16 @@ from std_msgs.msg import Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.common.messages import COMMAND_FIELDS, from_stamp, to_command, to_stamp
-from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.parameters import ParameterError, parameter
 
 TWIST_AXES = tuple(f"{part}.{axis}" for part in ("linear", "angular") for axis in "xyz")
+
+
+@dataclass(frozen=True)
+class TwistParameters:
+    """What commands of a `TwistInterface` need beside; of the group `command`."""
+
+    frame_id: str = parameter("base_link", "Of a twist: the frame that it is expressed in")
 
 
 class CommandInterface(ABC):

@@ -1,13 +1,17 @@
-"""A node's parameters as a table: declared, described, checked, and read in one place."""
+"""A node's parameters: declared and described by a frozen dataclass; checked and read here.
+
+A field is a parameter of its name, and a field that is a dataclass itself a group of them: the field
+`threshold` of the group `gate` is the parameter `gate.threshold`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rcl_interfaces.msg import (
     FloatingPointRange,
@@ -22,16 +26,13 @@ from rclpy.node import Node
 
 from adahi_ros.nodes.common.bounds import shortened
 
+P = TypeVar("P")
+V = TypeVar("V")
 LARGEST_INTEGER = 2**63 - 1
 LAST_TYPE = ParameterType.PARAMETER_STRING_ARRAY
 TOLD = 100  # characters of a value that is wrong
 NO_NAMES = ("",)  # parameter files have no empty list of strings
-FOR_OTHERS = ("calibration.", "qos_overrides.", "start_type_description_service")  # not in any table
-
-
-def names_in(value: Sequence[str]) -> list[str]:
-    """Return the names in a parameter that may be `NO_NAMES`."""
-    return [name for name in value if name not in NO_NAMES]
+FOR_OTHERS = ("calibration.", "qos_overrides.", "start_type_description_service")  # of no node's own
 
 
 class ParameterError(ValueError):
@@ -40,7 +41,7 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One row of the table.
+    """One parameter, as ROS is told of it.
 
     Attributes:
         name: with its unit, as `deadline_s`.
@@ -117,19 +118,98 @@ class Parameter:
         return None if right else f"{self.name}: {shortened(repr(value), TOLD)}, must be {self.allowed}"
 
 
-class Parameters:
-    """Declares a table of parameters on a node and reads them.
+def parameter(
+    default: V,
+    description: str,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    choices: tuple[str, ...] = (),
+    live: bool = False,
+    optional: bool = False,
+    longest: int | None = None,
+) -> V:
+    """Declare a field of a dataclass as a parameter; the arguments are those of `Parameter`.
+
+    The default of names is a tuple of them, which may be empty.
+    """
+    described = {
+        "description": description,
+        "low": low,
+        "high": high,
+        "choices": choices,
+        "live": live,
+        "optional": optional,
+        "longest": longest,
+    }
+    return field(default=default, metadata=described)
+
+
+def group(kind: type[V], name: str = "") -> V:
+    """Declare a field of a dataclass as a group of parameters.
+
+    Args:
+        kind: the dataclass of the group.
+        name: what the names of its parameters begin with, before the dot; empty for the field's own name.
+    """
+    return field(default_factory=kind, metadata={"group": name})
+
+
+def _inside(within: str, each: Field[Any]) -> tuple[Any, str]:
+    """Return the dataclass of a field that is a group, None for one that is none, and how its names begin."""
+    if "group" not in each.metadata:
+        return None, within
+    return each.default_factory, f"{within}{each.metadata['group'] or each.name}."
+
+
+def rows(kind: type[Any], within: str = "") -> tuple[Parameter, ...]:
+    """Return what a dataclass declares, in the order of its fields; all names begin with `within`."""
+    found: list[Parameter] = []
+    for each in fields(kind):
+        inner, inside = _inside(within, each)
+        if inner is not None:
+            found += rows(inner, inside)
+        else:
+            default: Any = each.default
+            if isinstance(default, tuple):
+                default = list(default or NO_NAMES)
+            found.append(Parameter(f"{within}{each.name}", default, **each.metadata))
+    return tuple(found)
+
+
+def filled(kind: type[P], values: Mapping[str, Any], within: str = "") -> P:
+    """Return the parameters of a dataclass from values by their names; what is not given has its default.
+
+    Of strings it makes a tuple, an empty one of `NO_NAMES`.
+    """
+    given: dict[str, Any] = {}
+    for each in fields(kind):  # type: ignore[arg-type]  # no type says that it is a dataclass
+        inner, inside = _inside(within, each)
+        name = f"{within}{each.name}"
+        if inner is not None:
+            given[each.name] = filled(inner, values, inside)
+        elif name in values:
+            value = values[name]
+            names = isinstance(value, list)
+            given[each.name] = tuple(one for one in value if one not in NO_NAMES) if names else value
+    return kind(**given)
+
+
+class Parameters(Generic[P]):
+    """Declares the parameters of a dataclass on a node and reads them.
 
     A wrong value from the command line or a file does not end the process: it is remembered, and
     `read` tells of it until a right value is set.
 
     Args:
         node: gets the parameters.
-        table: one row per parameter.
+        kind: the dataclass.
     """
 
-    def __init__(self, node: Node, table: Sequence[Parameter]) -> None:
+    def __init__(self, node: Node, kind: type[P]) -> None:
         self._node = node
+        self._kind = kind
+        table = rows(kind)
         self._table = {row.name: row for row in table}
         self._faults: dict[str, str] = {}
         self.frozen = False
@@ -164,19 +244,19 @@ class Parameters:
                 self._node.get_logger().warning(f"{name}: no parameter of this node, ignored; {hint}")
 
     def told_beside(self, name: str) -> Any:
-        """Return what a parameter file says that is not in the table; None where it does not."""
+        """Return what a parameter file says that is no parameter of the node; None where it does not."""
         told = getattr(self._node, "_parameter_overrides", {}).get(name)
         return None if told is None else told.value
 
-    def read(self) -> dict[str, Any]:
-        """Return every parameter's value by its name.
+    def read(self) -> P:
+        """Return what the parameters are now.
 
         Raises:
             ParameterError: some were given a wrong value.
         """
         if self._faults:
             raise ParameterError("; ".join(self._faults.values()))
-        return {name: self._node.get_parameter(name).value for name in self._table}
+        return filled(self._kind, {name: self._node.get_parameter(name).value for name in self._table})
 
     def _check(self, parameters: list[Any]) -> SetParametersResult:
         for parameter in parameters:

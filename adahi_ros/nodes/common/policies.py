@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from adahi_ros.assets import CHECKPOINTS, ENCODERS, named
 from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.messages import RELIABILITIES
-from adahi_ros.nodes.common.parameters import Parameter, ParameterError
+from adahi_ros.nodes.common.parameters import ParameterError, parameter
 from adahi_ros.policy.backends import BACKENDS, load_policy
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.vqbet.checkpoint import CheckpointError
 from adahi_ros.vision.encoder import Encoder
 
-RELIABILITY = Parameter(
-    "verification.reliability",
-    "best_effort",
-    "QoS of verify_draft, the same at both ends: best_effort, where the robot sends again what is lost, or "
-    "reliable, where DDS does; for windows of many packets",
-    choices=tuple(RELIABILITIES),
-)
+CHECKPOINT = "DIRECTORY/NAME of the policy's checkpoint; a relative path is below the package's checkpoints"
+
+
+@dataclass(frozen=True)
+class PolicyParameters:
+    """What `policy_from` reads; a node's own begin with them, and say which checkpoint is its default."""
+
+    checkpoint: str = parameter("ball/draft", CHECKPOINT)
+    backend: str = parameter("onnxruntime", "What runs the policy", choices=tuple(sorted(BACKENDS)))
+
+
+@dataclass(frozen=True)
+class VerificationParameters:
+    """What both ends of `verify_draft` must be told alike: the group `verification`."""
+
+    reliability: str = parameter(
+        "best_effort",
+        "QoS of verify_draft, the same at both ends: best_effort, where the robot sends again what is lost, "
+        "or reliable, where DDS does; for windows of many packets",
+        choices=tuple(RELIABILITIES),
+    )
 
 
 def encoder_from(name: str) -> Encoder:
@@ -41,19 +55,7 @@ def encoder_from(name: str) -> Encoder:
     return encoder
 
 
-def policy_parameters(default: str) -> tuple[Parameter, Parameter]:
-    """Return the rows of the parameters that `policy_from` reads."""
-    return (
-        Parameter(
-            "checkpoint",
-            default,
-            "DIRECTORY/NAME of the policy's checkpoint; a relative path is below the package's checkpoints",
-        ),
-        Parameter("backend", "onnxruntime", "What runs the policy", choices=tuple(sorted(BACKENDS))),
-    )
-
-
-def policy_from(values: dict[str, Any]) -> Policy:
+def policy_from(values: PolicyParameters) -> Policy:
     """Load the policy, and let it predict once: the first prediction takes many times as long.
 
     Raises:
@@ -61,14 +63,14 @@ def policy_from(values: dict[str, Any]) -> Policy:
             its value and why.
     """
     try:
-        policy = load_policy(named(values["checkpoint"], CHECKPOINTS), values["backend"])
+        policy = load_policy(named(values.checkpoint, CHECKPOINTS), values.backend)
     except (CheckpointError, OSError) as error:
-        raise ParameterError(f"checkpoint: {values['checkpoint']!r}, cannot be loaded: {error}") from error
+        raise ParameterError(f"checkpoint: {values.checkpoint!r}, cannot be loaded: {error}") from error
     try:
         check_signature_bounds(policy.signature)
     except ValueError as error:
-        raise ParameterError(f"checkpoint: {values['checkpoint']!r}, {error}") from None
+        raise ParameterError(f"checkpoint: {values.checkpoint!r}, {error}") from None
     first = policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))
     if not np.isfinite(first.actions).all():
-        raise ParameterError(f"checkpoint: {values['checkpoint']!r}, predicts values that are not finite")
+        raise ParameterError(f"checkpoint: {values.checkpoint!r}, predicts values that are not finite")
     return policy

@@ -7,8 +7,8 @@ import gc
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import rclpy
 from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
@@ -17,19 +17,20 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import ok, remove_ros_args, try_shutdown
 
-from adahi_ros.nodes.common.parameters import Parameter, ParameterError
+from adahi_ros.nodes.common.parameters import ParameterError, rows
 
 N = TypeVar("N", bound=Node)
 LOOK_S = 0.1  # for a signal, at least so often
 
 
-def _read_arguments(about: str, table: Sequence[Parameter]) -> None:
+def _read_arguments(about: str, parameters: type[Any] | None) -> None:
     """Print `--help`; refuse what is neither that nor ROS's."""
+    table = () if parameters is None else rows(parameters)
     width = max((len(row.name) for row in table), default=0)
-    rows = "\n".join(f"  {row.name:{width}}  {row.description} ({row.allowed})" for row in table)
+    lines = "\n".join(f"  {row.name:{width}}  {row.description} ({row.allowed})" for row in table)
     argparse.ArgumentParser(
         description=about,
-        epilog=f"parameters, as --ros-args -p NAME:=VALUE or --params-file FILE:\n{rows}",
+        epilog=f"parameters, as --ros-args -p NAME:=VALUE or --params-file FILE:\n{lines}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     ).parse_args(remove_ros_args(sys.argv)[1:])
 
@@ -68,7 +69,7 @@ def freeze_garbage() -> None:
 def run(
     make: Callable[[], N],
     about: str,
-    table: Sequence[Parameter],
+    parameters: type[Any] | None,
     finished: Callable[[N], Future | None] = lambda node: None,
     make_executor: Callable[[N], Executor] = single_threaded,
     last_words: Callable[[N], None] = lambda node: None,
@@ -78,7 +79,7 @@ def run(
     Args:
         make: creates the node.
         about: what the node is, for `--help`.
-        table: its parameters, for `--help`.
+        parameters: the dataclass of its parameters, for `--help`; None where it has none.
         finished: returns the future that ends the process, or None to run for ever.
         make_executor: returns the executor that spins the node.
         last_words: called before a node ends, whatever ends it; it may still publish.
@@ -90,7 +91,7 @@ def run(
     # rclpy would say it once, and the node would go on with a step that has got no command.
     warnings.filterwarnings("error", message="Unhandled exception in done callback")
     try:
-        _read_arguments(about, table)
+        _read_arguments(about, parameters)
         signals = _Signals()
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         node = make()

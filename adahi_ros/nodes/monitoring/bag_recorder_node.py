@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import observation_qos
-from adahi_ros.nodes.common.parameters import Parameter, ParameterError, Parameters
+from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
 from adahi_ros.nodes.common.spin import run
 
 DEPTH = 10_000  # what is recorded must not be lost here
@@ -42,12 +43,15 @@ FLUSH_PERIOD_S = 1.0  # what a recorder that is killed loses
 SAY_PERIOD_S = 5.0
 MOMENT_S = 1.0  # a clock that goes back further has begun anew
 
-TABLE = (
-    Parameter("contract", "ball", "What to record: a shipped contract's name, or a YAML file"),
-    Parameter("out", "bag", "The bag to make: a folder that is not there yet"),
-    Parameter("storage", "mcap", "Format of the bag", choices=tuple(STORAGES)),
-    Parameter("duration_s", 0.0, "How long to record; 0 until SIGINT or SIGTERM", 0.0, 1e9),
-)
+
+@dataclass(frozen=True)
+class BagRecorderParameters:
+    """What the node is told."""
+
+    contract: str = parameter("ball", "What to record: a shipped contract's name, or a YAML file")
+    out: str = parameter("bag", "The bag to make: a folder that is not there yet")
+    storage: str = parameter("mcap", "Format of the bag", choices=tuple(STORAGES))
+    duration_s: float = parameter(0.0, "How long to record; 0 until SIGINT or SIGTERM", 0.0, 1e9)
 
 
 class BagRecorderNode(Node):
@@ -59,7 +63,7 @@ class BagRecorderNode(Node):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("bag_recorder", **options)
-        parameters = Parameters(self, TABLE)
+        parameters = Parameters(self, BagRecorderParameters)
         values = parameters.read()
         parameters.frozen = True
         self.finished: Future = Future()
@@ -70,14 +74,14 @@ class BagRecorderNode(Node):
         self._others: defaultdict[str, set[str]] = defaultdict(set)
         self._recorded: dict[str, tuple[QoSProfile, Any]] = {}
         try:
-            contract = load_contract(values["contract"])
+            contract = load_contract(values.contract)
             self._observed = contract.channels
             needed = topics_of(contract)
             self._needed = {topic: self.resolve_topic_name(topic) for topic in needed}
             self._kinds = {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **needed}
             self._types = {kind: message_type(kind) for kind in self._kinds.values()}
             types_of(self._kinds.values())
-            self._bag = BagWriter(Path(values["out"]).expanduser(), values["storage"])
+            self._bag = BagWriter(Path(values.out).expanduser(), values.storage)
         except ParameterError:
             raise
         except ValueError as error:
@@ -87,8 +91,8 @@ class BagRecorderNode(Node):
         self.create_timer(LOOK_PERIOD_S, self._look, clock=self._steady)
         self.create_timer(FLUSH_PERIOD_S, self._flush, clock=self._steady)
         self.create_timer(SAY_PERIOD_S, self._say, clock=self._steady)
-        if values["duration_s"]:
-            self.create_timer(values["duration_s"], self._end, clock=self._steady)
+        if values.duration_s:
+            self.create_timer(values.duration_s, self._end, clock=self._steady)
         self.get_logger().info(f"waiting for {', '.join(self._needed)}; bag {self._bag.path}")
 
     def _look(self) -> None:
@@ -285,7 +289,7 @@ def main() -> None:
         made.append(node)
         return node.finished
 
-    failed = run(recorder, __doc__ or "", TABLE, finished)
+    failed = run(recorder, __doc__ or "", BagRecorderParameters, finished)
     sys.exit(failed or max((node.exit_code for node in made), default=0))
 
 

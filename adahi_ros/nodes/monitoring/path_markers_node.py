@@ -12,7 +12,7 @@ import math
 import sys
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,12 @@ from visualization_msgs.msg import Marker, MarkerArray
 from adahi_ros.files import read_bytes
 from adahi_ros.kinematics import Chain
 from adahi_ros.nodes.common.messages import COMMAND_FIELDS
-from adahi_ros.nodes.common.parameters import NO_NAMES, Parameter, ParameterError, Parameters, names_in
+from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.spin import run
 
-COORDINATES = ("x", "y", "z")
 UNUSED = -1
 LARGEST_INDEX = 999
+ENTRY = f"Entry of the action that is {{}} in frame_id, m; {UNUSED} for none"
 WARNING_PERIOD_S = 5.0
 LISTENING = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -45,37 +45,46 @@ SKIPPED = ColorRGBA(r=0.34, g=0.71, b=0.91, a=1.0)
 FALLBACK = ColorRGBA(r=0.84, g=0.37, b=0.0, a=1.0)
 DRAFTED = ColorRGBA(r=0.94, g=0.89, b=0.26, a=0.6)
 
-TABLE = (
-    Parameter(
-        "frame_id", "base_link", "Frame of the markers; with a robot description a link of it, above tip_link"
-    ),
-    Parameter("robot_description", "", "URDF of the arm, its text or a file; empty for none", optional=True),
-    Parameter("tip_link", "", "Link whose path is drawn; needs robot_description", optional=True),
-    Parameter(
-        "command.joint_names",
-        list(NO_NAMES),
-        "What the entries of an action command; '' for no drafted path of an arm",
-    ),
-    Parameter(
-        "command.field",
+
+@dataclass(frozen=True)
+class CommandParameters:
+    """What the entries of an action are."""
+
+    joint_names: tuple[str, ...] = parameter(
+        (), "What the entries of an action command; '' for no drafted path of an arm"
+    )
+    field: str = parameter(
         "positions",
         "What an action is; an arm's drafted path is drawn where it is positions",
         choices=COMMAND_FIELDS,
-    ),
-    *(
-        Parameter(
-            f"point_of_action.{each}",
-            UNUSED,
-            f"Entry of the action that is {each} in frame_id, m; {UNUSED} for none",
-            UNUSED,
-            LARGEST_INDEX,
-        )
-        for each in COORDINATES
-    ),
-    Parameter("path_steps", 400, "Newest steps that are drawn, of the present episode", 2, 100000),
-    Parameter("line_width_m", 0.005, "Of the executed path; the drafted one has half of it", 1e-5, 1.0),
-    Parameter("publish_rate_hz", 10.0, "Markers per second at most", 0.1, 100.0),
-)
+    )
+
+
+@dataclass(frozen=True)
+class PointOfAction:
+    """Which entries of an action are a position."""
+
+    x: int = parameter(UNUSED, ENTRY.format("x"), UNUSED, LARGEST_INDEX)
+    y: int = parameter(UNUSED, ENTRY.format("y"), UNUSED, LARGEST_INDEX)
+    z: int = parameter(UNUSED, ENTRY.format("z"), UNUSED, LARGEST_INDEX)
+
+
+@dataclass(frozen=True)
+class PathMarkersParameters:
+    """What the node is told."""
+
+    frame_id: str = parameter(
+        "base_link", "Frame of the markers; with a robot description a link of it, above tip_link"
+    )
+    robot_description: str = parameter(
+        "", "URDF of the arm, its text or a file; empty for none", optional=True
+    )
+    tip_link: str = parameter("", "Link whose path is drawn; needs robot_description", optional=True)
+    command: CommandParameters = group(CommandParameters)
+    point_of_action: PointOfAction = group(PointOfAction)
+    path_steps: int = parameter(400, "Newest steps that are drawn, of the present episode", 2, 100000)
+    line_width_m: float = parameter(0.005, "Of the executed path; the drafted one has half of it", 1e-5, 1.0)
+    publish_rate_hz: float = parameter(10.0, "Markers per second at most", 0.1, 100.0)
 
 
 class PointError(ValueError):
@@ -164,36 +173,36 @@ class ActionPoints:
         return np.array([0.0 if index == UNUSED else action[index] for index in self._indices])
 
 
-def points_from(values: dict[str, Any]) -> ArmPoints | ActionPoints:
+def points_from(values: PathMarkersParameters) -> ArmPoints | ActionPoints:
     """Return what makes points of messages.
 
     Raises:
         ParameterError: names the parameter, its value and what is allowed.
     """
-    indices = [values[f"point_of_action.{each}"] for each in COORDINATES]
+    indices = astuple(values.point_of_action)
     planar = any(index != UNUSED for index in indices)
-    if planar == bool(values["robot_description"]):
+    if planar == bool(values.robot_description):
         given = "both" if planar else "neither"
         raise ParameterError(f"robot_description, point_of_action: {given} given, must be one of them")
     if planar:
-        if values["command.field"] != "positions":
+        if values.command.field != "positions":
             raise ParameterError(
-                f"command.field: {values['command.field']!r}, must be positions for point_of_action"
+                f"command.field: {values.command.field!r}, must be positions for point_of_action"
             )
         return ActionPoints(indices)
-    commanded = names_in(values["command.joint_names"]) if values["command.field"] == "positions" else []
+    commanded = values.command.joint_names if values.command.field == "positions" else ()
     return ArmPoints(_chain(values), commanded)
 
 
-def _chain(values: dict[str, Any]) -> Chain:
-    urdf = values["robot_description"]
+def _chain(values: PathMarkersParameters) -> Chain:
+    urdf = values.robot_description
     if not urdf.lstrip().startswith("<"):
         try:
             urdf = read_bytes(Path(urdf)).decode()
         except (OSError, ValueError) as error:
             raise ParameterError(f"robot_description: {error}, must be a URDF or a file with one") from None
     try:
-        return Chain(urdf, values["frame_id"], values["tip_link"])
+        return Chain(urdf, values.frame_id, values.tip_link)
     except ValueError as error:
         raise ParameterError(str(error).replace("base_link:", "frame_id:", 1)) from None
 
@@ -251,11 +260,11 @@ class PathMarkersNode(Node):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("path_markers", **options)
-        parameters = Parameters(self, TABLE)
+        parameters = Parameters(self, PathMarkersParameters)
         self._values = values = parameters.read()
         parameters.frozen = True
         self._source = points_from(values)
-        self._places: deque[Place] = deque(maxlen=values["path_steps"])
+        self._places: deque[Place] = deque(maxlen=values.path_steps)
         self._key = (-1, -1)  # episode and step of the newest
         self._header: Header | None = None
         self._out = self.create_publisher(MarkerArray, "path_markers", LATCHED)
@@ -265,7 +274,7 @@ class PathMarkersNode(Node):
             )
         self.create_subscription(DraftStatus, "draft_status", self._on_status, LISTENING)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(1.0 / values["publish_rate_hz"], self._publish, clock=steady)
+        self.create_timer(1.0 / values.publish_rate_hz, self._publish, clock=steady)
 
     def _on_status(self, message: DraftStatus) -> None:
         try:
@@ -278,18 +287,18 @@ class PathMarkersNode(Node):
             self._places.clear()
         self._key = key
         self._places.append(place)
-        self._header = Header(stamp=message.header.stamp, frame_id=self._values["frame_id"])
+        self._header = Header(stamp=message.header.stamp, frame_id=self._values.frame_id)
 
     def _publish(self) -> None:
         """Publish what has changed since."""
         if self._header is not None:
             header, self._header = self._header, None
-            self._out.publish(markers(list(self._places), header, self._values["line_width_m"]))
+            self._out.publish(markers(list(self._places), header, self._values.line_width_m))
 
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(PathMarkersNode, __doc__ or "", TABLE))
+    sys.exit(run(PathMarkersNode, __doc__ or "", PathMarkersParameters))
 
 
 if __name__ == "__main__":

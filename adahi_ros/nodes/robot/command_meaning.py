@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from adahi_ros.contract.contract import JOINT_STATE, Contract, MeasuredPositions
 from adahi_ros.contract.fields import NAMED
@@ -13,8 +12,8 @@ from adahi_ros.nodes.common.command_interfaces import (
     TwistInterface,
     command_interface,
 )
-from adahi_ros.nodes.common.parameters import ParameterError, names_in
-from adahi_ros.nodes.robot.draft_policy_parameters import BY_CONTRACT
+from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.robot.draft_policy_parameters import BY_CONTRACT, DraftPolicyParameters
 from adahi_ros.safety.limits import Limits, load_limits
 from adahi_ros.safety.shipped import limits_path
 
@@ -34,7 +33,7 @@ class Commanded:
     field: str
 
 
-def commanded(contract: Contract, values: dict[str, Any]) -> Commanded:
+def commanded(contract: Contract, values: DraftPolicyParameters) -> Commanded:
     """Return what the action of a contract commands; bare numbers get their meaning from the parameters.
 
     Raises:
@@ -48,38 +47,38 @@ def commanded(contract: Contract, values: dict[str, Any]) -> Commanded:
         return Commanded(tuple(path.partition(".")[2] for path in select), fields.pop())
     if kind == TwistInterface.kind:
         return Commanded(tuple(path.removeprefix("twist.") for path in select), "velocities")
-    names = tuple(names_in(values["command.joint_names"]))
+    names = values.command.joint_names
     if len(names) != len(select):
         raise ParameterError(
             f"command.joint_names: {list(names)}, must name the {len(select)} numbers of {kind}"
         )
-    return Commanded(names, values["command.field"])
+    return Commanded(names, values.command.field)
 
 
-def interface_of(contract: Contract, what: Commanded, values: dict[str, Any]) -> CommandInterface:
+def interface_of(contract: Contract, what: Commanded, values: DraftPolicyParameters) -> CommandInterface:
     """Return what makes the messages of the commands.
 
     Raises:
         ParameterError: it cannot be had, or does not fit; names the parameter, its value and what is allowed.
     """
-    name = values["command_interface"]
+    name = values.command_interface
     if name == BY_CONTRACT:
         kind = contract.action.channel.kind
         if kind not in INTERFACE_OF_KIND:
             allowed = ", ".join(INTERFACE_OF_KIND)
             raise ParameterError(f"contract: commands are {kind}, must be one of {allowed}")
         name = INTERFACE_OF_KIND[kind]
-    return command_interface(name, what.names, what.field, values["command.frame_id"])
+    return command_interface(name, what.names, what.field, values.twist.frame_id)
 
 
-def limits_of(values: dict[str, Any], what: Commanded, measured: MeasuredPositions) -> Limits:
+def limits_of(values: DraftPolicyParameters, what: Commanded, measured: MeasuredPositions) -> Limits:
     """Return the limits that the parameters name: in a file, or a shipped one.
 
     Raises:
         ParameterError: there is none, or it says nothing that can be used; or there must be some, and they
             leave an entry without.
     """
-    name, required = values["safety.limits"], values["safety.require_limits"]
+    name, required = values.safety.limits, values.safety.require_limits
     if not name and required:
         raise ParameterError(f"safety.limits: '', must name a file of limits, or be {NO_LIMITS}")
     if name in ("", NO_LIMITS):

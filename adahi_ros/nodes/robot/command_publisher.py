@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from typing import Any
 
 import numpy as np
 from adahi_msgs.msg import SafetyState
@@ -23,6 +22,7 @@ from adahi_ros.nodes.common.command_interfaces import (
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.urgent_executor import Urgent
 from adahi_ros.nodes.robot.command_meaning import NO_LIMITS, commanded, interface_of, limits_of
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import HELD, Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
@@ -49,21 +49,21 @@ class CommandPublisher:
     """
 
     def __init__(
-        self, node: LifecycleNode, contract: Contract, values: dict[str, Any], opened: ExitStack
+        self, node: LifecycleNode, contract: Contract, values: DraftPolicyParameters, opened: ExitStack
     ) -> None:
         self._node = node
         self._contract = contract
-        self._robot_id = values["robot_id"]
+        self._robot_id = values.robot_id
         self._what = commanded(contract, values)
         self._interface = interface_of(contract, self._what, values)
         self._measured = contract.measured(self._what.names)
         limits = limits_of(values, self._what, self._measured)
         config = GuardConfig(
             contract.period_s,
-            values["safety.hold_after_s"],
+            values.safety.hold_after_s,
             EARLY,
-            values["safety.require_enable"],
-            values["safety.enable_timeout_s"],
+            values.safety.require_enable,
+            values.safety.enable_timeout_s,
         )
         envelope = Envelope(limits, self._what.field, contract.period_s)
         self.guard = Guard(envelope, config, time.monotonic())
@@ -92,7 +92,7 @@ class CommandPublisher:
         opened.callback(node.destroy_timer, state)
         self.urgent = Urgent(services=[service], timers=[watch], subscriptions=[enable])
         """What holds the robot."""
-        named = values["safety.limits"]
+        named = values.safety.limits
         if named in ("", NO_LIMITS):
             node.get_logger().warning(
                 f"safety.limits: {named!r}, nothing limits where, and how fast, commands move"

@@ -40,7 +40,7 @@ from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.nodes.robot.draft_policy_parameters import (
-    TABLE,
+    DraftPolicyParameters,
     check_features,
     contract_of,
     controller_config,
@@ -73,7 +73,7 @@ class DraftPolicyNode(LifecycleNode):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("draft_policy", **options)
-        self._declared = Parameters(self, TABLE)
+        self._declared = Parameters(self, DraftPolicyParameters)
         self._opened = ExitStack()
         self.urgent = Urgent()
         """What a control step waits for."""
@@ -105,7 +105,7 @@ class DraftPolicyNode(LifecycleNode):
         """Look for a verifier, then begin to step."""
         self._forget()
         self._refusal = ""
-        wait_s = self._values["verifier_wait_s"]
+        wait_s = self._values.verifier_wait_s
         self._loop.start(wait_s)
         self._due.set(self._loop.next_due_s)
         self._commands.start()
@@ -140,7 +140,7 @@ class DraftPolicyNode(LifecycleNode):
         """Bring the robot to rest: nobody will command it any more."""
         self._close()
 
-    def _open(self, values: dict[str, Any], policy: Policy) -> None:
+    def _open(self, values: DraftPolicyParameters, policy: Policy) -> None:
         self._values = values
         self._refusal = ""
         contract = self._contract = contract_of(values, policy.signature)
@@ -151,24 +151,24 @@ class DraftPolicyNode(LifecycleNode):
         self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)
         if contract.episode is None:
             self.get_logger().info(
-                f"counts episodes from {first}; with first_episode={first} and seed={values['seed']} a trial "
+                f"counts episodes from {first}; with first_episode={first} and seed={values.seed} a trial "
                 "has the same draws again"
             )
         view = target_view(
-            values["verification.vision"],
+            values.verification.vision,
             contract.number_dim,
-            values["verification.jpeg_quality"],
-            values["verification.jpeg_budget_bytes"],
+            values.verification.jpeg_quality,
+            values.verification.jpeg_budget_bytes,
         )
         self._commands = CommandPublisher(self, contract, values, self._opened)
         kept = QoSProfile(depth=STATUS_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", kept)
         self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
-        reliability = values["verification.reliability"]
-        target, codes = values["verification.target"], policy.signature.codes
+        reliability = values.verification.reliability
+        target, codes = values.verification.target, policy.signature.codes
         transport = DdsTransport(
             self,
-            values["robot_id"],
+            values.robot_id,
             target,
             None if codes is None else codes.fingerprint,
             reliability,
@@ -189,9 +189,9 @@ class DraftPolicyNode(LifecycleNode):
             Controller(policy, controller_config(values)),
             self._session,
             view,
-            values["robot_id"],
-            values["seed"],
-            values["deadline_s"],
+            values.robot_id,
+            values.seed,
+            values.deadline_s,
             self._commands,
             lambda record: self._status_publisher.publish(to_status(record)),
             fallback_of(values),
@@ -212,7 +212,7 @@ class DraftPolicyNode(LifecycleNode):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
         self._opened.callback(self.destroy_timer, timer)
-        self._opened.callback(DiagnosticsPublisher(self, values["robot_id"], self._health).destroy)
+        self._opened.callback(DiagnosticsPublisher(self, values.robot_id, self._health).destroy)
 
     def _open_publisher(self, kind: type, topic: str, qos: QoSProfile) -> Any:
         publisher = self.create_lifecycle_publisher(
@@ -250,9 +250,9 @@ class DraftPolicyNode(LifecycleNode):
         self._loop.stop()
         self._due.set(self._loop.next_due_s)
 
-    def _check_deadline(self, values: dict[str, Any]) -> None:
-        limits = self._contract.period_s, values["safety.hold_after_s"]
-        for warning in deadline_warnings(values["deadline_s"], *limits):
+    def _check_deadline(self, values: DraftPolicyParameters) -> None:
+        limits = self._contract.period_s, values.safety.hold_after_s
+        for warning in deadline_warnings(values.deadline_s, *limits):
             self.get_logger().warning(warning)
 
     def _check_calibration(self, policy: Policy) -> None:
@@ -290,7 +290,7 @@ class DraftPolicyNode(LifecycleNode):
             self._declared.changed = False
             values = self._declared.read()
             self._loop.controller.config = controller_config(values)
-            self._loop.deadline_s = values["deadline_s"]
+            self._loop.deadline_s = values.deadline_s
             self._check_deadline(values)
         try:
             self._loop.observe(observation)
@@ -306,9 +306,7 @@ class DraftPolicyNode(LifecycleNode):
         session, now_ns = self._session, self.get_clock().now().nanoseconds
         estimate = session.estimate(time.monotonic())
         self._link_state_publisher.publish(
-            to_link_state(
-                estimate, self._values["robot_id"], int(session.link), session.windows_resent, now_ns
-            )
+            to_link_state(estimate, self._values.robot_id, int(session.link), session.windows_resent, now_ns)
         )
 
     def _on_link(self) -> None:
@@ -398,7 +396,7 @@ def main() -> None:
         run(
             started,
             __doc__ or "",
-            TABLE,
+            DraftPolicyParameters,
             make_executor=executor_of,
             last_words=DraftPolicyNode.hold_still,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from dataclasses import dataclass
 
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
@@ -12,10 +12,10 @@ from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import GATES, Trigger
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, NAME_LENGTH, REQUEST
-from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES
+from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
 from adahi_ros.nodes.common.messages import COMMAND_FIELDS
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, ParameterError, names_in
-from adahi_ros.nodes.common.policies import RELIABILITY, policy_parameters
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
+from adahi_ros.nodes.common.policies import PolicyParameters, VerificationParameters
 from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.fallback import FALLBACKS, Fallback
 from adahi_ros.robot.target_view import VIEWS
@@ -25,189 +25,207 @@ BY_CONTRACT = "by_contract"
 DRAWN = -1
 FIRST_EPISODES = 2**31 - 1  # the largest; there are as many numbers after it
 
-TABLE = (
-    *policy_parameters("ball/draft"),
-    Parameter(
-        "autostart",
+
+@dataclass(frozen=True)
+class CommandParameters:
+    """What the entries of an action are."""
+
+    joint_names: tuple[str, ...] = parameter(
+        (), "What the entries of the policy's action command; '' for the joints that it observes"
+    )
+    field: str = parameter(
+        "positions",
+        "What the entries of the policy's action are, and the field of a trajectory point where they go",
+        choices=COMMAND_FIELDS,
+    )
+
+
+@dataclass(frozen=True)
+class SafetyParameters:
+    """What no command may leave, and when the robot is held."""
+
+    limits: str = parameter(
+        "",
+        "Name or file (YAML, MoveIt's joint_limits.yaml, URDF) of the limits that no command may leave; "
+        "where it is empty, or none, there are none",
+        optional=True,
+    )
+    require_limits: bool = parameter(
         False,
-        "Configure and activate the node as it starts; where that cannot be, it ends with exit code 1",
-    ),
-    Parameter("seed", 0, "Seed of the draft's and the gate's draws", 0, LARGEST_INTEGER),
-    Parameter(
-        "first_episode",
+        "Refuse to be configured without limits of every commanded entry, but where safety.limits says none",
+    )
+    hold_after_s: float = parameter(
+        0.5, "Without an observation for so long, the robot is held", 1e-2, 3600.0
+    )
+    require_enable: bool = parameter(
+        False, "Move only while enable (std_msgs/Bool), or ~/set_enabled, says so"
+    )
+    enable_timeout_s: float = parameter(
+        0.5, "So long a true on enable holds, where it is required", 1e-2, 3600.0
+    )
+
+
+@dataclass(frozen=True)
+class GateParameters:
+    """Whether to ask."""
+
+    name: str = parameter("deviation", "Scores the drafts", choices=tuple(GATES), live=True)
+    threshold: float = parameter(1.0, "A draft with a score above it is sent to the target", live=True)
+
+
+@dataclass(frozen=True)
+class DeviationParameters:
+    """How an action's deviation is measured."""
+
+    smoothing: float = parameter(0.5, "Weight of the newest action in the moving average", 1e-3, 1.0)
+    normalization: str = parameter("std", "Unit of the action deviation", choices=tuple(NORMALIZATIONS))
+
+
+@dataclass(frozen=True)
+class DraftVerificationParameters(VerificationParameters):
+    """How the target is asked, and what it sees."""
+
+    target: str = parameter(
+        "",
+        "Name of the target policy to ask, as its verifier calls it; '' takes the verifier's only one",
+        optional=True,
+        longest=REQUEST["target"],
+    )
+    vision: str = parameter(
+        "features",
+        "What the target sees of camera images: their features (float16, as the draft), the images as JPEG, "
+        "or none",
+        choices=tuple(VIEWS),
+    )
+    jpeg_quality: int = parameter(80, "Of images as JPEG, at most", 1, 95)
+    jpeg_budget_bytes: int = parameter(
+        0, "An image's JPEG gets a lower quality where it would be larger; 0 for no budget", 0, IMAGE_BYTES
+    )
+
+
+@dataclass(frozen=True)
+class DraftPolicyParameters(PolicyParameters):
+    """What the draft policy node is told."""
+
+    autostart: bool = parameter(
+        False, "Configure and activate the node as it starts; where that cannot be, it ends with exit code 1"
+    )
+    seed: int = parameter(0, "Seed of the draft's and the gate's draws", 0, LARGEST_INTEGER)
+    first_episode: int = parameter(
         DRAWN,
         "Number of the first episode, where the contract has none: of its draws here and at the verifier. "
         "-1 for one that is drawn when the node is configured, and logged: trials are not to repeat draws",
         DRAWN,
         FIRST_EPISODES,
-    ),
-    Parameter(
-        "robot_id", "robot", "Names this robot's stream of random draws at the verifier", longest=NAME_LENGTH
-    ),
-    Parameter(
-        "contract",
+    )
+    robot_id: str = parameter(
+        "robot", "Names this robot's stream of random draws at the verifier", longest=NAME_LENGTH
+    )
+    contract: str = parameter(
         "",
         "Name or YAML file of what observation and action are made of; where it is empty, they are the "
         "joints and the task state that the parameters from joint_names to max_age_s say",
         optional=True,
-    ),
-    Parameter(
-        "joint_names",
-        ["plate_roll_joint", "plate_pitch_joint"],
+    )
+    joint_names: tuple[str, ...] = parameter(
+        ("plate_roll_joint", "plate_pitch_joint"),
         "Joints that the policy observes: the leading entries of its observation; '' for none",
-    ),
-    Parameter(
-        "command.joint_names",
-        list(NO_NAMES),
-        "What the entries of the policy's action command; '' for the joints that it observes",
-    ),
-    Parameter(
-        "command.field",
-        "positions",
-        "What the entries of the policy's action are, and the field of a trajectory point where they go",
-        choices=COMMAND_FIELDS,
-    ),
-    Parameter(
-        "control_rate_hz", 20.0, "Control steps per second; a command is to be reached in one", 0.1, 1000.0
-    ),
-    Parameter(
-        "max_skew_s",
+    )
+    command: CommandParameters = group(CommandParameters)
+    control_rate_hz: float = parameter(
+        20.0, "Control steps per second; a command is to be reached in one", 0.1, 1000.0
+    )
+    max_skew_s: float = parameter(
         0.0,
         "Allowed between the stamps of joint_states and task_state. 0 suits a simulator, which stamps "
         "them alike; where they are measured apart, half a control period",
         0.0,
         10.0,
-    ),
-    Parameter("max_age_s", 0.2, "Of an observation when it arrives; an older one is ignored", 1e-3, 3600.0),
-    Parameter(
-        "command_interface",
+    )
+    max_age_s: float = parameter(
+        0.2, "Of an observation when it arrives; an older one is ignored", 1e-3, 3600.0
+    )
+    command_interface: str = parameter(
         BY_CONTRACT,
         "Message type of command, what the robot's controller takes; by_contract is that of the contract's "
         "action, without one joint_trajectory",
         choices=(BY_CONTRACT, *COMMAND_INTERFACES),
-    ),
-    Parameter("command.frame_id", "base_link", "Of a twist: the frame that it is expressed in"),
-    Parameter(
-        "safety.limits",
-        "",
-        "Name or file (YAML, MoveIt's joint_limits.yaml, URDF) of the limits that no command may leave; "
-        "where it is empty, or none, there are none",
-        optional=True,
-    ),
-    Parameter(
-        "safety.require_limits",
-        False,
-        "Refuse to be configured without limits of every commanded entry, but where safety.limits says none",
-    ),
-    Parameter(
-        "safety.hold_after_s", 0.5, "Without an observation for so long, the robot is held", 1e-2, 3600.0
-    ),
-    Parameter(
-        "safety.require_enable", False, "Move only while enable (std_msgs/Bool), or ~/set_enabled, says so"
-    ),
-    Parameter(
-        "safety.enable_timeout_s", 0.5, "So long a true on enable holds, where it is required", 1e-2, 3600.0
-    ),
-    Parameter("gate.name", "deviation", "Scores the drafts", choices=tuple(GATES), live=True),
-    Parameter("gate.threshold", 1.0, "A draft with a score above it is sent to the target", live=True),
-    Parameter("deviation.smoothing", 0.5, "Weight of the newest action in the moving average", 1e-3, 1.0),
-    Parameter(
-        "deviation.normalization", "std", "Unit of the action deviation", choices=tuple(NORMALIZATIONS)
-    ),
-    Parameter("draft_temperature", 1.0, "Of the draft's code distributions", 1e-3, 100.0, live=True),
-    Parameter(
-        "deadline_s", 0.03, "For the target's reply; past it the draft is executed", 1e-3, 60.0, live=True
-    ),
-    Parameter(
-        "fallback",
+    )
+    twist: TwistParameters = group(TwistParameters, "command")
+    safety: SafetyParameters = group(SafetyParameters)
+    gate: GateParameters = group(GateParameters)
+    deviation: DeviationParameters = group(DeviationParameters)
+    draft_temperature: float = parameter(1.0, "Of the draft's code distributions", 1e-3, 100.0, live=True)
+    deadline_s: float = parameter(
+        0.03, "For the target's reply; past it the draft is executed", 1e-3, 60.0, live=True
+    )
+    fallback: str = parameter(
         "draft",
         "What becomes of a draft that the gate wants verified and that gets no answer: draft executes it; "
         "hold does so for fallback_limit steps in a row, then holds the robot until one is verified",
         choices=FALLBACKS,
-    ),
-    Parameter(
-        "fallback_limit",
+    )
+    fallback_limit: int = parameter(
         5,
         "Steps in a row that the draft may act alone where fallback is hold; 0 for none at all",
         0,
         1_000_000,
-    ),
-    RELIABILITY,
-    Parameter(
-        "verification.target",
-        "",
-        "Name of the target policy to ask, as its verifier calls it; '' takes the verifier's only one",
-        optional=True,
-        longest=REQUEST["target"],
-    ),
-    Parameter(
-        "verification.vision",
-        "features",
-        "What the target sees of camera images: their features (float16, as the draft), the images as JPEG, "
-        "or none",
-        choices=tuple(VIEWS),
-    ),
-    Parameter("verification.jpeg_quality", 80, "Of images as JPEG, at most", 1, 95),
-    Parameter(
-        "verification.jpeg_budget_bytes",
-        0,
-        "An image's JPEG gets a lower quality where it would be larger; 0 for no budget",
-        0,
-        IMAGE_BYTES,
-    ),
-    Parameter("verifier_wait_s", 5.0, "How long to wait for a verifier before the first step", 0.0, 3600.0),
-)
+    )
+    verification: DraftVerificationParameters = group(DraftVerificationParameters)
+    verifier_wait_s: float = parameter(
+        5.0, "How long to wait for a verifier before the first step", 0.0, 3600.0
+    )
 
 
-def first_episode(values: dict[str, Any]) -> int:
+def first_episode(values: DraftPolicyParameters) -> int:
     """Return the number of the first episode, of a robot that counts them itself."""
-    given = int(values["first_episode"])
+    given = int(values.first_episode)
     return secrets.randbelow(FIRST_EPISODES + 1) if given == DRAWN else given
 
 
-def controller_config(values: dict[str, Any]) -> ControllerConfig:
+def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
     """Return how drafts are made and judged.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
     """
     return ControllerConfig(
-        Trigger(values["gate.name"], values["gate.threshold"]),
-        values["deviation.smoothing"],
-        values["deviation.normalization"],
-        values["draft_temperature"],
+        Trigger(values.gate.name, values.gate.threshold),
+        values.deviation.smoothing,
+        values.deviation.normalization,
+        values.draft_temperature,
     )
 
 
-def fallback_of(values: dict[str, Any]) -> Fallback:
+def fallback_of(values: DraftPolicyParameters) -> Fallback:
     """Return how long the draft may act alone."""
-    return Fallback(values["fallback_limit"] if values["fallback"] == "hold" else None)
+    return Fallback(values.fallback_limit if values.fallback == "hold" else None)
 
 
-def contract_of(values: dict[str, Any], signature: Signature) -> Contract:
+def contract_of(values: DraftPolicyParameters, signature: Signature) -> Contract:
     """Return what observation and action are made of, after a check that the policy has their sizes.
 
     Raises:
         ParameterError: they do not fit; names the parameter, its value and what was allowed.
     """
-    if not values["contract"]:
+    if not values.contract:
         return _plain(values, signature)
     try:
-        contract = load_contract(values["contract"])
+        contract = load_contract(values.contract)
     except ContractError as error:
         raise ParameterError(str(error)) from None
     for part, size in {"goal": contract.goal_dim, "action": contract.action.size}.items():
         wanted = getattr(signature, f"{part}_dim")
         if size != wanted:
             raise ParameterError(
-                f"contract: {values['contract']!r}, its {part} has {size} entries, must be {wanted}, the "
+                f"contract: {values.contract!r}, its {part} has {size} entries, must be {wanted}, the "
                 "size of the policy's"
             )
     return contract
 
 
 def check_features(
-    values: dict[str, Any], contract: Contract, signature: Signature, encoder: Encoder | None
+    values: DraftPolicyParameters, contract: Contract, signature: Signature, encoder: Encoder | None
 ) -> None:
     """Check that numbers and features make an observation of the policy's size.
 
@@ -229,21 +247,21 @@ def check_features(
     entries = contract.number_dim + len(contract.cameras) * features
     if entries != signature.observation_dim:
         raise ParameterError(
-            f"contract: {values['contract']!r}, {contract.number_dim} numbers and {len(contract.cameras)} "
+            f"contract: {values.contract!r}, {contract.number_dim} numbers and {len(contract.cameras)} "
             f"cameras of {features} features, must make {signature.observation_dim} entries, the size of the "
             "policy's observation"
         )
     images = signature.history * len(contract.cameras)
-    if VIEWS[values["verification.vision"]].needs_encoder and images > REQUEST["images"]:
+    if VIEWS[values.verification.vision].needs_encoder and images > REQUEST["images"]:
         raise ParameterError(
-            f"verification.vision: {values['verification.vision']!r}, sends {images} images with a window, "
+            f"verification.vision: {values.verification.vision!r}, sends {images} images with a window, "
             f"must be at most {REQUEST['images']}; features has no such bound"
         )
 
 
-def _plain(values: dict[str, Any], signature: Signature) -> Contract:
-    observed = names_in(values["joint_names"])
-    named = names_in(values["command.joint_names"])
+def _plain(values: DraftPolicyParameters, signature: Signature) -> Contract:
+    observed = list(values.joint_names)
+    named = list(values.command.joint_names)
     commanded = named or observed
     if len(commanded) != signature.action_dim:
         field = "command.joint_names" if named else "joint_names"
@@ -257,12 +275,12 @@ def _plain(values: dict[str, Any], signature: Signature) -> Contract:
         )
     return plain_contract(
         "robot",
-        values["control_rate_hz"],
+        values.control_rate_hz,
         observed,
         signature.observation_dim - len(observed),
         signature.goal_dim,
         commanded,
-        values["command.field"],
-        values["max_skew_s"],
-        values["max_age_s"],
+        values.command.field,
+        values.max_skew_s,
+        values.max_age_s,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,14 @@ from adahi_ros.nodes.common.messages import (
     from_request,
     verify_qos,
 )
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
-from adahi_ros.nodes.common.policies import RELIABILITY, encoder_from, policy_from, policy_parameters
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
+from adahi_ros.nodes.common.policies import (
+    CHECKPOINT,
+    PolicyParameters,
+    VerificationParameters,
+    encoder_from,
+    policy_from,
+)
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.server.engine import Engine
@@ -41,47 +48,49 @@ WARNING_PERIOD_S = 1.0
 SHARED_WARNING_PERIOD_S = 10.0  # of two robots of one name
 LONGEST_NAME = REQUEST["target"]
 
-TABLE = (
-    *policy_parameters("ball/target"),
-    Parameter(
-        "target",
-        "",
-        "Name of the policy, by which robots may ask for it; '' for the last two parts of checkpoint",
-        optional=True,
-    ),
-    Parameter("seed", 0, "Seed of the draws that accept and resample", 0, LARGEST_INTEGER),
-    Parameter(
-        "rule",
-        "speculative",
-        "speculative accepts or resamples the drafted codes; replace takes the target's own proposal, "
-        "whatever was drafted",
-        choices=tuple(ACCEPTANCES),
-    ),
-    Parameter("temperature", 1.0, "Of the target's distributions", 1e-3, 100.0),
-    Parameter(
-        "encoder",
-        "",
-        "Checkpoint of the encoder of images that robots send; a relative path is below the package's "
-        "checkpoints/encoders. '' for none: then they send features, or nothing of their cameras",
-        optional=True,
-    ),
-    Parameter(
-        "cache.robots",
+
+@dataclass(frozen=True)
+class CacheParameters:
+    """How much is remembered of robots."""
+
+    robots: int = parameter(
         ROBOTS_KEPT,
         "Robots whose last windows are remembered, four of each, so that they send only what is new; more "
         "robots are answered alike, and send whole windows",
         1,
         65536,
-    ),
-    Parameter(
-        "cache.max_age_s",
-        MAX_AGE_S,
-        "A robot that has asked nothing for so long leaves its place to another",
-        1.0,
-        86400.0,
-    ),
-    RELIABILITY,
-)
+    )
+    max_age_s: float = parameter(
+        MAX_AGE_S, "A robot that has asked nothing for so long leaves its place to another", 1.0, 86400.0
+    )
+
+
+@dataclass(frozen=True)
+class TargetVerifierParameters(PolicyParameters):
+    """What the node is told."""
+
+    checkpoint: str = parameter("ball/target", CHECKPOINT)
+    target: str = parameter(
+        "",
+        "Name of the policy, by which robots may ask for it; '' for the last two parts of checkpoint",
+        optional=True,
+    )
+    seed: int = parameter(0, "Seed of the draws that accept and resample", 0, LARGEST_INTEGER)
+    rule: str = parameter(
+        "speculative",
+        "speculative accepts or resamples the drafted codes; replace takes the target's own proposal, "
+        "whatever was drafted",
+        choices=tuple(ACCEPTANCES),
+    )
+    temperature: float = parameter(1.0, "Of the target's distributions", 1e-3, 100.0)
+    encoder: str = parameter(
+        "",
+        "Checkpoint of the encoder of images that robots send; a relative path is below the package's "
+        "checkpoints/encoders. '' for none: then they send features, or nothing of their cameras",
+        optional=True,
+    )
+    cache: CacheParameters = group(CacheParameters)
+    verification: VerificationParameters = group(VerificationParameters)
 
 
 class TargetVerifierNode(Node):
@@ -93,30 +102,30 @@ class TargetVerifierNode(Node):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("target_verifier", **options)
-        parameters = Parameters(self, TABLE)
+        parameters = Parameters(self, TargetVerifierParameters)
         values = parameters.read()
         policy = policy_from(values)
-        images = ReceivedImages(encoder_from(values["encoder"])) if values["encoder"] else None
-        name = values["target"] or "/".join(Path(values["checkpoint"]).parts[-2:])
+        images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
+        name = values.target or "/".join(Path(values.checkpoint).parts[-2:])
         if len(name) > LONGEST_NAME:
             raise ParameterError(f"target: {name!r}, must have at most {LONGEST_NAME} characters")
         try:
-            verifier = TargetVerifier(policy, values["rule"], values["temperature"])
+            verifier = TargetVerifier(policy, values.rule, values.temperature)
         except ValueError as error:
             raise ParameterError(str(error)) from None
         parameters.frozen = True
         self._engine = Engine(
-            verifier, values["seed"], images, name, values["cache.robots"], values["cache.max_age_s"]
+            verifier, values.seed, images, name, values.cache.robots, values.cache.max_age_s
         )
         encoder = "" if images is None else images.fingerprint
-        self._description = describe(Description(name, values["rule"], policy.signature, encoder))
+        self._description = describe(Description(name, values.rule, policy.signature, encoder))
         self._sessions = Sessions()
         self._replies: Counter[str] = Counter()
         self._compute_ms = 0.0
         self._refused = 0
         self._reported = 0
         self.create_service(DescribeTarget, "describe_target", self._describe)
-        qos = verify_qos(values["verification.reliability"])
+        qos = verify_qos(values.verification.reliability)
         service = self.create_service(VerifyDraft, "verify_draft", self._verify, qos_profile=qos)
         self.urgent = Urgent(services=[service])
         """What robots wait for."""
@@ -197,7 +206,7 @@ def executor_of(node: TargetVerifierNode) -> UrgentExecutor:
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(TargetVerifierNode, __doc__ or "", TABLE, make_executor=executor_of))
+    sys.exit(run(TargetVerifierNode, __doc__ or "", TargetVerifierParameters, make_executor=executor_of))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from adahi_ros.nodes.common.messages import (
     to_stamp,
     to_task_state,
 )
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, NO_NAMES, Parameter, Parameters, names_in
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, Parameters, parameter
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.randomness import step_uniforms
 
@@ -43,24 +43,26 @@ SILENT_S = 1.0  # then the draft policy is configured and activated
 CLOCK_HZ = 100.0
 SLOWEST_HZ, FASTEST_HZ = 0.2, 2.0  # of the motions
 
-TABLE = (
-    Parameter("log", "robot.jsonl", "File to write, one JSON object per line"),
-    Parameter("seed", 0, "Seed of the motions", 0, LARGEST_INTEGER),
-    Parameter("rate_hz", 30.0, "Observations per second", 0.1, 1000.0),
-    Parameter("episode_steps", 300, "Observations per episode", 1, 2**32 - 1),
-    Parameter("joint_names", list(NO_NAMES), "The leading entries of an observation; '' for none"),
-    Parameter("state_dim", 4, "How many entries follow", 0, 1000),
-    Parameter("goal_dim", 2, "Entries of the goal", 0, 1000),
-    Parameter("amplitude", 0.1, "Of the motions, in the units of the task", 0.0, 1e6),
-    Parameter(
-        "clock_jump_s",
+
+@dataclass(frozen=True)
+class RecordingRobotParameters:
+    """What the node is told."""
+
+    log: str = parameter("robot.jsonl", "File to write, one JSON object per line")
+    seed: int = parameter(0, "Seed of the motions", 0, LARGEST_INTEGER)
+    rate_hz: float = parameter(30.0, "Observations per second", 0.1, 1000.0)
+    episode_steps: int = parameter(300, "Observations per episode", 1, 2**32 - 1)
+    joint_names: tuple[str, ...] = parameter((), "The leading entries of an observation; '' for none")
+    state_dim: int = parameter(4, "How many entries follow", 0, 1000)
+    goal_dim: int = parameter(2, "Entries of the goal", 0, 1000)
+    amplitude: float = parameter(0.1, "Of the motions, in the units of the task", 0.0, 1e6)
+    clock_jump_s: float = parameter(
         0.0,
         "If not 0, publish /clock, which is so far ahead in every second jump period, and stamp by it",
         -1e6,
         1e6,
-    ),
-    Parameter("clock_jump_period_s", 3.0, "From one jump of the clock to the next", 0.1, 1e6),
-)
+    )
+    clock_jump_period_s: float = parameter(3.0, "From one jump of the clock to the next", 0.1, 1e6)
 
 
 class RecordingRobotNode(Node):
@@ -68,11 +70,11 @@ class RecordingRobotNode(Node):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("recording_robot", **options)
-        parameters = Parameters(self, TABLE)
+        parameters = Parameters(self, RecordingRobotParameters)
         self._values = values = parameters.read()
         parameters.frozen = True
-        self._joint_names = names_in(values["joint_names"])
-        self._log = Path(values["log"]).open("w", buffering=1)  # noqa: SIM115  as long as the node
+        self._joint_names = values.joint_names
+        self._log = Path(values.log).open("w", buffering=1)  # noqa: SIM115  as long as the node
         self._started = time.monotonic()
         self._heard = -np.inf
         self._shown = 0
@@ -85,9 +87,9 @@ class RecordingRobotNode(Node):
         self.create_subscription(DraftStatus, "draft_status", self._on_status, kept)
         self._change_state = self.create_client(ChangeState, "draft_policy/change_state")
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(1.0 / values["rate_hz"], self._show, clock=steady)
+        self.create_timer(1.0 / values.rate_hz, self._show, clock=steady)
         self.create_timer(SILENT_S, self._look_after_draft, clock=steady)
-        if values["clock_jump_s"]:
+        if values.clock_jump_s:
             self._clock_out = self.create_publisher(ClockMessage, "/clock", deep)
             self.create_timer(1.0 / CLOCK_HZ, self._tell_time, clock=steady)
 
@@ -95,15 +97,15 @@ class RecordingRobotNode(Node):
         self._log.write(json.dumps({kind: values}) + "\n")
 
     def _now(self) -> int:
-        periods = (time.monotonic() - self._started) // self._values["clock_jump_period_s"]
-        ahead_s = self._values["clock_jump_s"] if periods % 2 else 0.0
+        periods = (time.monotonic() - self._started) // self._values.clock_jump_period_s
+        ahead_s = self._values.clock_jump_s if periods % 2 else 0.0
         return time.time_ns() + round(ahead_s * NANOSECONDS)
 
     def _tell_time(self) -> None:
         self._clock_out.publish(ClockMessage(clock=to_stamp(self._now())))
 
     def _show(self) -> None:
-        episode, step = divmod(self._shown, self._values["episode_steps"])
+        episode, step = divmod(self._shown, self._values.episode_steps)
         self._shown += 1
         positions, state, goal = self._motion(episode, step)
         stamp = self._now()
@@ -123,13 +125,13 @@ class RecordingRobotNode(Node):
 
     def _motion(self, episode: int, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return joint positions, state and goal: sinusoids, and a place that stays."""
-        joints, size = len(self._joint_names), len(self._joint_names) + self._values["state_dim"]
-        draws = step_uniforms(self._values["seed"], "motion", episode, 0, 2 * size + self._values["goal_dim"])
+        joints, size = len(self._joint_names), len(self._joint_names) + self._values.state_dim
+        draws = step_uniforms(self._values.seed, "motion", episode, 0, 2 * size + self._values.goal_dim)
         rate, phase, place = draws[:size], draws[size : 2 * size], draws[2 * size :]
         hertz = SLOWEST_HZ + (FASTEST_HZ - SLOWEST_HZ) * rate
-        angle = 2 * np.pi * (hertz * step / self._values["rate_hz"] + phase)
-        observation = self._values["amplitude"] * np.sin(angle)
-        return observation[:joints], observation[joints:], self._values["amplitude"] * (2 * place - 1)
+        angle = 2 * np.pi * (hertz * step / self._values.rate_hz + phase)
+        observation = self._values.amplitude * np.sin(angle)
+        return observation[:joints], observation[joints:], self._values.amplitude * (2 * place - 1)
 
     def _on_command(self, message: JointTrajectory) -> None:
         self._heard = time.monotonic()
@@ -152,7 +154,7 @@ class RecordingRobotNode(Node):
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(RecordingRobotNode, __doc__ or "", TABLE))
+    sys.exit(run(RecordingRobotNode, __doc__ or "", RecordingRobotParameters))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,12 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
 
 from adahi_ros.contract.times import NANOSECONDS
-from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, command_interface, command_qos
+from adahi_ros.nodes.common.command_interfaces import (
+    COMMAND_INTERFACES,
+    TwistParameters,
+    command_interface,
+    command_qos,
+)
 from adahi_ros.nodes.common.messages import (
     to_episode_result,
     to_image,
@@ -35,7 +41,7 @@ from adahi_ros.nodes.common.messages import (
     to_stamp,
     to_task_state,
 )
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, Parameter, ParameterError, Parameters
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.tasks import TASKS, make, make_expert
 from adahi_ros.tasks.base import has_camera
@@ -49,57 +55,56 @@ RECORDED_S = 10.0  # DDS sends again what a recorder lacks, and learns that only
 POLL_PERIOD_S = 0.05
 WARNING_PERIOD_S = 1.0
 
-TABLE = (
-    Parameter("task", "ball", f"What is simulated: {', '.join(sorted(TASKS))}, or a YAML file of another"),
-    Parameter("seed", 0, "Seed of the world's draws", 0, LARGEST_INTEGER),
-    Parameter("first_episode", 0, "Number of the first episode", 0, 2**32 - 1),
-    Parameter("episodes", 0, "How many to run before the node ends; 0 for no end", 0, 2**32 - 1),
-    Parameter(
-        "command_interface",
-        "joint_trajectory",
-        "Message type of command",
-        choices=tuple(COMMAND_INTERFACES),
-    ),
-    Parameter("command.frame_id", "base_link", "Of a twist: the frame that it is expressed in"),
-    Parameter(
-        "lockstep",
+
+@dataclass(frozen=True)
+class RobotSimulatorParameters:
+    """What the node is told."""
+
+    task: str = parameter("ball", f"What is simulated: {', '.join(sorted(TASKS))}, or a YAML file of another")
+    seed: int = parameter(0, "Seed of the world's draws", 0, LARGEST_INTEGER)
+    first_episode: int = parameter(0, "Number of the first episode", 0, 2**32 - 1)
+    episodes: int = parameter(0, "How many to run before the node ends; 0 for no end", 0, 2**32 - 1)
+    command_interface: str = parameter(
+        "joint_trajectory", "Message type of command", choices=tuple(COMMAND_INTERFACES)
+    )
+    twist: TwistParameters = group(TwistParameters, "command")
+    lockstep: bool = parameter(
         False,
         "Step when the command for the current state arrives, however long that takes, and not by the clock",
-    ),
-    Parameter("command_timeout_s", 0.25, "In lockstep, after it the state is published again", 1e-3, 60.0),
-    Parameter(
-        "max_command_age_s",
+    )
+    command_timeout_s: float = parameter(
+        0.25, "In lockstep, after it the state is published again", 1e-3, 60.0
+    )
+    max_command_age_s: float = parameter(
         0.15,
         "In real time, from the observation that a command answers; with none so new the joints hold still",
         1e-3,
         60.0,
-    ),
-    Parameter(
-        "demonstrate", False, "The task's expert acts, and command is published as a teleoperator would"
-    ),
-    Parameter(
-        "action_noise",
+    )
+    demonstrate: bool = parameter(
+        False, "The task's expert acts, and command is published as a teleoperator would"
+    )
+    action_noise: float = parameter(
         0.1,
         "Of a demonstration, executed and not published: standard deviation, as a share of half the range",
         0.0,
         1.0,
-    ),
-    Parameter(
-        "speed",
+    )
+    speed: float = parameter(
         1.0,
         "Simulated seconds per second; if not 1, the simulator publishes /clock and stamps by it",
         1e-3,
         1e3,
-    ),
-    Parameter(
-        "wait_for_subscribers",
+    )
+    wait_for_subscribers: int = parameter(
         0,
         "Of each topic that makes an observation, and of a demonstration's command, before the first state",
         0,
         100,
-    ),
-    Parameter("subscribers_wait_s", 30.0, "How long to wait for them before it begins without", 0.0, 3600.0),
-)
+    )
+    subscribers_wait_s: float = parameter(
+        30.0, "How long to wait for them before it begins without", 0.0, 3600.0
+    )
 
 
 class RobotSimulatorNode(Node):
@@ -111,28 +116,28 @@ class RobotSimulatorNode(Node):
 
     def __init__(self, **options: Any) -> None:
         super().__init__("robot_simulator", **options)
-        parameters = Parameters(self, TABLE)
+        parameters = Parameters(self, RobotSimulatorParameters)
         self._values = values = parameters.read()
         parameters.frozen = True
-        if values["lockstep"] and (values["demonstrate"] or values["speed"] != 1.0):
+        if values.lockstep and (values.demonstrate or values.speed != 1.0):
             raise ParameterError(
-                f"lockstep: True, must be false with demonstrate ({values['demonstrate']}) or a speed "
-                f"({values['speed']:g}) that is not 1"
+                f"lockstep: True, must be false with demonstrate ({values.demonstrate}) or a speed "
+                f"({values.speed:g}) that is not 1"
             )
         self._demonstrator = None
         try:
-            self._task = make(values["task"])
-            if values["demonstrate"]:
-                expert = make_expert(values["task"])
-                self._demonstrator = Demonstrator(expert, self._task.spec, values["action_noise"])
+            self._task = make(values.task)
+            if values.demonstrate:
+                expert = make_expert(values.task)
+                self._demonstrator = Demonstrator(expert, self._task.spec, values.action_noise)
         except (ValueError, OSError) as error:
             raise ParameterError(str(error)) from None
         spec = self._task.spec
         self._interface = command_interface(
-            values["command_interface"], spec.commanded, spec.command_field, values["command.frame_id"]
+            values.command_interface, spec.commanded, spec.command_field, values.twist.frame_id
         )
-        self._episode = values["first_episode"]
-        self._left = values["episodes"]
+        self._episode = values.first_episode
+        self._left = values.episodes
         self._ignored = 0
         self._over = False
         self.finished: Future = Future()
@@ -140,7 +145,7 @@ class RobotSimulatorNode(Node):
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._time_ns = 0
         self._clock_out = None
-        if values["speed"] != 1.0:
+        if values.speed != 1.0:
             self._clock_out = self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=1))
         self._streams: list[Any] = []
         self._image_out = None
@@ -161,7 +166,7 @@ class RobotSimulatorNode(Node):
                 qos_overriding_options=QoSOverridingOptions.with_default_policies(),
             )
         self._start_episode()
-        if values["wait_for_subscribers"]:
+        if values.wait_for_subscribers:
             self._wait_for_subscribers()
         else:
             self._begin()
@@ -176,7 +181,7 @@ class RobotSimulatorNode(Node):
         return publisher
 
     def _wait_for_subscribers(self) -> None:
-        wanted = self._values["wait_for_subscribers"]
+        wanted = self._values.wait_for_subscribers
 
         def there() -> bool:
             return all(publisher.get_subscription_count() >= wanted for publisher in self._streams)
@@ -186,11 +191,11 @@ class RobotSimulatorNode(Node):
                 counts = {stream.topic_name: stream.get_subscription_count() for stream in self._streams}
                 self.get_logger().warning(
                     f"wait_for_subscribers: {wanted}, begins without, after "
-                    f"{self._values['subscribers_wait_s']:g} s there are {counts}"
+                    f"{self._values.subscribers_wait_s:g} s there are {counts}"
                 )
             self._begin()
 
-        self._poll(there, self._values["subscribers_wait_s"], begin)
+        self._poll(there, self._values.subscribers_wait_s, begin)
 
     def _poll(self, done: Callable[[], bool], limit_s: float, then: Callable[[], None]) -> None:
         """Look again and again whether something is so; go on when it is, or at the limit."""
@@ -205,11 +210,11 @@ class RobotSimulatorNode(Node):
 
     def _begin(self) -> None:
         values = self._values
-        if values["lockstep"]:
-            self._timer = self.create_timer(values["command_timeout_s"], self._publish_state)
+        if values.lockstep:
+            self._timer = self.create_timer(values.command_timeout_s, self._publish_state)
         else:
             self._timer = self.create_timer(
-                self._period_s / values["speed"],
+                self._period_s / values.speed,
                 self._tick,
                 clock=self.get_clock() if self._clock_out is None else self._steady,
             )
@@ -230,9 +235,9 @@ class RobotSimulatorNode(Node):
             self._clock_out.publish(ClockMessage(clock=to_stamp(self._time_ns)))
 
     def _start_episode(self) -> None:
-        self._task.reset(self._values["seed"], [self._episode])
+        self._task.reset(self._values.seed, [self._episode])
         if self._demonstrator is not None:
-            self._demonstrator.reset(self._values["seed"], [self._episode])
+            self._demonstrator.reset(self._values.seed, [self._episode])
         self._step = 0
         self._command: tuple[int, np.ndarray] | None = None
         self._episode_start = self._now()
@@ -273,7 +278,7 @@ class RobotSimulatorNode(Node):
                 f"ignored command ({self._ignored} so far): {fault}", throttle_duration_sec=WARNING_PERIOD_S
             )
             return
-        if not self._values["lockstep"]:
+        if not self._values.lockstep:
             before = self._episode_start if self._command is None else self._command[0]
             stamp = stamp or self._now()
             if stamp >= before:
@@ -304,10 +309,10 @@ class RobotSimulatorNode(Node):
             return
         stamp, action = self._command
         age_s = (self._now() - stamp) / NANOSECONDS
-        if self._demonstrator is None and age_s > self._values["max_command_age_s"]:
+        if self._demonstrator is None and age_s > self._values.max_command_age_s:
             self.get_logger().warning(
                 f"no command: the newest answers an observation {age_s:.3f} s old, allowed are "
-                f"{self._values['max_command_age_s']:g} s; holding still",
+                f"{self._values.max_command_age_s:g} s; holding still",
                 throttle_duration_sec=WARNING_PERIOD_S,
             )
             action = self._standing_still()
@@ -355,7 +360,7 @@ class RobotSimulatorNode(Node):
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(RobotSimulatorNode, __doc__ or "", TABLE, lambda node: node.finished))
+    sys.exit(run(RobotSimulatorNode, __doc__ or "", RobotSimulatorParameters, lambda node: node.finished))
 
 
 if __name__ == "__main__":
