@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "policy.lerobot": {"policy", "policy.vqbet"},
     "vision": {"policy"},
     "contract": {"vision"},
-    "safety": set(),
+    "safety": {"contract"},
     "acceptance": {"policy"},
     "wire": {"policy", "acceptance"},
     "gates": {"policy"},

@@ -15,17 +15,22 @@ from std_msgs.msg import Bool, Header
 from std_srvs.srv import SetBool
 
 from adahi_ros.contract.assembler import EARLY, Observation
+from adahi_ros.contract.commanded import Commanded, commanded
 from adahi_ros.contract.contract import Contract
 from adahi_ros.nodes.common.command_interfaces import (
+    INTERFACE_OF_KIND,
+    CommandInterface,
+    command_interface,
     command_qos,
 )
 from adahi_ros.nodes.common.messages import to_stamp
+from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.urgent_executor import Urgent
-from adahi_ros.nodes.robot.command_meaning import NO_LIMITS, commanded, interface_of, limits_of
-from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.nodes.robot.draft_policy_parameters import BY_CONTRACT, DraftPolicyParameters
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import HELD, Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.named_limits import limits_warning, named_limits
 
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
 STATE_PERIOD_S = 1.0  # of safety_state, where nothing happens
@@ -44,8 +49,8 @@ class CommandPublisher:
         opened: what closes them.
 
     Raises:
-        ParameterError: names the parameter, its value and what is allowed.
-        ValueError: the contract observes a commanded joint on two topics.
+        ValueError: names the parameter, its value and what is allowed; or the contract observes a commanded
+            joint on two topics.
     """
 
     def __init__(
@@ -54,10 +59,13 @@ class CommandPublisher:
         self._node = node
         self._contract = contract
         self._robot_id = values.robot_id
-        self._what = commanded(contract, values)
-        self._interface = interface_of(contract, self._what, values)
+        joint_names = values.command.joint_names
+        self._what = commanded(contract.action, joint_names, values.command.field)
+        kind, frame_id = contract.action.channel.kind, values.twist.frame_id
+        self._interface = interface_of(values.command_interface, kind, self._what, frame_id)
         self._measured = contract.measured(self._what.names)
-        limits = limits_of(values, self._what, self._measured)
+        named, required = values.safety.limits, values.safety.require_limits
+        limits = named_limits(named, required, self._what, self._measured)
         config = GuardConfig(
             contract.period_s,
             values.safety.hold_after_s,
@@ -92,16 +100,9 @@ class CommandPublisher:
         opened.callback(node.destroy_timer, state)
         self.urgent = Urgent(services=[service], timers=[watch], subscriptions=[enable])
         """What holds the robot."""
-        named = values.safety.limits
-        if named in ("", NO_LIMITS):
-            node.get_logger().warning(
-                f"safety.limits: {named!r}, nothing limits where, and how fast, commands move"
-            )
-        elif self._what.field == "positions" and self._measured.unknown:
-            node.get_logger().warning(
-                f"contract: does not observe where {', '.join(self._measured.unknown)} stands; the first "
-                "command may be far off"
-            )
+        warning = limits_warning(named, self._what, self._measured)
+        if warning is not None:
+            node.get_logger().warning(warning)
 
     @property
     def enabled(self) -> bool:
@@ -230,3 +231,23 @@ class CommandPublisher:
         response.success = True
         response.message = "enabled" if request.data else "disabled, held"
         return response
+
+
+def interface_of(name: str, kind: str, what: Commanded, frame_id: str) -> CommandInterface:
+    """Return what makes the messages of the commands.
+
+    Args:
+        name: of the interface, or `BY_CONTRACT`.
+        kind: of the messages that the contract's actions go to.
+        what: is commanded.
+        frame_id: of a twist.
+
+    Raises:
+        ParameterError: it cannot be had, or does not fit; names the parameter, its value and what is allowed.
+    """
+    if name == BY_CONTRACT:
+        if kind not in INTERFACE_OF_KIND:
+            allowed = ", ".join(INTERFACE_OF_KIND)
+            raise ParameterError(f"contract: commands are {kind}, must be one of {allowed}")
+        name = INTERFACE_OF_KIND[kind]
+    return command_interface(name, what.names, what.field, frame_id)

@@ -1,0 +1,53 @@
+"""Limits by the name that a parameter gives: whether they are there, and can hold."""
+
+from __future__ import annotations
+
+from adahi_ros.contract.commanded import Commanded
+from adahi_ros.contract.contract import JOINT_STATE, MeasuredPositions
+from adahi_ros.safety.limits import Limits, load_limits
+from adahi_ros.safety.shipped import limits_path
+
+NO_LIMITS = "none"
+
+
+def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredPositions) -> Limits:
+    """Return the limits of this name: of a file, or of a shipped one.
+
+    Args:
+        name: of the limits, or their file; empty or `NO_LIMITS` for none.
+        required: every commanded entry must be limited, unless the name is `NO_LIMITS`.
+        what: is commanded.
+        measured: where that stands.
+
+    Raises:
+        ValueError: there are none, or they say nothing that can be used; or there must be some, and they
+            leave an entry without. Names the parameter, its value and what is allowed.
+    """
+    if not name and required:
+        raise ValueError(f"safety.limits: '', must name a file of limits, or be {NO_LIMITS}")
+    if name in ("", NO_LIMITS):
+        return Limits.of(what.names, {})
+    try:
+        limits = load_limits(limits_path(name), what.names, what.field if required else "")
+    except (ValueError, OSError) as error:
+        raise ValueError(f"safety.limits: {name!r}, cannot be used: {error}") from None
+    needing = limits.needing_position(what.field) if required else {}
+    for joint in measured.unknown:
+        if joint in needing:
+            raise ValueError(
+                f"safety.limits: {name!r}, {needing[joint]} of {joint} needs its measured position: the "
+                f"contract must observe position.{joint} of a {JOINT_STATE}, or the file leave that limit out"
+            )
+    return limits
+
+
+def limits_warning(name: str, what: Commanded, measured: MeasuredPositions) -> str | None:
+    """Return what whoever runs the robot should know of the limits of this name; None for nothing."""
+    if name in ("", NO_LIMITS):
+        return f"safety.limits: {name!r}, nothing limits where, and how fast, commands move"
+    if what.field == "positions" and measured.unknown:
+        return (
+            f"contract: does not observe where {', '.join(measured.unknown)} stands; the first "
+            "command may be far off"
+        )
+    return None
