@@ -95,6 +95,11 @@ class Guard:
         self._listened_s = now_s
 
     @property
+    def active(self) -> bool:
+        """Whether it lets actions through, where nothing holds the robot."""
+        return self._active
+
+    @property
     def moving(self) -> bool:
         """Whether `look` has yet to bring the robot to rest, should it have to."""
         return self._moving

@@ -27,14 +27,13 @@ from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.urgent_executor import Urgent
 from adahi_ros.nodes.robot.draft_policy_parameters import BY_CONTRACT, DraftPolicyParameters
+from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import Envelope
-from adahi_ros.safety.guard import HELD, Guard, GuardConfig
-from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.named_limits import limits_warning, named_limits
 
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
 STATE_PERIOD_S = 1.0  # of safety_state, where nothing happens
-LONGEST_STOP_S = 3.0  # of a robot whose node is closed; whoever closes it may not wait much longer
 STOP_LOOK_S = 0.05
 ENABLE_DEPTH = 100  # a true that comes close upon a false must not take its place
 
@@ -57,15 +56,15 @@ class CommandPublisher:
         self, node: LifecycleNode, contract: Contract, values: DraftPolicyParameters, opened: ExitStack
     ) -> None:
         self._node = node
-        self._contract = contract
+        self._period_s = contract.period_s
         self._robot_id = values.robot_id
         joint_names = values.command.joint_names
         self._what = commanded(contract.action, joint_names, values.command.field)
         kind, frame_id = contract.action.channel.kind, values.twist.frame_id
         self._interface = interface_of(values.command_interface, kind, self._what, frame_id)
-        self._measured = contract.measured(self._what.names)
+        measured = contract.measured(self._what.names)
         named, required = values.safety.limits, values.safety.require_limits
-        limits = named_limits(named, required, self._what, self._measured)
+        limits = named_limits(named, required, self._what, measured)
         config = GuardConfig(
             contract.period_s,
             values.safety.hold_after_s,
@@ -75,9 +74,7 @@ class CommandPublisher:
         )
         envelope = Envelope(limits, self._what.field, contract.period_s)
         self.guard = Guard(envelope, config, time.monotonic())
-        self._active = False
-        self._commanded: np.ndarray | None = None
-        self._told: tuple[bool, bool, tuple[Intervention, ...]] = (False, False, ())
+        self._commands = Commands(self.guard, contract.action, measured)
         # Not lifecycle publishers: a robot that is deactivated amid a motion has yet to come to rest.
         self._out = node.create_publisher(
             self._interface.message_type,
@@ -96,11 +93,11 @@ class CommandPublisher:
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         watch = node.create_timer(contract.period_s, self._look, clock=steady)
         opened.callback(node.destroy_timer, watch)
-        state = node.create_timer(STATE_PERIOD_S, self._publish_state, clock=steady)
+        state = node.create_timer(STATE_PERIOD_S, self._tell_again, clock=steady)
         opened.callback(node.destroy_timer, state)
         self.urgent = Urgent(services=[service], timers=[watch], subscriptions=[enable])
         """What holds the robot."""
-        warning = limits_warning(named, self._what, self._measured)
+        warning = limits_warning(named, self._what, measured)
         if warning is not None:
             node.get_logger().warning(warning)
 
@@ -111,30 +108,26 @@ class CommandPublisher:
 
     def start(self) -> None:
         """Commands may be sent from now on."""
-        self._active = True
-        self.guard.start(time.monotonic())
+        self._commands.start(time.monotonic())
 
     def stop(self) -> None:
         """Hold the robot from now on; actions are not commanded any more."""
-        if self._active:
-            self._active = False
-            self.guard.stop()
-            self._look()
+        self._publish(self._commands.stop(time.monotonic()))
 
     def close(self) -> None:
         """Bring the robot to rest, and wait for it: nobody will be there to go on."""
-        self.stop()
-        end_s = time.monotonic() + LONGEST_STOP_S
-        while self.guard.moving and time.monotonic() < end_s:
-            time.sleep(min(self._contract.period_s, STOP_LOOK_S))
+        self._publish(self._commands.close(time.monotonic()))
+        while self._commands.closing(time.monotonic()):
+            time.sleep(min(self._period_s, STOP_LOOK_S))
             self._look()
-        if self.guard.moving:
+        halted = self._commands.halt(time.monotonic())
+        if halted.command is not None:
             self._node.get_logger().error(f"not at rest {LONGEST_STOP_S:g} s after the end; stopped at once")
-            self._send(self.guard.halt(time.monotonic()), AT_ONCE)
+        self._publish(halted)
 
     def heard(self) -> None:
         """There was a new observation that the policy can act on."""
-        self.guard.heard(time.monotonic())
+        self._commands.heard(time.monotonic())
 
     def send(self, action: np.ndarray, observation: Observation) -> np.ndarray | None:
         """Command an action (A,) that belongs to an observation.
@@ -142,92 +135,64 @@ class CommandPublisher:
         Returns:
             What is commanded, as an action; None where nothing is.
         """
-        source, measured = self._contract.action, self._measured.of(observation.read)
-        wanted = np.asarray(source.to_wire(action), dtype=np.float64)
-        sent = self._send(self.guard.act(wanted, measured, time.monotonic()), observation.stamp_ns)
-        if sent is None:
-            return None
-        if not self.guard.interventions:
-            self._commanded = action  # to the last bit
-        return self._commanded
+        outgoing = self._commands.send(action, observation.read, time.monotonic())
+        self._publish(outgoing, observation.stamp_ns)
+        return outgoing.action
 
     def commanded(self) -> np.ndarray | None:
-        """Return what was commanded last, as an action (A,), where something was since this was last called.
-
-        That is the answer to an observation, or what has held the robot since the one before. A robot that
-        rests is commanded nothing.
-        """
-        commanded, self._commanded = self._commanded, None
-        return commanded
+        """Return what was commanded last, as an action (A,); None where nothing was since."""
+        return self._commands.commanded()
 
     def withhold(self) -> None:
         """Hold the robot: there is an observation, and no action that may be commanded."""
-        self._send(self.guard.withhold(time.monotonic()), AT_ONCE)
+        self._publish(self._commands.withhold(time.monotonic()))
 
     def repeat(self, observation: Observation) -> None:
         """Send the last command again, for an observation that was repeated, unless the robot was held."""
-        self._send(self.guard.repeat(time.monotonic()), observation.stamp_ns)
+        self._publish(self._commands.repeat(time.monotonic()), observation.stamp_ns)
 
     def _look(self) -> None:
         """Hold the robot where that is due; called every control period."""
-        held = self._send(self.guard.look(time.monotonic()), AT_ONCE)
-        if held is None and self._active and self._told != self._tells():
-            self._publish_state()
+        self._publish(self._commands.look(time.monotonic()))
 
-    def _send(self, action: np.ndarray | None, stamp_ns: int) -> np.ndarray | None:
-        what, guard = self._what, self.guard
-        if action is not None:
-            self._commanded = self._contract.action.from_wire(action)
+    def _publish(self, outgoing: Outgoing, stamp_ns: int = AT_ONCE) -> None:
+        """Send what goes out; the stamp is that of the observation that the command belongs to."""
+        if outgoing.command is not None:
+            names, field = self._what.names, self._what.field
             self._out.publish(
-                self._interface.message(what.names, what.field, action, self._contract.period_s, stamp_ns)
+                self._interface.message(names, field, outgoing.command, self._period_s, stamp_ns)
             )
-        if guard.interventions and (action is not None or self._told[-1] != guard.interventions):
-            held = HELD.intersection(guard.interventions)
-            if held and self._told[-1] != guard.interventions:
-                reasons = ", ".join(sorted(why.name.lower() for why in held))
-                self._node.get_logger().warning(f"held: {reasons}")
-            self._publish_state()
-        return action
+        if outgoing.record is not None:
+            self._tell(outgoing.record)
 
-    def _tells(self) -> tuple[bool, bool, tuple[Intervention, ...]]:
-        """Return what a change of is to be published at once."""
-        return self.enabled, self.guard.stopped, self.guard.interventions
-
-    def _publish_state(self) -> None:
-        guard = self.guard
-        self._told = self._tells()
-        if not self._active and not guard.interventions:
-            return
+    def _tell(self, record: SafetyRecord) -> None:
+        if record.warning:
+            self._node.get_logger().warning(record.warning)
         self._state_out.publish(
             SafetyState(
                 header=Header(stamp=to_stamp(self._node.get_clock().now().nanoseconds)),
                 robot_id=self._robot_id,
-                enabled=self.enabled,
-                stopped=guard.stopped,
-                holding=not HELD.isdisjoint(guard.interventions),
-                interventions=[int(each) for each in guard.interventions],
-                counts=[guard.counts[each] for each in Intervention],
+                enabled=record.enabled,
+                stopped=record.stopped,
+                holding=record.holding,
+                interventions=[int(each) for each in record.interventions],
+                counts=list(record.counts),
             )
         )
 
-    # Enabling
+    def _tell_again(self) -> None:
+        record = self._commands.record(time.monotonic())
+        if record is not None:
+            self._tell(record)
 
     def _on_enable(self, message: Bool) -> None:
-        if message.data:
-            self.guard.allow(time.monotonic())
-        else:
-            self.guard.forbid(time.monotonic())
-        self._look()
+        self._publish(self._commands.enable(message.data, time.monotonic()))
 
     def _on_set_enabled(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        if request.data and not self._active:
-            response.message = "the node is not active"
+        response.message = self._commands.refusal(request.data)
+        if response.message:
             return response
-        if request.data:
-            self.guard.allow_until_told(time.monotonic())
-        else:  # also while it is not active: it is not to move when it is activated
-            self.guard.forbid_until_told(time.monotonic())
-        self._look()
+        self._publish(self._commands.set_enabled(request.data, time.monotonic()))
         response.success = True
         response.message = "enabled" if request.data else "disabled, held"
         return response

@@ -1,0 +1,327 @@
+"""What is commanded in the place of an action, and what is told of it: every moment is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.contract.contract import Alignment, Channel, MeasuredPositions, Source
+from adahi_ros.contract.operators import OPERATORS
+from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.guard import HOLDS_AT_REST, Guard, GuardConfig
+from adahi_ros.safety.intervention import Intervention
+from adahi_ros.safety.limits import Limits
+
+PERIOD_S = 0.05
+HOLD_AFTER_S = 0.5
+UNEVEN = 1.5  # degrees; they come back from the wire, where they are rad, with another last bit
+FULL = 57.0  # degrees/s, as fast as may be
+WIDE = {"position_low": -3.0, "position_high": 3.0}
+TRAJECTORY = Channel("command", "trajectory_msgs/msg/JointTrajectory")
+
+
+class Robot:
+    """Commands of one entry, in degrees to the policy and in rad on the wire; and the time."""
+
+    def __init__(self, limit: dict[str, float], field: str = "positions", **config: Any) -> None:
+        self.now_s = 100.0
+        align = Alignment("hold", "receive", 1.0)
+        self.source = Source("action", TRAJECTORY, (f"{field}.a",), align, (OPERATORS["rad2deg"](None),))
+        envelope = Envelope(Limits.of(["a"], {"a": limit}), field, PERIOD_S)
+        guard = Guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S, early=0.25, **config), self.now_s)
+        self.commands = Commands(guard, self.source, MeasuredPositions(("a",), (1,)))
+        self.out: list[Outgoing] = []
+
+    def start(self) -> Robot:
+        self.commands.start(self.now_s)
+        return self
+
+    def act(self, degrees: float, measured: float = 0.0) -> Outgoing:
+        """Command an action of a new observation, in which the joint is the second number."""
+        self.commands.heard(self.now_s)
+        return self.sent(self.commands.send(np.array([degrees]), np.array([np.nan, measured]), self.now_s))
+
+    def wait(self, periods: int = 1) -> list[Outgoing]:
+        """Let time pass; return what goes out meanwhile."""
+        looks = []
+        for _ in range(periods):
+            self.now_s += PERIOD_S
+            looks.append(self.sent(self.commands.look(self.now_s)))
+        return looks
+
+    def sent(self, outgoing: Outgoing) -> Outgoing:
+        self.out.append(outgoing)
+        return outgoing
+
+    def told(self) -> list[SafetyRecord]:
+        """Return all that was told since this was last called."""
+        records = records_of(self.out)
+        self.out.clear()
+        return records
+
+
+def records_of(out: list[Outgoing]) -> list[SafetyRecord]:
+    return [outgoing.record for outgoing in out if outgoing.record is not None]
+
+
+def warnings(records: list[SafetyRecord]) -> list[str]:
+    return [record.warning for record in records if record.warning]
+
+
+def moving(acceleration: float = 1.0) -> Robot:
+    """Return a robot whose velocity is commanded, at full speed."""
+    robot = Robot({"velocity": 1.0, "acceleration": acceleration}, "velocities").start()
+    for _ in range(100):
+        robot.act(FULL)
+        robot.wait()
+    robot.told()
+    return robot
+
+
+# What is commanded
+
+
+def test_an_action_is_commanded_to_the_last_bit() -> None:
+    robot = Robot(WIDE).start()
+    there_and_back = robot.source.from_wire(robot.source.to_wire(np.array([UNEVEN])))
+    assert there_and_back[0] != UNEVEN
+    outgoing = robot.act(UNEVEN)
+    assert outgoing.command is not None
+    assert outgoing.command.tolist() == np.deg2rad([UNEVEN]).tolist()
+    assert outgoing.action is not None
+    assert outgoing.action.tolist() == [UNEVEN]
+    commanded = robot.commands.commanded()
+    assert commanded is not None
+    assert commanded.tolist() == [UNEVEN]
+    assert robot.commands.commanded() is None  # nothing since
+
+
+def test_after_an_intervention_that_is_commanded_which_the_wire_reads_back() -> None:
+    robot = Robot(WIDE).start()
+    outgoing = robot.act(200.0)
+    assert outgoing.command is not None
+    assert outgoing.command.tolist() == [3.0]
+    assert outgoing.action is not None
+    assert outgoing.action.tolist() == np.rad2deg([3.0]).tolist()
+    commanded = robot.commands.commanded()
+    assert commanded is not None
+    assert commanded.tolist() == np.rad2deg([3.0]).tolist()
+
+
+def test_what_has_held_the_robot_since_is_what_was_commanded() -> None:
+    robot = moving()
+    robot.commands.commanded()
+    braked = robot.sent(robot.commands.enable(False, robot.now_s)).command
+    assert braked is not None
+    assert braked[0] < np.deg2rad(FULL)
+    commanded = robot.commands.commanded()
+    assert commanded is not None
+    assert commanded.tolist() == np.rad2deg(braked).tolist()
+    robot.wait(40)
+    robot.commands.commanded()
+    assert robot.act(FULL).command is None
+    robot.wait()
+    assert robot.commands.commanded() is None  # it rests
+
+
+def test_a_repeated_observation_gets_the_command_again_until_the_robot_is_held() -> None:
+    robot = Robot(WIDE).start()
+    command = robot.act(UNEVEN).command
+    assert command is not None
+    again = robot.commands.repeat(robot.now_s).command
+    assert again is not None
+    assert again.tolist() == command.tolist()
+    robot.sent(robot.commands.enable(False, robot.now_s))
+    assert robot.commands.repeat(robot.now_s).command is None
+
+
+def test_where_the_robot_stands_is_read_in_the_observation() -> None:
+    robot = Robot({**WIDE, "max_step": 0.1}).start()
+    first = robot.act(100.0, measured=1.0).command
+    assert first is not None
+    assert first.tolist() == [pytest.approx(1.1)]
+    robot.wait()
+    far = robot.act(100.0, measured=1e5)
+    assert far.command is not None
+    assert far.command.tolist() == first.tolist()
+    assert far.record is not None
+    assert far.record.interventions == (Intervention.POSITION,)
+
+
+# What is told
+
+
+def test_an_action_that_goes_out_as_it_is_needs_no_word() -> None:
+    robot = Robot(WIDE).start()
+    assert [record.enabled for record in records_of(robot.wait())] == [True]
+    for _ in range(5):
+        assert robot.act(UNEVEN).record is None
+        assert records_of(robot.wait()) == []
+
+
+def test_each_command_that_is_not_the_action_is_told() -> None:
+    robot = Robot(WIDE).start()
+    robot.wait()
+    robot.told()
+    for count in range(1, 4):
+        record = robot.act(200.0).record
+        assert record is not None
+        assert record.interventions == (Intervention.POSITION,)
+        assert record.counts[Intervention.POSITION] == count
+        assert sum(record.counts) == count
+        assert (record.enabled, record.stopped, record.holding, record.warning) == (True, False, False, "")
+        assert records_of(robot.wait()) == []
+    robot.act(UNEVEN)
+    robot.told()
+    assert [record.interventions for record in records_of(robot.wait(3))] == [()]  # it is over
+
+
+def test_a_change_of_being_enabled_is_told_once() -> None:
+    robot = Robot(WIDE, require_enable=True, enable_timeout_s=0.2).start()
+    assert records_of(robot.wait(3)) == []  # as it was
+    robot.sent(robot.commands.enable(True, robot.now_s))
+    robot.wait(10)
+    assert [record.enabled for record in robot.told()] == [True, False]
+    robot.sent(robot.commands.set_enabled(False, robot.now_s))
+    robot.wait(10)
+    assert [(record.enabled, record.stopped) for record in robot.told()] == [(False, True)]
+
+
+def test_a_robot_at_rest_that_may_not_move_is_told_of_once_however_often_it_is_wanted_to() -> None:
+    robot = Robot(WIDE, require_enable=True).start()
+    for _ in range(5):
+        assert robot.act(UNEVEN).command is None
+        robot.wait()
+    told = robot.told()
+    assert [record.interventions for record in told] == [(Intervention.DISABLED,)]
+    assert told[0].holding
+    assert warnings(told) == ["held: disabled"]
+
+
+def test_the_record_is_to_be_had_at_any_time_while_there_is_something_to_tell() -> None:
+    robot = Robot(WIDE)
+    assert robot.commands.record(robot.now_s) is None  # it has never been active
+    robot.start()
+    for _ in range(3):
+        record = robot.commands.record(robot.now_s)
+        assert record == SafetyRecord(True, False, False, (), (0,) * len(Intervention))
+    assert records_of(robot.wait(3)) == []  # told already
+    robot.act(UNEVEN)
+    robot.sent(robot.commands.stop(robot.now_s))
+    robot.wait(10)
+    record = robot.commands.record(robot.now_s)
+    assert record is not None
+    assert (record.enabled, record.holding, record.warning) == (False, True, "")
+    assert robot.commands.set_enabled(False, robot.now_s).record is None  # of no haste: it is not active
+
+
+def test_why_the_robot_is_held_is_said_once_per_change() -> None:
+    robot = moving()
+    robot.wait(15)
+    told = robot.told()
+    assert sum(record.holding for record in told) > 3  # each command that brakes is told
+    assert warnings(told) == ["held: stale"]
+    robot.sent(robot.commands.enable(False, robot.now_s))
+    robot.wait(40)
+    told = robot.told()
+    assert warnings(told) == ["held: disabled"]
+    assert told[-1].counts[Intervention.DISABLED] == 1
+    robot.sent(robot.commands.enable(True, robot.now_s))
+    robot.act(1.0)
+    robot.wait()
+    assert warnings(robot.told()) == []
+    robot.sent(robot.commands.withhold(robot.now_s))
+    robot.wait(5)
+    assert warnings(robot.told()) == ["held: unverified"]
+
+
+# The end
+
+
+def test_a_robot_that_is_stopped_is_brought_to_rest() -> None:
+    robot = moving()
+    first = robot.sent(robot.commands.stop(robot.now_s))
+    assert first.command is not None  # at once
+    assert robot.commands.stop(robot.now_s).command is None  # it is already
+    path = [first, *robot.wait(40)]
+    speeds = [float(outgoing.command[0]) for outgoing in path if outgoing.command is not None]
+    assert speeds[0] < np.deg2rad(FULL)
+    assert (np.diff(speeds) <= 0.0).all()
+    assert speeds[-HOLDS_AT_REST:] == [0.0] * HOLDS_AT_REST
+    assert warnings(robot.told()) == ["held: deactivated"]
+    assert robot.act(FULL).command is None
+
+
+def close(robot: Robot, every_s: float) -> float:
+    """Close it as a node does; return how long that took in s."""
+    began_s = robot.now_s
+    robot.sent(robot.commands.close(robot.now_s))
+    while robot.commands.closing(robot.now_s):
+        robot.now_s += every_s
+        robot.sent(robot.commands.look(robot.now_s))
+    return robot.now_s - began_s
+
+
+def test_a_robot_that_is_closed_comes_to_rest_and_is_commanded_no_more() -> None:
+    robot = moving()
+    assert 0.5 < close(robot, PERIOD_S) < 1.5
+    assert robot.commands.halt(robot.now_s).command is None
+    last = robot.out[-1].command
+    assert last is not None
+    assert last.tolist() == [0.0]
+
+
+def test_one_that_rests_is_closed_at_once() -> None:
+    assert close(Robot(WIDE).start(), PERIOD_S) == 0.0
+
+
+def test_a_robot_that_takes_too_long_to_rest_is_halted() -> None:
+    robot = moving(acceleration=0.1)
+    took_s = close(robot, PERIOD_S)
+    assert LONGEST_STOP_S <= took_s <= LONGEST_STOP_S + PERIOD_S + 1e-9
+    braked = robot.out[-1].command
+    assert braked is not None
+    assert braked[0] > 0.0
+    halted = robot.commands.halt(robot.now_s)
+    assert halted.command is not None
+    assert halted.command.tolist() == [0.0]
+    assert halted.record is not None
+    assert halted.record.holding
+    assert robot.commands.halt(robot.now_s).command is None
+
+
+# Enabling
+
+
+def test_what_is_not_active_cannot_be_enabled_but_is_stopped_for_when_it_will_be() -> None:
+    robot = Robot(WIDE)
+    assert robot.commands.refusal(True) == "the node is not active"
+    assert robot.commands.refusal(False) == ""
+    robot.sent(robot.commands.set_enabled(False, robot.now_s))
+    robot.start()
+    assert robot.commands.refusal(True) == ""
+    assert robot.act(UNEVEN).command is None
+    told = robot.told()
+    assert [(record.enabled, record.stopped) for record in told] == [(False, True)]
+    robot.sent(robot.commands.set_enabled(True, robot.now_s))
+    assert robot.act(UNEVEN).command is not None
+
+
+@pytest.mark.parametrize("by", ["topic", "service"])
+def test_a_false_holds_at_once_until_a_true(by: str) -> None:
+    robot = moving()
+    says = robot.commands.enable if by == "topic" else robot.commands.set_enabled
+    held = robot.sent(says(False, robot.now_s))
+    assert held.command is not None
+    assert held.command[0] < np.deg2rad(FULL)
+    assert held.record is not None
+    assert (held.record.enabled, held.record.holding) == (False, True)
+    robot.wait(40)
+    assert robot.act(UNEVEN).command is None
+    robot.told()
+    robot.sent(says(True, robot.now_s))
+    assert [record.enabled for record in robot.told()] == [True]
+    assert robot.act(UNEVEN).command is not None
