@@ -21,7 +21,7 @@ from adahi_ros.nodes.common.bounds import IMAGE_BYTES, TEXT_LENGTH, check_signat
 from adahi_ros.nodes.common.messages import from_description, from_request, from_status, to_status
 from adahi_ros.nodes.common.parameters import ParameterError, filled, rows
 from adahi_ros.nodes.robot.dds_transport import reply_of
-from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters, check_features
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters, check_fit
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
@@ -186,10 +186,10 @@ def test_more_images_than_a_request_may_have_are_refused_before_the_first(camera
         filled(DraftPolicyParameters, {"contract": "arm", "verification.vision": name})
         for name in ("features", "jpeg")
     )
-    check_features(features, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
+    check_fit(features, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
     message = "verification.vision: 'jpeg', sends 70 images with a window, must be at most 64"
     with nullcontext() if fits else pytest.raises(ParameterError, match=message):
-        check_features(jpegs, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
+        check_fit(jpegs, contract, SIGNATURE, encoder)  # type: ignore[arg-type]
 
 
 def test_a_value_of_a_parameter_is_told_in_short() -> None:

@@ -41,15 +41,16 @@ from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.nodes.robot.draft_policy_parameters import (
     DraftPolicyParameters,
-    check_features,
+    check_fit,
     contract_of,
     controller_config,
     fallback_of,
     first_episode,
+    view_of,
 )
 from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.fit import wants_of
 from adahi_ros.robot.health import (
     HealthWatch,
     Level,
@@ -60,8 +61,6 @@ from adahi_ros.robot.health import (
 )
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.target_view import target_view
-from adahi_ros.wire.description import Wants
 
 LINK_STATE_PERIOD_S = 0.2
 STATUS_DEPTH = 100  # for a recorder that was busy, or came a moment late
@@ -145,7 +144,7 @@ class DraftPolicyNode(LifecycleNode):
         self._refusal = ""
         contract = self._contract = contract_of(values, policy.signature)
         encoder = encoder_from(contract.encoder) if contract.cameras else None
-        check_features(values, contract, policy.signature, encoder)
+        check_fit(values, contract, policy.signature, encoder)
         encode = None if encoder is None else encoder.encode
         first = first_episode(values)
         self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)
@@ -154,12 +153,7 @@ class DraftPolicyNode(LifecycleNode):
                 f"counts episodes from {first}; with first_episode={first} and seed={values.seed} a trial "
                 "has the same draws again"
             )
-        view = target_view(
-            values.verification.vision,
-            contract.number_dim,
-            values.verification.jpeg_quality,
-            values.verification.jpeg_budget_bytes,
-        )
+        view = view_of(values, contract)
         self._commands = CommandPublisher(self, contract, values, self._opened)
         kept = QoSProfile(depth=STATUS_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", kept)
@@ -178,12 +172,7 @@ class DraftPolicyNode(LifecycleNode):
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         self._link_news = LinkNews()
-        wants = Wants(
-            policy.signature,
-            {OBSERVATION: policy.signature.observation_dim, GOAL: contract.goal_dim},
-            target,
-            encoder.fingerprint if encoder is not None and view.needs_encoder else None,
-        )
+        wants = wants_of(policy.signature, contract.goal_dim, target, view, encoder)
         self._session = VerifierSession(transport, wants, reliability == "best_effort", self._on_link)
         self._loop = ControlLoop(
             Controller(policy, controller_config(values)),

@@ -6,8 +6,7 @@ import secrets
 from dataclasses import dataclass
 
 from adahi_ros.contract.contract import Contract
-from adahi_ros.contract.parsing import ContractError, load_contract
-from adahi_ros.contract.plain import plain_contract
+from adahi_ros.contract.parsing import ContractError
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import GATES, Trigger
@@ -18,7 +17,8 @@ from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, g
 from adahi_ros.nodes.common.policies import PolicyParameters, VerificationParameters
 from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.fallback import FALLBACKS, Fallback
-from adahi_ros.robot.target_view import VIEWS
+from adahi_ros.robot.fit import FitError, check_images, check_observation, contract_of_joints, named_contract
+from adahi_ros.robot.target_view import VIEWS, TargetView, target_view
 from adahi_ros.vision.encoder import Encoder
 
 BY_CONTRACT = "by_contract"
@@ -202,85 +202,44 @@ def fallback_of(values: DraftPolicyParameters) -> Fallback:
     return Fallback(values.fallback_limit if values.fallback == "hold" else None)
 
 
+def view_of(values: DraftPolicyParameters, contract: Contract) -> TargetView:
+    """Return what the target gets to see."""
+    told = values.verification
+    return target_view(told.vision, contract.number_dim, told.jpeg_quality, told.jpeg_budget_bytes)
+
+
 def contract_of(values: DraftPolicyParameters, signature: Signature) -> Contract:
     """Return what observation and action are made of, after a check that the policy has their sizes.
 
     Raises:
         ParameterError: they do not fit; names the parameter, its value and what was allowed.
     """
-    if not values.contract:
-        return _plain(values, signature)
     try:
-        contract = load_contract(values.contract)
-    except ContractError as error:
+        if values.contract:
+            return named_contract(values.contract, signature)
+        return contract_of_joints(
+            values.joint_names,
+            values.command.joint_names,
+            values.command.field,
+            values.control_rate_hz,
+            values.max_skew_s,
+            values.max_age_s,
+            signature,
+        )
+    except (ContractError, FitError) as error:
         raise ParameterError(str(error)) from None
-    for part, size in {"goal": contract.goal_dim, "action": contract.action.size}.items():
-        wanted = getattr(signature, f"{part}_dim")
-        if size != wanted:
-            raise ParameterError(
-                f"contract: {values.contract!r}, its {part} has {size} entries, must be {wanted}, the "
-                "size of the policy's"
-            )
-    return contract
 
 
-def check_features(
+def check_fit(
     values: DraftPolicyParameters, contract: Contract, signature: Signature, encoder: Encoder | None
 ) -> None:
-    """Check that numbers and features make an observation of the policy's size.
-
-    Args:
-        values: of the parameters.
-        contract: of the robot.
-        signature: the policy's.
-        encoder: of the images; None without cameras.
+    """Check that contract, policy and encoder (None without cameras) fit, and can be sent.
 
     Raises:
-        ParameterError: they do not, or the images are not of the encoder's size, or too many to be sent.
+        ParameterError: they do not; names the parameter, its value and what was allowed.
     """
-    features = 0 if encoder is None else encoder.features
-    if encoder is not None:
-        try:
-            contract.check_image_size(encoder.image_size)
-        except ValueError as error:
-            raise ParameterError(str(error)) from None
-    entries = contract.number_dim + len(contract.cameras) * features
-    if entries != signature.observation_dim:
-        raise ParameterError(
-            f"contract: {values.contract!r}, {contract.number_dim} numbers and {len(contract.cameras)} "
-            f"cameras of {features} features, must make {signature.observation_dim} entries, the size of the "
-            "policy's observation"
-        )
-    images = signature.history * len(contract.cameras)
-    if VIEWS[values.verification.vision].needs_encoder and images > REQUEST["images"]:
-        raise ParameterError(
-            f"verification.vision: {values.verification.vision!r}, sends {images} images with a window, "
-            f"must be at most {REQUEST['images']}; features has no such bound"
-        )
-
-
-def _plain(values: DraftPolicyParameters, signature: Signature) -> Contract:
-    observed = list(values.joint_names)
-    named = list(values.command.joint_names)
-    commanded = named or observed
-    if len(commanded) != signature.action_dim:
-        field = "command.joint_names" if named else "joint_names"
-        raise ParameterError(
-            f"{field}: {commanded}, must be {signature.action_dim}, the size of the policy's action"
-        )
-    if len(observed) > signature.observation_dim:
-        raise ParameterError(
-            f"joint_names: {observed}, must be {signature.observation_dim} at most, "
-            "the size of an observation"
-        )
-    return plain_contract(
-        "robot",
-        values.control_rate_hz,
-        observed,
-        signature.observation_dim - len(observed),
-        signature.goal_dim,
-        commanded,
-        values.command.field,
-        values.max_skew_s,
-        values.max_age_s,
-    )
+    try:
+        check_observation(values.contract, contract, signature, encoder)
+        check_images(values.verification.vision, len(contract.cameras), signature.history, REQUEST["images"])
+    except FitError as error:
+        raise ParameterError(str(error)) from None

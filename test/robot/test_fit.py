@@ -1,0 +1,120 @@
+"""What does not fit is named, with what was given and what is allowed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.parsing import ContractError, load_contract
+from adahi_ros.policy.signature import CodeSpace, Feature, Signature
+from adahi_ros.robot.fit import (
+    FitError,
+    check_images,
+    check_observation,
+    contract_of_joints,
+    named_contract,
+    wants_of,
+)
+from adahi_ros.robot.target_view import target_view
+
+BALL = Signature(
+    history=10,
+    horizon=1,
+    action_dim=2,
+    features=(Feature("observation", 6),),
+    conditions=(Feature("goal", 2),),
+    codes=CodeSpace("f123456789abcdef", 2, 16),
+)
+CAMERA = replace(BALL, features=(Feature("observation", 10),))
+JOINTS = ("roll", "pitch")
+
+
+def of_joints(observed: tuple[str, ...] = JOINTS, commanded: tuple[str, ...] = ()) -> Contract:
+    return contract_of_joints(observed, commanded, "positions", 20.0, 0.01, 0.2, BALL)
+
+
+def encoder(features: int, rows: int = 64, columns: int = 64) -> Any:
+    return SimpleNamespace(features=features, image_size=(rows, columns), fingerprint="e" * 16)
+
+
+def refused(message: str) -> Any:
+    return pytest.raises(FitError, match=f"^{re.escape(message)}$")
+
+
+def test_a_contract_has_the_goal_and_the_action_of_the_policy() -> None:
+    assert named_contract("ball", BALL) == load_contract("ball")
+    with refused("contract: 'ball', its goal has 2 entries, must be 3, the size of the policy's"):
+        named_contract("ball", replace(BALL, conditions=(Feature("goal", 3),)))
+    with refused("contract: 'ball', its action has 2 entries, must be 9, the size of the policy's"):
+        named_contract("ball", replace(BALL, action_dim=9))
+    with pytest.raises(ContractError, match="contract: 'nowhere'"):
+        named_contract("nowhere", BALL)
+
+
+def test_joints_and_the_tasks_state_make_the_observation_of_the_policy() -> None:
+    contract = of_joints()
+    sizes = contract.number_dim, contract.goal_dim, contract.action.size
+    assert sizes == (BALL.observation_dim, BALL.goal_dim, BALL.action_dim)
+    assert contract.action.select == ("positions.roll", "positions.pitch")
+    assert of_joints(commanded=("x", "y")).action.select == ("positions.x", "positions.y")
+    assert of_joints((), ("x", "y")).number_dim == BALL.observation_dim
+
+
+def test_as_many_joints_as_the_policy_commands_and_no_more_than_it_observes() -> None:
+    with refused("joint_names: ['roll'], must be 2, the size of the policy's action"):
+        of_joints(("roll",))
+    with refused("command.joint_names: ['x', 'y', 'z'], must be 2, the size of the policy's action"):
+        of_joints(commanded=("x", "y", "z"))
+    with refused(
+        "joint_names: ['0', '1', '2', '3', '4', '5', '6'], must be 6 at most, the size of an observation"
+    ):
+        of_joints(tuple("0123456"), JOINTS)
+    assert of_joints(tuple("012345"), JOINTS).number_dim == 6
+
+
+def test_numbers_and_features_make_the_observation_of_the_policy() -> None:
+    ball, camera = load_contract("ball"), load_contract("ball_camera")
+    check_observation("ball", ball, BALL, None)
+    with refused(
+        "contract: 'ball', 6 numbers and 0 cameras of 0 features, must make 10 entries, the size of the "
+        "policy's observation"
+    ):
+        check_observation("ball", ball, CAMERA, None)
+    check_observation("ball_camera", camera, CAMERA, encoder(8))
+    with refused(
+        "contract: 'ball_camera', 2 numbers and 1 cameras of 7 features, must make 10 entries, the size of "
+        "the policy's observation"
+    ):
+        check_observation("ball_camera", camera, CAMERA, encoder(7))
+    with refused(
+        "contract of 'ball_camera': observation.images.camera.apply.resize: [64, 64], must be [96, 48], the "
+        "image size of its encoder 'ball'"
+    ):
+        check_observation("ball_camera", camera, CAMERA, encoder(8, 96, 48))
+
+
+def test_a_window_has_no_more_images_than_a_request_may_have() -> None:
+    check_images("jpeg", 6, 10, 60)
+    for view in ("features", "none"):
+        check_images(view, 7, 10, 60)
+    with refused(
+        "verification.vision: 'jpeg', sends 70 images with a window, must be at most 60; features has no "
+        "such bound"
+    ):
+        check_images("jpeg", 7, 10, 60)
+
+
+def test_a_verifier_needs_the_robots_encoder_only_where_it_gets_images() -> None:
+    for view, cameras, wanted in (
+        ("features", encoder(8), None),
+        ("jpeg", encoder(8), "e" * 16),
+        ("jpeg", None, None),
+    ):
+        wants = wants_of(CAMERA, 2, "large", target_view(view, 2, 80, 0), cameras)
+        assert wants.encoder_fingerprint == wanted
+        assert (wants.target, wants.offered) == ("large", {"observation": 10, "goal": 2})
