@@ -14,7 +14,6 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -36,6 +35,7 @@ from adahi_ros.nodes.common.parameters import ParameterError, Parameters
 from adahi_ros.nodes.common.policies import encoder_from, policy_from
 from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.timers import DueTimer
+from adahi_ros.nodes.common.transitions import refusing
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.dds_transport import DdsTransport
@@ -79,7 +79,7 @@ class DraftPolicyNode(LifecycleNode):
         self._active = False
         if not self.get_parameter("autostart").value:
             self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
-        self._service_change_state.callback = _refusing(self._service_change_state.callback)
+        self._service_change_state.callback = refusing(self._service_change_state.callback)
 
     # Lifecycle
 
@@ -345,19 +345,6 @@ class DraftPolicyNode(LifecycleNode):
         )
         level, message, values = self._watch.report(vitals, now_s)
         return Health(bytes([level]), message, values)
-
-
-def _refusing(change_state: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Reply to a transition that the present state does not have with False; rclpy would end the process."""
-
-    def reply(request: Any, response: Any) -> Any:
-        try:
-            return change_state(request, response)
-        except RuntimeError:  # rclpy's RCLError is one
-            response.success = False
-            return response
-
-    return reply
 
 
 def executor_of(node: DraftPolicyNode) -> UrgentExecutor:
