@@ -11,6 +11,7 @@ import numpy as np
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.fields import InputError
+from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.fallback import Fallback
@@ -165,6 +166,11 @@ class ControlLoop:
         now_s = self._clock()
         self._alone_s = now_s + wait_s
         self._session.start(now_s)
+
+    def change(self, config: ControllerConfig, deadline_s: float) -> None:
+        """Draft, judge and wait otherwise from the next step on; one that waits goes on as it began."""
+        self.controller.config = config
+        self.deadline_s = deadline_s
 
     def stop(self) -> None:
         """Drop the step that waits for a reply, without a command, and start anew after it."""

@@ -258,7 +258,7 @@ class Robot:
         self._numbers = count(1)
 
     def choose(self, gate: str, threshold: float = 0.5) -> None:
-        self.loop.controller.config = ControllerConfig(Trigger(gate, threshold))
+        self.loop.change(ControllerConfig(Trigger(gate, threshold)), self.loop.deadline_s)
 
     def connect(self) -> None:
         """Start, and wait for the handshake."""

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from adahi_ros.contract.fields import InputError
+from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.scores import Trigger
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.session import Link
@@ -40,6 +42,22 @@ def test_a_draft_that_the_gate_lets_pass_is_executed_at_once(robot: Any) -> None
     assert record.action == record.draft_action
     assert (record.transmitted, record.verified, record.reason) == (False, False, Reason.NONE)
     assert (record.request_bytes, record.response_bytes) == (0, 0)
+
+
+def test_what_is_changed_holds_from_the_next_step_on(robot: Any) -> None:
+    robot.verifier.replies = False
+    before = robot.see(1, 0)
+    robot.loop.change(ControllerConfig(Trigger("always", 0.25)), 0.02)
+    robot.pass_time(0.099)
+    assert not robot.commands.sent  # it waits as long as it was to
+    robot.pass_time(0.002)
+    after = robot.see(1, 1)
+    robot.pass_time(0.021)
+    first, second = robot.record(before), robot.record(after)
+    assert (first.threshold, first.total_ms) == (0.5, pytest.approx(100.0))
+    assert (second.threshold, second.total_ms) == (0.25, pytest.approx(20.0))
+    robot.loop.change(ControllerConfig(Trigger("never", 0.0)), 0.02)
+    assert not robot.record(robot.see(1, 2)).transmitted
 
 
 def test_without_a_reply_the_draft_is_executed_by_the_deadline(robot: Any) -> None:

@@ -278,8 +278,7 @@ class DraftPolicyNode(LifecycleNode):
         if self._declared.changed:
             self._declared.changed = False
             values = self._declared.read()
-            self._loop.controller.config = controller_config(values)
-            self._loop.deadline_s = values.deadline_s
+            self._loop.change(controller_config(values), values.deadline_s)
             self._check_deadline(values)
         try:
             self._loop.observe(observation)
