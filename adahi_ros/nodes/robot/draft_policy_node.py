@@ -10,10 +10,8 @@ trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link
 
 from __future__ import annotations
 
-import math
 import sys
 import time
-from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -27,7 +25,6 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
-from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import observation_qos, to_link_state, to_status
@@ -49,16 +46,10 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     view_of,
 )
 from adahi_ros.policy.interface import Policy
+from adahi_ros.robot.condition import Condition
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fit import wants_of
-from adahi_ros.robot.health import (
-    HealthWatch,
-    Level,
-    LinkNews,
-    Vitals,
-    calibration_warning,
-    deadline_warnings,
-)
+from adahi_ros.robot.health import Level, calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
 
@@ -76,7 +67,7 @@ class DraftPolicyNode(LifecycleNode):
         self._opened = ExitStack()
         self.urgent = Urgent()
         """What a control step waits for."""
-        self._active = False
+        self._condition = Condition(time.monotonic())
         if not self.get_parameter("autostart").value:
             self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
         self._service_change_state.callback = refusing(self._service_change_state.callback)
@@ -102,22 +93,23 @@ class DraftPolicyNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Look for a verifier, then begin to step."""
-        self._forget()
-        self._refusal = ""
+        self._inputs.clear()
+        self._condition.begin(time.monotonic())
         wait_s = self._values.verifier_wait_s
         self._loop.start(wait_s)
         self._due.set(self._loop.next_due_s)
         self._commands.start()
-        self._active = True
+        self._condition.active = True
         self.get_logger().info(f"active; looks for a verifier, for {wait_s:g} s before it begins without one")
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Hold the robot; send no more actions, not even for a step that waits for its reply."""
-        self._active = False
+        self._condition.active = False
         self._commands.stop()
         self._stop_loop()
-        self._forget()
+        self._inputs.clear()
+        self._condition.forget(time.monotonic())
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -141,7 +133,7 @@ class DraftPolicyNode(LifecycleNode):
 
     def _open(self, values: DraftPolicyParameters, policy: Policy) -> None:
         self._values = values
-        self._refusal = ""
+        self._condition = Condition(time.monotonic())
         contract = self._contract = contract_of(values, policy.signature)
         encoder = encoder_from(contract.encoder) if contract.cameras else None
         check_fit(values, contract, policy.signature, encoder)
@@ -171,7 +163,6 @@ class DraftPolicyNode(LifecycleNode):
         self._opened.callback(transport.destroy)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
-        self._link_news = LinkNews()
         wants = wants_of(policy.signature, contract.goal_dim, target, view, encoder)
         self._session = VerifierSession(transport, wants, reliability == "best_effort", self._on_link)
         self._loop = ControlLoop(
@@ -187,7 +178,6 @@ class DraftPolicyNode(LifecycleNode):
             time.monotonic,
         )
         self._opened.callback(self._stop_loop)  # before its timer and clients
-        self._forget()
         observations = [
             self._open_subscription(topic, channel) for topic, channel in contract.channels.items()
         ]
@@ -222,18 +212,10 @@ class DraftPolicyNode(LifecycleNode):
         return subscription
 
     def _close(self) -> None:
-        self._active = False
+        self._condition.active = False
         self.urgent = Urgent()
         self._opened.close()
         self._declared.frozen = False
-
-    def _forget(self) -> None:
-        self._inputs.clear()
-        self._faults: Counter[str] = Counter()
-        self._missed: Counter[str] = Counter()
-        self._newest_ns = 0
-        self._heard = time.monotonic()
-        self._watch = HealthWatch(self._heard)
 
     def _stop_loop(self) -> None:
         self._loop.stop()
@@ -252,24 +234,24 @@ class DraftPolicyNode(LifecycleNode):
     # A step
 
     def _on_message(self, topic: str, message: Any) -> None:
-        if not self._active:
+        if not self._condition.active:
             return
         try:
             observation = self._inputs.add(topic, message, self.get_clock().now().nanoseconds)
             if observation is not None:
                 self._observe(observation)
         except InputError as error:
-            self._faults[error.field] += 1
+            self._condition.ignored(error.field)
             self.get_logger().warning(f"ignored: {error}", throttle_duration_sec=WARNING_PERIOD_S)
         except DraftError as error:
             self.get_logger().warning(f"no command: {error}", throttle_duration_sec=WARNING_PERIOD_S)
 
     def _on_missed(self, fault: InputError) -> None:
-        self._missed[fault.field] += 1
+        self._condition.missed(fault.field)
         self.get_logger().warning(f"no step: {fault}", throttle_duration_sec=WARNING_PERIOD_S)
 
     def _observe(self, observation: Observation) -> None:
-        self._newest_ns, self._heard = observation.stamp_ns, time.monotonic()
+        self._condition.observed(observation.stamp_ns, time.monotonic())
         if self._loop.begins_alone:
             self.get_logger().warning(
                 f"no verifier: {self._loop.fallback.label} until there is one",
@@ -298,15 +280,7 @@ class DraftPolicyNode(LifecycleNode):
         )
 
     def _on_link(self) -> None:
-        session, now_s = self._session, time.monotonic()
-        news = self._link_news.of(
-            session.link,
-            session.trouble,
-            session.on_trial,
-            self._loop.totals.steps,
-            self._loop.fallback.label,
-            now_s,
-        )
+        news = self._condition.news(self._session, self._loop, time.monotonic())
         if news is None:
             return
         if news.level is Level.OK:
@@ -316,33 +290,21 @@ class DraftPolicyNode(LifecycleNode):
         else:
             self.get_logger().error(news.text)
         if news.refuses:
-            self._refusal = news.text
             self.trigger_deactivate()
 
     # Diagnostics
 
     def _health(self) -> Health:
-        now_s, age_s = time.monotonic(), math.inf
-        if self._newest_ns:
-            age_s = (self.get_clock().now().nanoseconds - self._newest_ns) / NANOSECONDS
-        session, guard = self._session, self._commands.guard
-        vitals = Vitals(
-            self._active,
-            self._refusal,
-            session.link,
-            session.trouble,
-            self._loop.totals,
-            session.estimate(now_s),
-            self._faults,
-            self._missed,
-            self._heard,
-            age_s,
+        guard = self._commands.guard
+        level, message, values = self._condition.report(
+            self._session,
+            self._loop,
             self._commands.enabled,
             guard.stopped,
-            self._loop.fallback.withholds,
             {why.name.lower(): count for why, count in guard.counts.items()},
+            time.monotonic(),
+            self.get_clock().now().nanoseconds,
         )
-        level, message, values = self._watch.report(vitals, now_s)
         return Health(bytes([level]), message, values)
 
 

@@ -1,0 +1,128 @@
+"""What a robot's diagnostics tell of it, from one activation to the next, in simulated time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.robot.condition import Condition
+from adahi_ros.robot.health import Level
+from adahi_ros.wire.request import RequestFault
+
+PERIOD_S = 0.05
+
+
+def report(condition: Condition, robot: Any, **changes: Any) -> tuple[Level, str, dict[str, Any]]:
+    values: dict[str, Any] = {"enabled": True, "stopped": False, "interventions": {"velocity": 3}, **changes}
+    now_s = robot.link.now_s
+    return condition.report(robot.session, robot.loop, now_s=now_s, now_ns=int(now_s * NANOSECONDS), **values)
+
+
+@pytest.fixture
+def condition(robot: Any) -> Condition:
+    made = Condition(robot.link.now_s)
+    made.active = True
+    return made
+
+
+def test_inputs_are_counted_until_the_next_activation(robot: Any, condition: Condition) -> None:
+    for _ in range(2):
+        condition.ignored("goal[0]")
+    condition.missed("joint_states")
+    robot.pass_time(0.5)
+    level, message, figures = report(condition, robot)
+    assert (level, message) == (Level.WARN, "input ignored")
+    assert (figures["ignored.goal[0]"], figures["missed.joint_states"]) == (2, 1)
+    assert (figures["active"], figures["link"], figures["safety.velocity"]) == (True, "verifier ready", 3)
+    robot.pass_time(0.5)
+    assert report(condition, robot)[:2] == (Level.OK, "stepping")  # it was told
+    condition.forget(robot.link.now_s)
+    robot.pass_time(0.5)
+    assert not [name for name in report(condition, robot)[2] if name.startswith(("ignored", "missed"))]
+
+
+def test_a_robot_that_hears_nothing_is_in_error_and_tells_how_old_its_newest_observation_is(
+    robot: Any, condition: Condition
+) -> None:
+    robot.pass_time(0.9)
+    level, message, figures = report(condition, robot)
+    assert (level, message, figures["observation_age_s"]) == (Level.OK, "stepping", "inf")
+    robot.pass_time(0.2)
+    assert report(condition, robot)[:2] == (Level.ERROR, "no observation")
+    condition.observed(int((robot.link.now_s - 0.25) * NANOSECONDS), robot.link.now_s)
+    robot.pass_time(0.5)
+    level, message, figures = report(condition, robot)
+    assert (level, message, figures["observation_age_s"]) == (Level.OK, "stepping", "0.750")
+    condition.begin(robot.link.now_s)
+    robot.pass_time(0.9)
+    level, message, figures = report(condition, robot)
+    assert (level, message, figures["observation_age_s"]) == (Level.OK, "stepping", "inf")
+
+
+def test_steps_are_counted_from_where_it_began(robot: Any) -> None:
+    condition = Condition(robot.link.now_s)
+    for step in range(4):
+        robot.see(1, step)
+        robot.pass_time(PERIOD_S)
+    figures = report(condition, robot)[2]
+    assert (figures["steps"], figures["rate_hz"], figures["active"]) == (4, "20.0", False)
+    assert figures["link.rtt_ms"] == f"{robot.session.estimate(robot.link.now_s).rtt_ms:.3f}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"stopped": True}, "held: told to stop"), ({"enabled": False}, "held: not enabled")],
+)
+def test_a_robot_that_may_not_move_says_so(
+    robot: Any, condition: Condition, changes: dict[str, Any], message: str
+) -> None:
+    robot.pass_time(0.1)
+    assert report(condition, robot, **changes)[:2] == (Level.WARN, message)
+
+
+def mismatched(robot: Any) -> None:
+    """Have the verifier be of another tokenizer, and say so."""
+    robot.loop.stop()
+    robot.verifier.speak("0" * 16)
+    robot.loop.start(10.0)
+    robot.pass_time(1.0)
+
+
+def test_a_robot_that_refused_to_begin_tells_why_until_it_is_to_begin_again(
+    robot: Any, condition: Condition
+) -> None:
+    mismatched(robot)
+    news = condition.news(robot.session, robot.loop, robot.link.now_s)
+    assert news is not None
+    assert news.refuses
+    assert news.text.startswith("refused to start, verifier of another kind: ")
+    assert condition.refusal == news.text
+    condition.active = False
+    robot.loop.stop()
+    condition.forget(robot.link.now_s)
+    robot.pass_time(1.0)
+    assert report(condition, robot)[:2] == (Level.ERROR, news.text)
+    condition.begin(robot.link.now_s)
+    robot.pass_time(1.0)
+    assert report(condition, robot)[:2] == (Level.OK, "inactive")
+
+
+def test_a_mismatch_amid_the_steps_refuses_nothing(robot: Any, condition: Condition) -> None:
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    robot.verifier.speak("0" * 16)
+    robot.verifier.changes = {"status": int(RequestFault.TOKENIZER_MISMATCH)}
+    for step in range(1, 40):
+        robot.see(1, step)
+        robot.pass_time(PERIOD_S)
+    news = condition.news(robot.session, robot.loop, robot.link.now_s)
+    assert news is not None
+    assert (news.level, news.refuses, condition.refusal) == (Level.ERROR, False, "")
+
+
+def test_a_verifier_that_is_there_is_told_and_refuses_nothing(robot: Any, condition: Condition) -> None:
+    news = condition.news(robot.session, robot.loop, robot.link.now_s)
+    assert news is not None
+    assert (news.level, news.refuses, condition.refusal) == (Level.OK, False, "")
