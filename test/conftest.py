@@ -162,9 +162,10 @@ def make_checkpoints(
 
     @functools.cache
     def make(goal_dim: int = 2, chunk_length: int = 1, codebooks: int = 2, seed: int = 0) -> Path:
+        from adahi_ros.networks.fitting import FitConfig, Run
         from adahi_ros.policy.vqbet.checkpoint import save_policy, save_tokenizer
         from adahi_ros.policy.vqbet.tokenizer import TokenizerConfig
-        from adahi_ros.policy.vqbet.training import FitConfig, Run, train_policy, train_tokenizer
+        from adahi_ros.policy.vqbet.training import CodeFitConfig, train_policy, train_tokenizer
 
         directory = tmp_path_factory.mktemp("checkpoints")
         data = demonstrations(goal_dim)
@@ -173,7 +174,7 @@ def make_checkpoints(
         save_tokenizer(directory, tokenizer, {"seed": seed})
         for name, width in (("draft", 4), ("target", 8)):
             size = {"width": width, "layers": 1, "heads": 2, "head_hidden": 8}
-            model, _ = train_policy(data, tokenizer, 3, size, FitConfig(10, 64, warmup=0), Run(seed))
+            model, _ = train_policy(data, tokenizer, 3, size, CodeFitConfig(10, 64, warmup=0), Run(seed))
             save_policy(directory, name, model, {"seed": seed})
         return directory
 

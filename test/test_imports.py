@@ -14,6 +14,7 @@ import adahi_ros
 PACKAGE = Path(adahi_ros.__file__).parent
 ANYONE = {"randomness", "trajectories", "assets", "parallel", "kinematics", "signals", "yaml_files", "files"}
 ALGORITHM = {
+    "networks",
     "policy",
     "vision",
     "contract",
@@ -27,10 +28,11 @@ ALGORITHM = {
     "wireless.link",
 }
 MAY_IMPORT = {
+    "networks": set(),
     "policy": set(),
-    "policy.vqbet": {"policy"},
-    "policy.lerobot": {"policy", "policy.vqbet"},
-    "vision": {"policy"},
+    "policy.vqbet": {"networks", "policy"},
+    "policy.lerobot": {"networks", "policy", "policy.vqbet"},
+    "vision": {"networks", "policy.lerobot"},
     "contract": {"vision"},
     "safety": {"contract"},
     "acceptance": {"policy"},

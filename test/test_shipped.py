@@ -13,8 +13,8 @@ from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import CHUNKS
 from adahi_ros.evaluation.calibrate import node_parameters
 from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.networks.onnx_files import DIGEST
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
-from adahi_ros.policy.vqbet.onnx_files import DIGEST
 from adahi_ros.policy.vqbet.recipe import Recipe, load_recipe
 from adahi_ros.tasks import names
 

@@ -101,7 +101,7 @@ def _size(contract: Contract) -> str:
         ValueError: the encoder takes images of another size.
     """
     from adahi_ros.assets import ENCODERS, named
-    from adahi_ros.policy.vqbet.checkpoint import CheckpointError
+    from adahi_ros.networks.checkpoint_files import CheckpointError
     from adahi_ros.vision.encoder import Encoder
 
     numbers, cameras = contract.number_dim, len(contract.cameras)

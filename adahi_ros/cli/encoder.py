@@ -31,7 +31,7 @@ def train(
     json_file: JsonFile = None,
 ) -> None:
     """Photograph the expert's episodes and learn where things are. A stopped run goes on where it was."""
-    from adahi_ros.policy.vqbet.training import Run
+    from adahi_ros.networks.fitting import Run
     from adahi_ros.tasks.camera import make_view
     from adahi_ros.tasks.frames import record_frames
     from adahi_ros.vision.export import save_encoder

@@ -12,6 +12,8 @@ import torch
 from rich.progress import Progress
 
 from adahi_ros.evaluation.staging import STATES, StagedFolder
+from adahi_ros.networks.fitting import Run
+from adahi_ros.networks.recipe import DemonstrationRecipe, F, ModelRecipe
 from adahi_ros.policy.vqbet.checkpoint import (
     load_checkpoint,
     load_decoder,
@@ -20,9 +22,9 @@ from adahi_ros.policy.vqbet.checkpoint import (
     save_tokenizer,
 )
 from adahi_ros.policy.vqbet.onnx_export import export
-from adahi_ros.policy.vqbet.recipe import DemonstrationRecipe, ModelRecipe, Recipe
+from adahi_ros.policy.vqbet.recipe import Recipe
 from adahi_ros.policy.vqbet.tokenizer import TokenizerConfig
-from adahi_ros.policy.vqbet.training import Run, train_policy, train_tokenizer
+from adahi_ros.policy.vqbet.training import train_policy, train_tokenizer
 from adahi_ros.tasks import make
 from adahi_ros.tasks.demonstrations import collect_parallel
 from adahi_ros.trajectories import Trajectories
@@ -54,7 +56,7 @@ class _Workshop:
         self.models: dict[str, dict[str, Any]] = {}
         self._bar = bar
 
-    def run(self, name: str, recipe: ModelRecipe) -> tuple[Run, float]:
+    def run(self, name: str, recipe: ModelRecipe[F]) -> tuple[Run, float]:
         job = self._bar.add_task(name, total=recipe.fit.steps, note="")
 
         def on_step(step: int, loss: float) -> None:
@@ -84,7 +86,7 @@ class _Workshop:
         return self._folder / STATES.replace("*", name)
 
     def finished(
-        self, name: str, recipe: ModelRecipe, losses: list[float], parameters: int, started: float
+        self, name: str, recipe: ModelRecipe[F], losses: list[float], parameters: int, started: float
     ) -> dict[str, Any]:
         last = losses[-LAST_LOSSES:]
         self.losses[name] = losses
@@ -149,7 +151,7 @@ def train_recipe(
     if data is None:
         data = shop.demonstrations(task, recipe.demonstrations, workers)
 
-    def seeded(model: ModelRecipe) -> ModelRecipe:
+    def seeded(model: ModelRecipe[F]) -> ModelRecipe[F]:
         return model if seed is None else replace(model, seed=seed)
 
     if tokenizer is None:
@@ -161,10 +163,12 @@ def train_recipe(
         save_tokenizer(out, tokenizer, shop.finished("tokenizer", model, losses, count, started))
     fingerprint = load_decoder(out).fingerprint
     for name in wanted:
-        model = seeded(recipe.policies[name])
-        run, started = shop.run(name, model)
-        policy, losses = train_policy(data, tokenizer, recipe.window_length, model.size, model.fit, run)
-        note = shop.finished(name, model, losses, policy.parameters_count, started)
+        of_policy = seeded(recipe.policies[name])
+        run, started = shop.run(name, of_policy)
+        policy, losses = train_policy(
+            data, tokenizer, recipe.window_length, of_policy.size, of_policy.fit, run
+        )
+        note = shop.finished(name, of_policy, losses, policy.parameters_count, started)
         save_policy(out, name, policy, note)
         export(load_checkpoint(out / name), out / f"{name}.onnx")
     staged.finish()

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from adahi_ros.networks.onnx_export import write_onnx
 from adahi_ros.policy.lerobot.encoder import RgbEncoder
-from adahi_ros.policy.vqbet.onnx_export import write_onnx
 from adahi_ros.vision.convnet import KeypointNet
 from adahi_ros.vision.encoder import EncoderFiles
 from adahi_ros.vision.resnet import ResNet18

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.policy.vqbet.recipe import DemonstrationRecipe, RecipeError, checked, read_recipe
-from adahi_ros.policy.vqbet.training import FitConfig
+from adahi_ros.networks.fitting import FitConfig
+from adahi_ros.networks.recipe import DemonstrationRecipe, RecipeError, checked, read_recipe
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from adahi_ros.files import LARGEST_WEIGHTS, check_size
-from adahi_ros.policy.vqbet.checkpoint import UNREADABLE
+from adahi_ros.networks.checkpoint_files import UNREADABLE
 
 HUB = "hf://"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)

@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from adahi_ros.policy.vqbet.dataset import Moments
-from adahi_ros.policy.vqbet.training import Run, fit
+from adahi_ros.networks.dataset import Moments
+from adahi_ros.networks.fitting import Run, fit
 from adahi_ros.vision.export import Network, make_network
 from adahi_ros.vision.images import from_jpeg, to_jpeg
 from adahi_ros.vision.recipe import EncoderRecipe

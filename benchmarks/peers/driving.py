@@ -27,9 +27,9 @@ import typer
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import Policy, Sampling
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError
 from adahi_ros.wireless.link.commands import CONTROL
 from adahi_ros.wireless.link.emulator import command_link
 

@@ -13,9 +13,9 @@ import pytest
 
 from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles, check_fits
 from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.signature import Feature
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError
 
 
 def test_policies_of_two_tokenizers_are_refused(

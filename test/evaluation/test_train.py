@@ -13,13 +13,15 @@ from rich.progress import Progress
 
 from adahi_ros.evaluation import train
 from adahi_ros.evaluation.train import train_recipe
+from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.networks.fitting import Run
+from adahi_ros.networks.recipe import DemonstrationRecipe, ModelRecipe
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError
-from adahi_ros.policy.vqbet.recipe import DemonstrationRecipe, ModelRecipe, Recipe
-from adahi_ros.policy.vqbet.training import FitConfig, Run
+from adahi_ros.policy.vqbet.recipe import Recipe
+from adahi_ros.policy.vqbet.training import CodeFitConfig
 from adahi_ros.trajectories import Trajectories
 
-FIT = FitConfig(steps=6, batch_size=16, warmup=1)
+FIT = CodeFitConfig(steps=6, batch_size=16, warmup=1)
 SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
 RECIPE = Recipe(
     DemonstrationRecipe(episodes=4, seed=0, action_noise=0.1),

@@ -11,10 +11,11 @@ import numpy as np
 import onnx
 import pytest
 
+from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.networks.onnx_files import DIGEST, note_hash
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError, load_checkpoint
+from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
 from adahi_ros.policy.vqbet.onnx_export import export
-from adahi_ros.policy.vqbet.onnx_files import DIGEST, note_hash
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,10 +13,10 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
+from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.vqbet import tokenizer, torch_backend
 from adahi_ros.policy.vqbet.checkpoint import (
-    CheckpointError,
     load_checkpoint,
     load_decoder,
     load_tokenizer,

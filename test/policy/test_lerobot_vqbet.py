@@ -17,14 +17,16 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from adahi_ros.acceptance.interface import codes_differ
+from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.networks.fitting import Run
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.lerobot import checkpoint as lerobot_checkpoint
 from adahi_ros.policy.lerobot import encoder as lerobot_encoder
 from adahi_ros.policy.lerobot.checkpoint import RANGES, read_checkpoint
 from adahi_ros.policy.lerobot.encoder import load_encoder
 from adahi_ros.policy.lerobot.vqbet import LeRobotPolicy, lerobot_tokenizer
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError, load_decoder, save_policy, save_tokenizer
-from adahi_ros.policy.vqbet.training import FitConfig, Run, train_policy
+from adahi_ros.policy.vqbet.checkpoint import load_decoder, save_policy, save_tokenizer
+from adahi_ros.policy.vqbet.training import CodeFitConfig, train_policy
 from adahi_ros.trajectories import Trajectories
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.export import save_encoder
@@ -184,7 +186,7 @@ def test_a_draft_of_ours_is_trained_on_the_tokenizer_of_a_target_of_lerobots(
         "toy", observations, actions.astype(np.float32), np.zeros((2, 0), np.float32), np.array([30, 60])
     )
     size = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 8}
-    model, losses = train_policy(data, tokenizer, 3, size, FitConfig(5, 16, warmup=0), Run(0))
+    model, losses = train_policy(data, tokenizer, 3, size, CodeFitConfig(5, 16, warmup=0), Run(0))
     save_policy(tmp_path, "draft", model, {})
     assert np.isfinite(losses).all()
     assert max(losses) < 100  # what never moves does not weigh

@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 from adahi_ros.assets import asset
+from adahi_ros.networks.onnx_files import DIGEST, noted_hash
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
 from adahi_ros.policy.vqbet.onnx_export import export
-from adahi_ros.policy.vqbet.onnx_files import DIGEST, noted_hash
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(path.relative_to(asset("checkpoints")) for path in asset("checkpoints").rglob("*.onnx"))

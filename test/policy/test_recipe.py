@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from adahi_ros.assets import asset
-from adahi_ros.policy.vqbet.recipe import RecipeError, load_recipe
-from adahi_ros.policy.vqbet.training import FitConfig
+from adahi_ros.networks.fitting import FitConfig
+from adahi_ros.networks.recipe import RecipeError
+from adahi_ros.policy.vqbet.recipe import load_recipe
+from adahi_ros.policy.vqbet.training import CodeFitConfig
 
 
 def whole() -> dict[str, Any]:
@@ -39,7 +41,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert recipe.demonstrations.episodes == 3
     assert recipe.tokenizer.size == {"codebooks": 2, "hidden": 8}
     assert recipe.tokenizer.fit == FitConfig(5)
-    assert recipe.policies["draft"].fit == FitConfig(4, learning_rate=1)
+    assert recipe.policies["draft"].fit == CodeFitConfig(4, learning_rate=1)
     assert recipe.window_length == 2
 
 

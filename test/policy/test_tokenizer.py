@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from adahi_ros.networks.fitting import FitConfig, Run
 from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
-from adahi_ros.policy.vqbet.training import FitConfig, Run, train_tokenizer
+from adahi_ros.policy.vqbet.training import train_tokenizer
 from adahi_ros.trajectories import Trajectories
 
 

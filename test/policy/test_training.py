@@ -13,13 +13,12 @@ import torch
 from safetensors.numpy import save_file
 from torch import nn
 
-from adahi_ros.policy.vqbet.dataset import step_goals
+from adahi_ros.networks.dataset import step_goals
+from adahi_ros.networks.fitting import FitConfig, Run, fit
 from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_ros.policy.vqbet.training import (
     OFFSET_CODES,
-    FitConfig,
-    Run,
-    fit,
+    CodeFitConfig,
     focal_loss,
     policy_loss,
     train_policy,
@@ -29,9 +28,9 @@ from adahi_ros.trajectories import Trajectories
 
 TOKENIZER = TokenizerConfig(2, codebooks=2, codebook_size=4, latent_dim=8, hidden=16)
 SIZE = {"width": 8, "layers": 1, "heads": 2, "head_hidden": 16}
-FOUR = FitConfig(4, 32, warmup=1)
+FOUR = CodeFitConfig(4, 32, warmup=1)
 
-Train = Callable[[FitConfig, Run], tuple[nn.Module, list[float]]]
+Train = Callable[[CodeFitConfig, Run], tuple[nn.Module, list[float]]]
 
 
 class KilledError(Exception):
@@ -149,7 +148,7 @@ def test_the_policy_learns_the_toy_problem_on_a_frozen_tokenizer(
     data: Trajectories, tokenizer: ActionTokenizer
 ) -> None:
     before = tokenizer.freeze().fingerprint
-    config = FitConfig(150, 64, learning_rate=5e-3, warmup=5)
+    config = CodeFitConfig(150, 64, learning_rate=5e-3, warmup=5)
     model, losses = train_policy(data, tokenizer, 3, SIZE, config, Run(0))
     assert len(losses) == 150
     assert np.mean(losses[-10:]) < 0.4 * np.mean(losses[:10])
@@ -184,7 +183,7 @@ def test_policy_loss_against_hand_computation() -> None:
     missing = torch.tensor([[[1.0, 1.0]]])
     codes_loss = -(5.0 * 0.5**2 * np.log(0.5) + 0.5 * (0.2**2 * np.log(0.8) + 0.9**2 * np.log(0.1)))
     offset_loss = (0.5 + 0.75) / 2
-    got = policy_loss(p.log(), offsets, codes, codes, missing, FitConfig(1, offset_weight=7.0)).item()
+    got = policy_loss(p.log(), offsets, codes, codes, missing, CodeFitConfig(1, offset_weight=7.0)).item()
     assert got == pytest.approx(codes_loss + 7.0 * offset_loss, rel=1e-5)
 
 
@@ -232,7 +231,7 @@ def test_a_loss_that_is_not_finite_ends_the_run() -> None:
 )
 def test_settings_out_of_range_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        FitConfig(**({"steps": 10} | changes))
+        CodeFitConfig(**({"steps": 10} | changes))
 
 
 def test_offsets_at_sampled_codes_learn_the_way_from_there(
@@ -245,7 +244,7 @@ def test_offsets_at_sampled_codes_learn_the_way_from_there(
     size = {"width": 16, "layers": 1, "heads": 2, "head_hidden": 32}
     error = {}
     for where in OFFSET_CODES:
-        fit_config = FitConfig(400, 128, learning_rate=3e-3, offset_codes=where, offset_weight=10.0)
+        fit_config = CodeFitConfig(400, 128, learning_rate=3e-3, offset_codes=where, offset_weight=10.0)
         model, _ = train_policy(data, tokenizer, 1, size, fit_config, Run(0))
         with torch.no_grad():
             logits, offsets = model(

@@ -12,12 +12,13 @@ import pytest
 from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
+from adahi_ros.networks.fitting import Run
 from adahi_ros.nodes.launching.child_processes import DdsRunError
 from adahi_ros.nodes.launching.dds_run import run_over_dds
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.vqbet.checkpoint import load_tokenizer, save_policy
-from adahi_ros.policy.vqbet.training import FitConfig, Run, train_policy
+from adahi_ros.policy.vqbet.training import CodeFitConfig, train_policy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.tasks import make
@@ -36,7 +37,7 @@ def histories(
     folder = tmp_path_factory.mktemp("histories") / "policies"
     shutil.copytree(exported, folder)
     size = {"width": 8, "layers": 1, "heads": 2, "head_hidden": 8}
-    fit = FitConfig(10, 64, warmup=0)
+    fit = CodeFitConfig(10, 64, warmup=0)
     model, _ = train_policy(demonstrations(2), load_tokenizer(folder), 5, size, fit, Run(0))
     save_policy(folder, "longer", model, {})
     return folder

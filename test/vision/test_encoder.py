@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import save_file
 
 from adahi_ros.assets import asset
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError
-from adahi_ros.policy.vqbet.onnx_files import DIGEST, HASH, note_hash
-from adahi_ros.policy.vqbet.recipe import DemonstrationRecipe, RecipeError
-from adahi_ros.policy.vqbet.training import FitConfig, Run
+from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.networks.fitting import FitConfig, Run
+from adahi_ros.networks.onnx_files import DIGEST, HASH, note_hash
+from adahi_ros.networks.recipe import DemonstrationRecipe, RecipeError
 from adahi_ros.vision import export
 from adahi_ros.vision.encoder import Encoder, load_files
 from adahi_ros.vision.export import ARCHITECTURES, make_network, save_encoder

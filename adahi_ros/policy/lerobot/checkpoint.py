@@ -19,8 +19,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes
-from adahi_ros.policy.vqbet.checkpoint import (
-    LONGEST_WINDOW,
+from adahi_ros.networks.checkpoint_files import (
     UNREADABLE,
     CheckpointError,
     Shapes,
@@ -28,6 +27,7 @@ from adahi_ros.policy.vqbet.checkpoint import (
     check_shapes,
     read_shapes,
 )
+from adahi_ros.policy.vqbet.checkpoint import LONGEST_WINDOW
 from adahi_ros.policy.vqbet.decoder import MAX_COMBINATIONS
 
 CONFIG = "config.json"

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adahi_ros.networks.checkpoint_files import CheckpointError, check_shapes
 from adahi_ros.policy.lerobot.checkpoint import CONFIG, WEIGHTS, LeRobotCheckpoint, read_checkpoint
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError, check_shapes
 
 PART = "rgb_encoder"
 BLOCKS = {"resnet18": (2, 2, 2, 2), "resnet34": (3, 4, 6, 3)}

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.policy.lerobot.checkpoint import (
     CODEBOOKS,
     MODEL,
@@ -29,7 +30,7 @@ from adahi_ros.policy.lerobot.checkpoint import (
     LeRobotCheckpoint,
     read_checkpoint,
 )
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError, load_decoder
+from adahi_ros.policy.vqbet.checkpoint import load_decoder
 from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
 from adahi_ros.policy.vqbet.sizes import NetworkSizes

@@ -13,11 +13,18 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file
-
-from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes, replacing, save_json
+from adahi_ros.files import replacing, save_json
+from adahi_ros.networks.checkpoint_files import (
+    FORMAT,
+    CheckpointError,
+    Shapes,
+    check_count,
+    check_integers,
+    check_shapes,
+    read_json,
+    read_shapes,
+    read_tensors,
+)
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
 from adahi_ros.policy.vqbet.sizes import NetworkSizes
 
@@ -25,18 +32,9 @@ if TYPE_CHECKING:
     from adahi_ros.policy.vqbet.network import VQBeT
     from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer
 
-FORMAT = 1
-LARGEST_SIZE = 2**31
 LONGEST_WINDOW = 4096  # attention takes the square of it
 TABLE = "decode_table"
 NETWORK_SIZES = ("width", "layers", "heads", "head_hidden")
-Shapes = dict[str, tuple[int, ...]]
-# What a reader raises of a file that is none, or has tensors that numpy or torch cannot hold.
-UNREADABLE = (SafetensorError, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
-
-
-class CheckpointError(ValueError):
-    """A checkpoint is missing, damaged, or of another tokenizer. The message says which and why."""
 
 
 @dataclass(frozen=True)
@@ -63,79 +61,6 @@ class Checkpoint:
         return hashlib.sha256(config + self.weights.read_bytes()).hexdigest()[:16]
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = parse_json(read_bytes(path))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such checkpoint") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not JSON ({error})") from None
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise CheckpointError(f"{path}: format: must be {FORMAT}")
-    return value
-
-
-def _read_tensors(path: Path) -> dict[str, np.ndarray]:
-    try:
-        check_size(path, LARGEST_WEIGHTS)
-        return dict(load_file(path))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such checkpoint") from None
-    except UNREADABLE as error:
-        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
-
-
-def read_shapes(path: Path) -> Shapes:
-    """Return the shapes of the tensors in a safetensors file; of these themselves, nothing is read.
-
-    Raises:
-        CheckpointError: there is no such file, it is none, or too large.
-    """
-    try:
-        check_size(path, LARGEST_WEIGHTS)
-        with safe_open(path, framework="numpy") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such checkpoint") from None
-    except UNREADABLE as error:
-        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
-
-
-def check_count(field: str, asked: int, shapes: Shapes, before: str, after: str) -> None:
-    """Check that there are as many layers as a configuration asks for, numbered from 0.
-
-    Args:
-        field: of the configuration.
-        asked: its value.
-        shapes: of the weights.
-        before: what is left of the number in the name of one tensor of each layer.
-        after: what is right of it.
-
-    Raises:
-        ValueError: there are more, or fewer.
-    """
-    found = sum(name.startswith(before) and name.endswith(after) for name in shapes)
-    if asked != found:
-        raise ValueError(f"{field}: {asked!r}, must be {found}, as many as there are {before}*{after}")
-
-
-def check_shapes(shapes: Shapes, wanted: Shapes) -> None:
-    """Check that weights have the shapes that a configuration asks for, before anything is made by it.
-
-    Raises:
-        ValueError: one is missing, or of another shape.
-    """
-    for name, shape in wanted.items():
-        if shapes.get(name) != shape:
-            raise ValueError(f"{name}: of shape {shapes.get(name)}, must be {shape} as the config has it")
-
-
-def _check_integers(sizes: dict[str, Any], most: int = LARGEST_SIZE) -> None:
-    for size, value in sizes.items():
-        if type(value) is not int or not 0 <= value <= most:
-            raise ValueError(f"{size}: {value!r}, must be an integer from 0 to {most}")
-
-
 def _check_network(config: dict[str, Any], shapes: Shapes) -> None:
     """Compare the sizes of a VQ-BeT with its weights: every size, and every layer by its largest part."""
     width, hidden, goal_dim = (config[size] for size in ("width", "head_hidden", "goal_dim"))
@@ -159,7 +84,7 @@ def _check_network(config: dict[str, Any], shapes: Shapes) -> None:
 
 def _check_tokenizer(config: dict[str, Any], shapes: Shapes) -> None:
     """Compare the sizes of an action tokenizer with its weights."""
-    _check_integers(config)
+    check_integers(config)
     hidden, latent, books = (config[size] for size in ("hidden", "latent_dim", "codebooks"))
     flat, book = config["chunk_length"] * config["action_dim"], (1, config["codebook_size"], latent)
     before, after = "quantizer.layers.", "._codebook.embed"
@@ -204,9 +129,9 @@ def load_decoder(directory: Path) -> ActionDecoder:
     Raises:
         CheckpointError: it is missing or damaged.
     """
-    meta = _read_json(directory / "tokenizer.json")
+    meta = read_json(directory / "tokenizer.json")
     path = directory / "tokenizer.safetensors"
-    tensors = _read_tensors(path)
+    tensors = read_tensors(path)
     try:
         decoder = ActionDecoder(tensors[TABLE], tensors["action_scale"])
     except (KeyError, ValueError) as error:
@@ -230,9 +155,9 @@ def load_tokenizer(directory: Path) -> ActionTokenizer:
 
     load_decoder(directory)
     path = directory / "tokenizer.safetensors"
-    tensors = {name: torch.from_numpy(value) for name, value in _read_tensors(path).items() if name != TABLE}
+    tensors = {name: torch.from_numpy(value) for name, value in read_tensors(path).items() if name != TABLE}
     try:
-        sizes = _read_json(directory / "tokenizer.json")["config"]
+        sizes = read_json(directory / "tokenizer.json")["config"]
         _check_tokenizer(sizes, read_shapes(path))
         config = TokenizerConfig(**sizes)
         tokenizer = ActionTokenizer(config, tensors["action_mean"], tensors["action_scale"])
@@ -270,7 +195,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         CheckpointError: it is missing, damaged, or speaks another tokenizer than the one beside it.
     """
     path = path if path.suffix == ".json" else path.with_name(path.name + ".json")
-    meta = _read_json(path)
+    meta = read_json(path)
     decoder = load_decoder(path.parent)
     if meta.get("fingerprint") != decoder.fingerprint:
         raise CheckpointError(
@@ -283,8 +208,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
     try:
         config = dict(meta["config"])
         sizes = NetworkSizes(**{name: config[name] for name in names}, parameters=meta["parameters"])
-        _check_integers({**vars(sizes), **{size: config[size] for size in NETWORK_SIZES}})
-        _check_integers({"window_length": sizes.window_length}, LONGEST_WINDOW)
+        check_integers({**vars(sizes), **{size: config[size] for size in NETWORK_SIZES}})
+        check_integers({"window_length": sizes.window_length}, LONGEST_WINDOW)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a whole description of a policy ({error})") from None
     for size in ("codebooks", "codebook_size", "chunk_length", "action_dim"):

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from adahi_ros.policy.vqbet.checkpoint import Checkpoint, CheckpointError
+from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.networks.onnx_files import DIGEST, content_of, hash_of, noted_hash, session_of
+from adahi_ros.policy.vqbet.checkpoint import Checkpoint
 from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
-from adahi_ros.policy.vqbet.onnx_files import DIGEST, content_of, hash_of, noted_hash, session_of
 
 
 def cache_folder() -> Path:

@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
+from adahi_ros.networks.fitting import FitConfig
+from adahi_ros.networks.recipe import (
+    DemonstrationRecipe,
+    F,
+    ModelRecipe,
+    build,
+    check,
+    checked,
+    mapping,
+    read_recipe,
+)
 from adahi_ros.policy.vqbet.network import VQBeTConfig
 from adahi_ros.policy.vqbet.tokenizer import TokenizerConfig
-from adahi_ros.policy.vqbet.training import FitConfig
-from adahi_ros.yaml_files import read_yaml
-
-T = TypeVar("T")
-
-NUMBERS: dict[type, tuple[tuple[type, ...], str]] = {
-    int: ((int,), "an integer"),
-    float: ((int, float), "a number, such as 1.0e-3"),  # 1e-3 is a string in YAML 1.1
-}
-
-
-class RecipeError(ValueError):
-    """A recipe that cannot be followed; the message names file, field, value and what was allowed."""
-
-
-@dataclass(frozen=True)
-class DemonstrationRecipe:
-    """Which demonstrations to record; see `tasks.demonstrations.collect`."""
-
-    episodes: int
-    seed: int
-    action_noise: float
-
-    def __post_init__(self) -> None:
-        if self.episodes < 1:
-            raise ValueError(f"episodes: {self.episodes}, must be at least 1")
-        if self.seed < 0:
-            raise ValueError(f"seed: {self.seed}, must be at least 0")
-        if not 0.0 <= self.action_noise <= 1.0:
-            raise ValueError(f"action_noise: {self.action_noise}, must be 0 to 1")
-
-
-@dataclass(frozen=True)
-class ModelRecipe:
-    """How to make one model.
-
-    Attributes:
-        seed: of its weights and batches.
-        size: arguments of `TokenizerConfig` or `VQBeTConfig` beyond those that the data gives.
-        fit: how long and how fast to train.
-    """
-
-    seed: int
-    size: dict[str, int]
-    fit: FitConfig
-
-    def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ValueError(f"seed: {self.seed}, must be at least 0")
+from adahi_ros.policy.vqbet.training import CodeFitConfig
 
 
 @dataclass(frozen=True)
@@ -65,9 +27,9 @@ class Recipe:
     """How to make a tokenizer and the policies on it."""
 
     demonstrations: DemonstrationRecipe
-    tokenizer: ModelRecipe
+    tokenizer: ModelRecipe[FitConfig]
     window_length: int
-    policies: dict[str, ModelRecipe]
+    policies: dict[str, ModelRecipe[CodeFitConfig]]
 
     def __post_init__(self) -> None:
         if self.window_length < 1:
@@ -76,71 +38,29 @@ class Recipe:
             raise ValueError("policies: none, must name at least one")
 
 
-def _mapping(values: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(values, Mapping):
-        raise RecipeError(f"{where}: {values!r}, must be a mapping")
-    return values
-
-
-def _check(kind: type, values: Any, where: str, given: frozenset[str] = frozenset()) -> None:
-    """Check that values are the arguments of a dataclass but for the given ones, numbers of their type."""
-    types = get_type_hints(kind)
-    names = {field.name: field for field in fields(kind) if field.name not in given}
-    for name, value in _mapping(values, where).items():
-        if name not in names:
-            raise RecipeError(f"{where}.{name}: unknown, must be one of {', '.join(sorted(names))}")
-        allowed, words = NUMBERS.get(types[name], ((object,), ""))
-        if isinstance(value, bool) or not isinstance(value, allowed):
-            raise RecipeError(f"{where}.{name}: {value!r}, must be {words}")
-    for name, field in names.items():
-        if field.default is MISSING and name not in values:
-            raise RecipeError(f"{where}.{name}: missing")
-
-
-def _build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
-    try:
-        return kind(**values)
-    except ValueError as error:
-        raise RecipeError(f"{where}: {error}") from None
-
-
-def checked(kind: type[T], values: Any, where: str) -> T:
-    """Make a dataclass of a mapping.
-
-    Args:
-        kind: of the dataclass.
-        values: its arguments, of their types.
-        where: it stands in the recipe.
-
-    Raises:
-        RecipeError: one is missing, unknown, of the wrong type or out of range.
-    """
-    _check(kind, values, where)
-    return _build(kind, values, where)
-
-
-def _model(size_kind: type, values: Any, where: str) -> ModelRecipe:
-    _check(ModelRecipe, values, where)
+def _model(size_kind: type, fit_kind: type[F], values: Any, where: str) -> ModelRecipe[F]:
+    check(ModelRecipe, values, where)
     # What has no default comes from the data; any value will do to check the others.
     given = frozenset(field.name for field in fields(size_kind) if field.default is MISSING)
-    _check(size_kind, values["size"], f"{where}.size", given)
-    _build(size_kind, {**dict.fromkeys(given, 1), **values["size"]}, f"{where}.size")
-    fit = checked(FitConfig, values["fit"], f"{where}.fit")
-    return _build(ModelRecipe, {**values, "fit": fit}, where)
+    check(size_kind, values["size"], f"{where}.size", given)
+    build(size_kind, {**dict.fromkeys(given, 1), **values["size"]}, f"{where}.size")
+    fit = checked(fit_kind, values["fit"], f"{where}.fit")
+    return build(ModelRecipe, {**values, "fit": fit}, where)
 
 
 def _recipe(values: Any) -> Recipe:
     where = "recipe"
-    _check(Recipe, values, where)
-    policies = _mapping(values["policies"], f"{where}.policies")
+    check(Recipe, values, where)
+    policies = mapping(values["policies"], f"{where}.policies")
     parts = {
         "demonstrations": checked(DemonstrationRecipe, values["demonstrations"], f"{where}.demonstrations"),
-        "tokenizer": _model(TokenizerConfig, values["tokenizer"], f"{where}.tokenizer"),
+        "tokenizer": _model(TokenizerConfig, FitConfig, values["tokenizer"], f"{where}.tokenizer"),
         "policies": {
-            name: _model(VQBeTConfig, model, f"{where}.policies.{name}") for name, model in policies.items()
+            name: _model(VQBeTConfig, CodeFitConfig, model, f"{where}.policies.{name}")
+            for name, model in policies.items()
         },
     }
-    return _build(Recipe, {**values, **parts}, where)
+    return build(Recipe, {**values, **parts}, where)
 
 
 def load_recipe(path: Path) -> Recipe:
@@ -151,11 +71,3 @@ def load_recipe(path: Path) -> Recipe:
         FileNotFoundError: no such file.
     """
     return read_recipe(path, _recipe)
-
-
-def read_recipe(path: Path, make: Callable[[Any], T]) -> T:
-    """Make a recipe of what a YAML file says; raises as `load_recipe` does."""
-    try:
-        return make(read_yaml(path))
-    except ValueError as error:
-        raise RecipeError(f"{path}: {error}") from None

@@ -7,7 +7,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from adahi_ros.policy.vqbet.checkpoint import Checkpoint, CheckpointError
+from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.policy.vqbet.checkpoint import Checkpoint
 from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policy.vqbet.network import VQBeT, VQBeTConfig
 

@@ -16,7 +16,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import (
 )
 
 from adahi_ros.files import LARGEST_WEIGHTS, parse_json, read_bytes, save_json
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError
+from adahi_ros.networks.checkpoint_files import CheckpointError
 
 DIGEST = "network_digest"
 

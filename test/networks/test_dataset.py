@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from adahi_ros.networks.dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.policy.history import History
 from adahi_ros.policy.signature import Feature, Signature
-from adahi_ros.policy.vqbet.dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.trajectories import Trajectories
 
 

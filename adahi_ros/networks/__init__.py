@@ -1,0 +1,1 @@
+"""What every trained network needs: checkpoint files, ONNX, fitting."""

@@ -1,0 +1,153 @@
+"""Training of a network: one loop for all of them.
+
+Every step draws its own batch from (seed, step), so a run that was stopped and resumed ends with
+the weights of one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from adahi_ros.files import parse_json, replacing
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """How long and how fast to train.
+
+    Attributes:
+        steps: optimizer steps.
+        batch_size: examples per step.
+        learning_rate: AdamW's, after a linear warm-up over `warmup` steps, then a cosine to zero.
+        weight_decay: AdamW's.
+
+    Raises:
+        ValueError: a value is out of range; names field, value and range.
+    """
+
+    steps: int
+    batch_size: int = 512
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    warmup: int = 50
+
+    def __post_init__(self) -> None:
+        for name, smallest in (("steps", 1), ("batch_size", 2), ("warmup", 0)):
+            if getattr(self, name) < smallest:
+                raise ValueError(f"fit.{name}: {getattr(self, name)}, must be at least {smallest}")
+        for name in ("learning_rate", "weight_decay"):
+            if not 0 <= getattr(self, name) < np.inf:
+                raise ValueError(f"fit.{name}: {getattr(self, name)}, must be finite and not negative")
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of one step."""
+        warm = min(1.0, (step + 1) / (self.warmup + 1))
+        return self.learning_rate * warm * 0.5 * (1 + float(np.cos(np.pi * step / self.steps)))
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where a training run keeps its state, and who is told of its progress.
+
+    Attributes:
+        seed: of weights and batches.
+        state: file to save to and resume from; None keeps nothing.
+        save_every: steps between saves.
+        on_step: called with (steps done, loss).
+    """
+
+    seed: int
+    state: Path | None = None
+    save_every: int = 500
+    on_step: Callable[[int, float], None] = lambda step, loss: None
+
+
+def _save_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, meta: dict) -> None:
+    tensors = {f"model.{name}": tensor.contiguous() for name, tensor in module.state_dict().items()}
+    for index, state in optimizer.state_dict()["state"].items():
+        for name, tensor in state.items():
+            tensors[f"optimizer.{index}.{name}"] = tensor.contiguous()
+    with replacing(path) as partial:
+        save_file(tensors, partial, metadata={"adahi": json.dumps(meta)})
+
+
+def _load_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, recipe: dict) -> list[float]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            meta = parse_json((file.metadata() or {})["adahi"])
+            made_by, losses = meta["recipe"], list(meta["losses"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: not a saved run ({error}); delete it to start anew") from None
+    if made_by != recipe:
+        raise ValueError(f"{path}: from a run with other settings or data; delete it to start anew")
+    module.load_state_dict(
+        {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
+    )
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        if name.startswith("optimizer."):
+            _, index, field = name.split(".")
+            moments.setdefault(int(index), {})[field] = value
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
+    return losses
+
+
+def fit(
+    module: nn.Module,
+    loss_of: Callable[[Tensor], Tensor],
+    examples: int,
+    config: FitConfig,
+    run: Run,
+    recipe: dict | None = None,
+) -> list[float]:
+    """Train a module in place; return the loss of every step.
+
+    Args:
+        module: what to train.
+        loss_of: from the indices (B,) of a batch to its loss.
+        examples: how many there are to draw from.
+        config: how long and how fast.
+        run: seed, saved state and progress.
+        recipe: what else must be the same for a saved state to be resumed.
+
+    Raises:
+        ValueError: the saved state is damaged, or of another run.
+        RuntimeError: the loss is not finite any more.
+    """
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+    )
+    recipe = {"fit": asdict(config), "seed": run.seed, "examples": examples, **(recipe or {})}
+    losses: list[float] = []
+    if run.state is not None and run.state.is_file():
+        losses = _load_state(run.state, module, optimizer, recipe)
+    module.train()
+    with torch.random.fork_rng(devices=[]):
+        for step in range(len(losses), config.steps):
+            torch.manual_seed(int(np.random.SeedSequence((run.seed, step)).generate_state(1)[0]))
+            batch = torch.randint(examples, (config.batch_size,))
+            for group in optimizer.param_groups:
+                group["lr"] = config.rate_at(step)
+            loss = loss_of(batch)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+            optimizer.step()
+            losses.append(loss.item())
+            if not np.isfinite(losses[-1]):
+                raise RuntimeError(f"loss: {losses[-1]} at step {step}; lower fit.learning_rate")
+            run.on_step(step + 1, losses[-1])
+            if run.state is not None and ((step + 1) % run.save_every == 0 or step + 1 == config.steps):
+                _save_state(run.state, module, optimizer, {"recipe": recipe, "losses": losses})
+    module.eval()
+    return losses
