@@ -12,7 +12,17 @@ import pytest
 import adahi_ros
 
 PACKAGE = Path(adahi_ros.__file__).parent
-ANYONE = {"randomness", "trajectories", "assets", "parallel", "kinematics", "signals", "yaml_files", "files"}
+ANYONE = {
+    "assets",
+    "files",
+    "kinematics",
+    "parallel",
+    "randomness",
+    "registry",
+    "signals",
+    "trajectories",
+    "yaml_files",
+}
 ALGORITHM = {
     "networks",
     "policy",

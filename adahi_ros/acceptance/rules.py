@@ -5,5 +5,8 @@ from __future__ import annotations
 from adahi_ros.acceptance.interface import Acceptance
 from adahi_ros.acceptance.replace import Replace
 from adahi_ros.acceptance.speculative import Speculative
+from adahi_ros.registry import Registry
 
-ACCEPTANCES: dict[str, type[Acceptance]] = {"speculative": Speculative, "replace": Replace}
+ACCEPTANCES: Registry[type[Acceptance]] = Registry(
+    "adahi_ros.acceptances", {"speculative": Speculative, "replace": Replace}
+)

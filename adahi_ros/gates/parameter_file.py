@@ -13,14 +13,13 @@ import yaml
 
 from adahi_ros.files import replacing
 from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.scores import ORACLE, Gate, Trigger
+from adahi_ros.gates.scores import ORACLE, WITHOUT_THRESHOLD, Gate, Trigger
 from adahi_ros.yaml_files import read_yaml
 
 T = TypeVar("T")
 
 HEADER = "# Written by: {command}\n"
 ORIGIN_FIELDS = ("task", "draft", "target", "transmission_rate", "thresholds")
-WITHOUT_THRESHOLD = ("always", "never")
 
 
 @dataclass(frozen=True)

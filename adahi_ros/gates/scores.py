@@ -1,6 +1,7 @@
 """Gates: score what a robot would do by what it alone knows; above the threshold, ask the target.
 
-A new gate is a class with `score` and a line in `GATES`. One that carries weights loads them when it is made.
+A new gate is a class with `blind` and `score` and a line in `GATES`, or an entry point of another package.
+One that carries weights loads them when it is made.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from adahi_ros.gates.context import GateContext
 from adahi_ros.policy.distribution import probabilities_at
+from adahi_ros.registry import Registry
 
 
 class Gate(Protocol):
@@ -95,14 +97,18 @@ class NeverGate:
 
 ORACLE = "oracle"  # knows what the target would say; an evaluation can have it, a robot cannot
 
-GATES: dict[str, type[Gate]] = {
-    "deviation": DeviationGate,
-    "uncertainty": UncertaintyGate,
-    "random": RandomGate,
-    "age": AgeGate,
-    "always": AlwaysGate,
-    "never": NeverGate,
-}
+GATES: Registry[type[Gate]] = Registry(
+    "adahi_ros.gates",
+    {
+        "deviation": DeviationGate,
+        "uncertainty": UncertaintyGate,
+        "random": RandomGate,
+        "age": AgeGate,
+        "always": AlwaysGate,
+        "never": NeverGate,
+    },
+)
+WITHOUT_THRESHOLD = ("always", "never")  # decide the same at any threshold
 
 
 @dataclass(frozen=True)

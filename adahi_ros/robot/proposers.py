@@ -1,7 +1,11 @@
-"""Who proposes actions on the robot. A new one is a class with `propose` and a line in `PROPOSERS`."""
+"""Who proposes actions on the robot.
+
+A new one is a class with `propose` and a line in `PROPOSERS`, or an entry point of another package.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +14,7 @@ import numpy as np
 from adahi_ros.policy.interface import Policy, Sampling
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
+from adahi_ros.registry import Registry
 from adahi_ros.robot.plan import Plan
 
 
@@ -70,7 +75,6 @@ class PlanProposer:
         return
 
 
-PROPOSERS: dict[str, type[DraftProposer] | type[PlanProposer]] = {
-    "draft": DraftProposer,
-    "plan": PlanProposer,
-}
+PROPOSERS: Registry[Callable[[Policy], Proposer]] = Registry(
+    "adahi_ros.proposers", {"draft": DraftProposer, "plan": PlanProposer}
+)

@@ -1,7 +1,8 @@
 """Simulated worlds, their experts and demonstrations.
 
 A new task is a class that implements `base.Task`, a class that implements `base.Expert`, and an
-entry in `TASKS`; or, where a Gymnasium environment does it, a file config/tasks/NAME.yaml.
+entry in `TASKS`, or an entry point of another package; or, where a Gymnasium environment does it, a file
+config/tasks/NAME.yaml.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.assets import asset
+from adahi_ros.registry import Registry
 from adahi_ros.tasks.base import Expert, Task, TaskSpec
 
 
@@ -26,19 +28,26 @@ class Registered:
     expert: str
 
 
-TASKS: dict[str, Registered] = {
-    "ball": Registered("adahi_ros.tasks.ball:BallBalancing", "adahi_ros.tasks.ball:BallExpert"),
-    "ball_camera": Registered("adahi_ros.tasks.camera:BallCamera", "adahi_ros.tasks.camera:BallCameraExpert"),
-    "kitchen": Registered("adahi_ros.tasks.kitchen:Kitchen", "adahi_ros.tasks.kitchen_expert:KitchenExpert"),
-    "kitchen_camera": Registered(
-        "adahi_ros.tasks.camera:KitchenCamera", "adahi_ros.tasks.camera:KitchenCameraExpert"
-    ),
-    "swarm": Registered("adahi_ros.tasks.swarm:Swarm", "adahi_ros.tasks.swarm:SwarmExpert"),
-}
+TASKS: Registry[Registered] = Registry(
+    "adahi_ros.tasks",
+    {
+        "ball": Registered("adahi_ros.tasks.ball:BallBalancing", "adahi_ros.tasks.ball:BallExpert"),
+        "ball_camera": Registered(
+            "adahi_ros.tasks.camera:BallCamera", "adahi_ros.tasks.camera:BallCameraExpert"
+        ),
+        "kitchen": Registered(
+            "adahi_ros.tasks.kitchen:Kitchen", "adahi_ros.tasks.kitchen_expert:KitchenExpert"
+        ),
+        "kitchen_camera": Registered(
+            "adahi_ros.tasks.camera:KitchenCamera", "adahi_ros.tasks.camera:KitchenCameraExpert"
+        ),
+        "swarm": Registered("adahi_ros.tasks.swarm:Swarm", "adahi_ros.tasks.swarm:SwarmExpert"),
+    },
+)
 
 DESCRIBED = ".yaml"
 
-__all__ = ["TASKS", "Expert", "Task", "TaskSpec", "make", "make_expert", "names"]
+__all__ = ["TASKS", "Expert", "Registered", "Task", "TaskSpec", "make", "make_expert", "names"]
 
 
 def names() -> list[str]:
@@ -50,7 +59,7 @@ def make(name: str) -> Task:
     """Return a new task by its name, or by a file that describes it (see gymnasium_description.py).
 
     Raises:
-        ValueError: no such task; the message names those there are. Or a fault in the file.
+        ValueError: no such task; the message names those there are. Or a fault in the file, or the package.
         FileNotFoundError: no such file.
     """
     if name in TASKS:
@@ -65,7 +74,7 @@ def make_expert(name: str) -> Expert:
     """Return a new expert for the task of this name, or of this file.
 
     Raises:
-        ValueError: no such task; the message names those there are. Or a fault in the file.
+        ValueError: no such task; the message names those there are. Or a fault in the file, or the package.
         FileNotFoundError: no such file.
     """
     if name in TASKS:

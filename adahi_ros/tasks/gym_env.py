@@ -1,8 +1,9 @@
-"""Any task as a Gymnasium environment, one episode at a time: adahi_ros/CLASS-v0 for each of `TASKS`.
+"""Any task as a Gymnasium environment, one episode at a time: adahi_ros/CLASS-v0 for each that is shipped.
 
 import gymnasium
 import adahi_ros.tasks.gym_env  # registers
 env = gymnasium.make("adahi_ros/BallBalancing-v0", render_mode="rgb_array")
+env = gymnasium.make("adahi_ros/Task-v0", task="inverted_pendulum")  # whatever `make` takes
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ class TaskEnv(gym.Env[np.ndarray, np.ndarray]):
         return {"seed": self._seed, "episode": self._episode, "success": bool(self.task.success[0])}
 
 
-for _name, _registered in TASKS.items():
+gym.register("adahi_ros/Task-v0", entry_point="adahi_ros.tasks.gym_env:TaskEnv")
+for _name, _registered in TASKS.shipped.items():
     gym.register(
         f"adahi_ros/{_registered.task.partition(':')[2]}-v0",
         entry_point="adahi_ros.tasks.gym_env:TaskEnv",

@@ -11,6 +11,7 @@ from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Signature
+from adahi_ros.registry import RegistryError
 from adahi_ros.wire.request import PROTOCOL_VERSION
 
 LONGEST_HISTORY = 64  # observations that a robot keeps to send
@@ -67,7 +68,10 @@ class Wants:
             return f"history: the target's is {theirs.history}, must be from 1 to {LONGEST_HISTORY}"
         if theirs.horizon < 1:
             return f"horizon: the target's is {theirs.horizon}, must be at least 1"
-        rule = ACCEPTANCES[described.acceptance]()
+        try:
+            rule = ACCEPTANCES[described.acceptance]()
+        except RegistryError as error:
+            return f"acceptance: {error}"
         fault = rule.compatible(self.draft, theirs) or theirs.unmet(self.offered)
         if fault is None and encoder not in (None, described.encoder_fingerprint):
             fault = difference("encoder_fingerprint", encoder, repr(described.encoder_fingerprint))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,14 @@ def told(**changes: Any) -> Description:
 )
 def test_what_fits_is_no_misfit(described: Description) -> None:
     assert Wants(DRAFT, OFFERED).misfit(described) is None
+
+
+def test_a_rule_that_this_robot_cannot_use_is_a_misfit(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("broken", "no_such_module:Rule", "adahi_ros.acceptances")
+    monkeypatch.setattr(description.ACCEPTANCES, "_added", {"broken": [broken]})
+    fault = Wants(DRAFT, OFFERED).misfit(told(acceptance="broken"))
+    assert fault is not None
+    assert fault.startswith("acceptance: adahi_ros.acceptances: 'broken' of no_such_module: ")
 
 
 @pytest.mark.parametrize(

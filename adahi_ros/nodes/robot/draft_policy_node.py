@@ -260,7 +260,12 @@ class DraftPolicyNode(LifecycleNode):
         if self._declared.changed:
             self._declared.changed = False
             values = self._declared.read()
-            self._loop.change(controller_config(values), values.deadline_s)
+            try:
+                config = controller_config(values)
+            except Exception as error:  # noqa: BLE001  whatever another package's gate raises as it is made
+                self.get_logger().error(f"{error}; goes on with the gate before")
+                config = self._loop.controller.config
+            self._loop.change(config, values.deadline_s)
             self._check_deadline(values)
         try:
             self._loop.observe(observation)
