@@ -6,6 +6,8 @@ import hashlib
 
 import numpy as np
 
+from adahi_ros.policy.action_range import ActionRange
+
 MAX_COMBINATIONS = 1 << 16
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond what the codes alone can say
 
@@ -43,6 +45,7 @@ class ActionDecoder:
         actions = self.table.reshape(-1, self.action_dim)
         self.low = actions.min(axis=0) - RANGE_MARGIN * self.action_scale
         self.high = actions.max(axis=0) + RANGE_MARGIN * self.action_scale
+        self._range = ActionRange(self.low, self.high)
         digest = hashlib.sha256(repr(self.table.shape).encode())
         digest.update(self.table.astype("<f4").tobytes())
         self.fingerprint = digest.hexdigest()[:16]
@@ -54,9 +57,7 @@ class ActionDecoder:
 
     def sound(self, chunks: np.ndarray) -> np.ndarray:
         """Return which of chunks (B, W, A) a policy on this tokenizer may mean, (B,) bool; see `check`."""
-        inside = (chunks >= self.low) & (chunks <= self.high)  # false for what is not a number
-        sound: np.ndarray = inside.all(axis=(1, 2))
-        return sound
+        return self._range.sound(chunks)
 
     def check(self, chunks: np.ndarray) -> None:
         """Refuse chunks (B, W, A) that no policy on this tokenizer means.
@@ -64,10 +65,4 @@ class ActionDecoder:
         Raises:
             ValueError: an action is not finite, or not from `low` to `high`.
         """
-        sound = (chunks >= self.low) & (chunks <= self.high)  # false for what is not a number
-        if not sound.all():
-            row, ahead, index = np.argwhere(~sound)[0]
-            raise ValueError(
-                f"action[{index}]: {chunks[row, ahead, index]:.4g}, must be from {self.low[index]:.4g} "
-                f"to {self.high[index]:.4g}"
-            )
+        self._range.check(chunks)
