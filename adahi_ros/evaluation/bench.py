@@ -8,7 +8,7 @@ from pathlib import Path
 
 from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.backends import is_policy, load_policy
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.signature import Signature
 
@@ -17,7 +17,7 @@ CHUNKS = "chunks"  # beside draft and target: a target on a tokenizer of chunks,
 
 @dataclass(frozen=True)
 class Policies:
-    """A draft and a target on one tokenizer.
+    """A draft and a target; on one tokenizer, where both have any.
 
     Attributes:
         draft, target: the two.
@@ -33,7 +33,11 @@ class Policies:
 
     def __post_init__(self) -> None:
         draft, target = self.draft.signature, self.target.signature
-        fault = codes_differ(draft, target) or _reads_differently(draft, target)
+        if draft.codes is not None and target.codes is not None:
+            fault = codes_differ(draft, target)
+        else:
+            fault = difference("action_dim", draft.action_dim, target.action_dim)
+        fault = fault or _reads_differently(draft, target)
         if fault is not None:
             raise ValueError(fault)
         if self.chunks is None:
@@ -45,6 +49,11 @@ class Policies:
                 raise ValueError(
                     f"{name}: the target's on chunks is {found}, the target's {wanted}; must be the same"
                 )
+
+    @property
+    def share_codes(self) -> bool:
+        """Whether codes of the draft mean actions to the target."""
+        return codes_differ(self.draft.signature, self.target.signature) is None
 
 
 def _reads_differently(draft: Signature, target: Signature) -> str | None:
@@ -82,7 +91,7 @@ def _load(files: PolicyFiles, newest_ns: int) -> Policies:
     return Policies(
         load_policy(folder / "draft", backend),
         load_policy(folder / "target", backend),
-        load_policy(chunks, backend) if chunks.with_suffix(".json").is_file() else None,
+        load_policy(chunks, backend) if is_policy(chunks) else None,
     )
 
 

@@ -1,4 +1,8 @@
-"""The inference backends, by the name that the `backend` parameter takes."""
+"""From the name of a policy to the policy: VQ-BeT's checkpoints on a backend, other kinds by a YAML file.
+
+checkpoints/ball/draft.json     a VQ-BeT: `DIRECTORY/NAME`, on the backend that is asked for
+anywhere/draft.yaml             `kind: NAME`, a key of `POLICIES`, and the arguments of that
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
+from adahi_ros.policy.vqbet.checkpoint import CheckpointError, load_checkpoint
+from adahi_ros.registry import Registry
+from adahi_ros.yaml_files import read_yaml
 
 
 def _torch(path: Path) -> Policy:
@@ -34,9 +40,19 @@ BACKENDS: dict[str, Callable[[Path], Policy]] = {
     "torch": _torch,
 }
 
+POLICIES: Registry[Callable[..., Policy]] = Registry("adahi_ros.policies", {})
+"""Kinds of policies that YAML files describe: called with the file's folder, and by name with arguments."""
+
+
+def is_policy(path: Path) -> bool:
+    """Whether there is a policy at `DIRECTORY/NAME`."""
+    return any(path.with_name(path.name + suffix).is_file() for suffix in (".json", ".yaml"))
+
 
 def load_policy(path: Path, backend: str) -> Policy:
     """Load a policy from `DIRECTORY/NAME`, or LeRobot's from its folder, to run on a backend.
+
+    What a YAML file describes runs as its kind does, whatever the backend.
 
     Raises:
         CheckpointError: the checkpoint cannot be used.
@@ -44,4 +60,28 @@ def load_policy(path: Path, backend: str) -> Policy:
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend: {backend!r}, must be one of {', '.join(sorted(BACKENDS))}")
-    return BACKENDS[backend](path)
+    described = path if path.suffix == ".yaml" else path.with_name(path.name + ".yaml")
+    if not described.is_file():
+        return BACKENDS[backend](path)
+    if described.with_suffix(".json").is_file():
+        raise CheckpointError(f"{path}: there is a .json and a .yaml of that name, must be one of them")
+    return _described(described)
+
+
+def _described(path: Path) -> Policy:
+    try:
+        values = read_yaml(path)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+        raise CheckpointError(f"{path}: must be a mapping from names, with a kind")
+    kind = values.pop("kind", None)
+    if not isinstance(kind, str) or kind not in POLICIES:
+        there_are = (
+            f"one of {', '.join(POLICIES)}" if len(POLICIES) else "of a package that is installed; none is"
+        )
+        raise CheckpointError(f"{path}: kind: {kind!r}, must be {there_are}")
+    try:
+        return POLICIES[kind](path.parent, **values)
+    except Exception as error:  # whatever another package raises as it makes its policy
+        raise CheckpointError(f"{path}: kind: {kind!r}: {type(error).__name__}: {error}") from error
