@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -123,8 +123,9 @@ def calibrate(
     say(f"parameters: {out.resolve()}")
     if not bag and shipped(f"config/{name}.yaml") and not is_shipped(out):
         say(f"other verbs take them with --calibration {out}, else {asset(f'config/{name}.yaml')}")
-    draw_calibrations([found], picture)
-    say(f"picture: {picture}")
+    if "bins" in found.figures:
+        draw_calibrations([found], picture)
+        say(f"picture: {picture}")
 
 
 def _robot_type(contract: str | None) -> str:
@@ -177,19 +178,30 @@ def calibration_for(
     draft_temperature: float | None,
     seed: int,
     workers: int,
+    methods: Sequence[str],
 ) -> Calibration:
-    """Load a calibration; make it anew where the user asks for another rate or temperature."""
+    """Load a calibration for these methods; make it anew where the user asks for another rate or temperature.
+
+    Where there is no file, a rate is all it takes; where no method has a threshold, not even that.
+    """
     from adahi_ros.evaluation.bench import check_fits
     from adahi_ros.evaluation.calibrate import EPISODES
     from adahi_ros.evaluation.calibrate import calibrate as run
-    from adahi_ros.gates.parameter_file import load_calibration
+    from adahi_ros.evaluation.methods import METHODS, gates_of_methods
+    from adahi_ros.gates.parameter_file import Calibration, load_calibration
 
-    name = file_name(task)
-    given = existing("--calibration", path) if path is not None else asset(f"config/{name}.yaml")
-    found = load_calibration(given)
-    say(f"policies: {files.folder}\ncalibration: {given}")
+    name, policies = file_name(task), files.load()
+    shipped_file = f"config/{name}.yaml"
+    if path is None and not shipped(shipped_file) and (rate is not None or not gates_of_methods(methods)):
+        digests = policies.draft.digest, policies.target.digest
+        found = Calibration(name, *digests, 0.5, "std", 1.0, 1.0, {})
+        say(f"policies: {files.folder}")
+    else:
+        given = existing("--calibration", path) if path is not None else asset(shipped_file)
+        found = load_calibration(given)
+        say(f"policies: {files.folder}\ncalibration: {given}")
     if rate is None:
-        check_fits(found, name, files.load())
+        check_fits(found, name, policies)
     if rate is None and draft_temperature in (None, found.draft_temperature):
         return found
     with console.status("recalibrating") as status:
@@ -204,4 +216,5 @@ def calibration_for(
             found.draft_temperature if draft_temperature is None else draft_temperature,
             workers=workers,
             say=lambda line: status.update(f"recalibrating: {line}"),
+            methods=[*METHODS, *methods] if policies.share_codes else methods,
         )

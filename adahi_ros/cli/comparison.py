@@ -52,7 +52,8 @@ def evaluate(
         typer.Option(
             "--methods",
             "--method",
-            help="Separated by commas; there are also random_cool, oracle, chunks_2, chunks_4 and chunks_8.",
+            help="Separated by commas; there are also random_cool, oracle, chunks_2, chunks_4 and chunks_8, "
+            "and any gate with any rule, GATE:RULE.",
         ),
     ] = "adahi,hybrid,draft,target,random,uncertainty",
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
@@ -73,7 +74,7 @@ def evaluate(
 
     names = parse_methods(methods)
     files = PolicyFiles(folder_of(task, checkpoints), backend)
-    found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers)
+    found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
     with progress() as bar:
         move = episode_bars(bar, names, episodes)
         compared = Comparison(task, files, found, seed)

@@ -85,7 +85,7 @@ def demo(
     picture = picture_file("--picture", picture if picture is not None else default)
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     policies = files.load()
-    found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers)
+    found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
     if deadline_s is None:
         deadline_s = 1 / make(task).spec.control_rate_hz if real_time else PATIENT_DEADLINE_S
     window = round(make(task).spec.control_rate_hz)

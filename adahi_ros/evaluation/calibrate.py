@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from adahi_ros.gates.calibration import RejectionCurve, rejection_curve, thresho
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS, DeviationTracker
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import GATES, Trigger
 from adahi_ros.safety.shipped import limits_of_task
 from adahi_ros.tasks import make
 from adahi_ros.tasks.base import has_camera
@@ -30,8 +30,10 @@ from adahi_ros.trajectories import Trajectories
 EPISODES = 200
 SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action alone
 FOLDS = 5
-RANDOM = "random"  # the gate whose threshold follows from the rate; those of the others must be searched
 Variant = tuple[float, str]
+RANDOM = "random"  # the gate whose threshold follows from the rate; those of the others must be searched
+AGE = "age"  # of what is drafted anew at every step always 0: nothing to search
+WITHOUT_CODES: Variant = (0.5, "std")  # the deviation, where there are no rejections to choose it by
 Say = Callable[[str], None]
 
 
@@ -100,13 +102,17 @@ def best_variant(log: Log, scale: np.ndarray, variants: Iterable[Variant]) -> tu
     return chosen, float(np.mean(held_out))
 
 
+def _measured(rates: dict[str, float]) -> dict[str, Any]:
+    return {"measured_rates": {gate: round(rate, 4) for gate, rate in rates.items()}}
+
+
 def _figures(
     curve: RejectionCurve, held_out: float | None, threshold: float, log: Log, rates: dict[str, float]
 ) -> dict[str, Any]:
     return {
         "episodes": int(log.active.shape[1]),
         "actions": curve.actions,
-        "measured_rates": {gate: round(rate, 4) for gate, rate in rates.items()},
+        **_measured(rates),
         "rank_correlation": round(curve.rank_correlation, 4),
         # A parameter file has no null: where there is no such figure, it is left out.
         **({} if held_out is None else {"rank_correlation_held_out": round(held_out, 4)}),
@@ -127,10 +133,18 @@ def _figures(
     }
 
 
-def searched_gates() -> dict[str, str]:
-    """Return the gates whose threshold must be searched, each with the first method that has it."""
+def methods_to_calibrate(policies: Policies) -> list[str]:
+    """Return methods with every gate that there is; what goes by codes only where the policies share them."""
+    gates = [gate for gate in GATES if gate != AGE]
+    if policies.share_codes:
+        return [*METHODS, *(f"{gate}:speculative" for gate in gates)]
+    return [f"{gate}:replace" for gate in gates]
+
+
+def searched_gates(names: Iterable[str] = METHODS) -> dict[str, str]:
+    """Return the gates whose threshold must be searched, each with the first of these methods that has it."""
     methods: dict[str, str] = {}
-    for method, gate in gates_of_methods().items():
+    for method, gate in gates_of_methods(names).items():
         if gate != RANDOM:
             methods.setdefault(gate, method)
     return methods
@@ -170,6 +184,7 @@ def calibrate(
     rejection: float | None = None,
     workers: int = 1,
     say: Say = lambda line: None,
+    methods: Sequence[str] | None = None,
 ) -> Calibration:
     """Calibrate the gates.
 
@@ -186,6 +201,7 @@ def calibrate(
             instead of at the rate; the other gates then get the rate that this one has.
         workers: processes.
         say: told what is being done.
+        methods: whose gates; None takes every gate that there is.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -199,7 +215,7 @@ def calibrate(
 
     policies, name = files.load(), make(task).spec.name
     return calibrate_by(
-        run, policies, name, rate, smoothing, normalization, draft_temperature, rejection, say
+        run, policies, name, rate, smoothing, normalization, draft_temperature, rejection, say, methods
     )
 
 
@@ -242,6 +258,7 @@ def calibrate_by(
     draft_temperature: float,
     rejection: float | None,
     say: Say,
+    methods: Sequence[str] | None = None,
 ) -> Calibration:
     """Calibrate the gates on whatever a method can be run on: see `calibrate`, also for the errors.
 
@@ -252,6 +269,8 @@ def calibrate_by(
         raise ValueError(f"rate: {rate}, must be between 0 and 1")
     if rejection is not None and not 0.0 <= rejection <= 1.0:
         raise ValueError(f"rejection: {rejection}, must be 0 to 1")
+    if rejection is not None and not policies.share_codes:
+        raise ValueError(f"rejection: {rejection}, must be left out where draft and target share no codes")
     variants = [
         (s, n)
         for s in (SMOOTHINGS if smoothing is None else (smoothing,))
@@ -270,26 +289,31 @@ def calibrate_by(
         thresholds={},
     )
 
-    say("hybrid inference")
-    hybrid = run(base, "hybrid")
-    scale = policies.draft.action_scale
-    (smoothing, normalization), held_out = best_variant(hybrid, scale, variants)
-    curve = measure(hybrid, scale, smoothing, normalization)
-    base = replace(base, smoothing=smoothing, normalization=normalization)
+    judged = policies.share_codes
+    if judged:
+        say("hybrid inference")
+        hybrid = run(base, "hybrid")
+        scale = policies.draft.action_scale
+        variant, held_out = best_variant(hybrid, scale, variants)
+        curve = measure(hybrid, scale, *variant)
+    else:
+        variant = smoothing or WITHOUT_CODES[0], normalization or WITHOUT_CODES[1]
+    base = replace(base, smoothing=variant[0], normalization=variant[1])
 
-    methods = searched_gates()
+    searched = searched_gates(methods_to_calibrate(policies) if methods is None else methods)
 
     def trial(gate: str, threshold: float) -> tuple[np.ndarray, float]:
-        log = run(replace(base, thresholds={gate: threshold}), methods[gate])
+        log = run(replace(base, thresholds={gate: threshold}), searched[gate])
         return log.score[log.active], transmission_rate(log.transmitted, log.active)
 
-    thresholds, rates = {}, {}
+    thresholds: dict[str, float] = {}
+    rates: dict[str, float] = {}
     if rejection is not None:
         thresholds["deviation"] = curve.best.threshold(rejection)
         rates["deviation"] = rate = trial("deviation", thresholds["deviation"])[1]
         if rate == 1.0:
             raise ValueError(f"rejection: {rejection}, every action is transmitted; must be higher")
-    for gate in methods:
+    for gate in searched:
         if gate not in thresholds:
             say(f"threshold of the {gate} gate for a transmission rate of {rate:.3f}")
             thresholds[gate], rates[gate] = threshold_for_rate(partial(trial, gate), rate)
@@ -298,5 +322,7 @@ def calibrate_by(
         base,
         transmission_rate=rate,
         thresholds=thresholds,
-        figures=_figures(curve, held_out, thresholds["deviation"], hybrid, rates),
+        figures=_figures(curve, held_out, thresholds["deviation"], hybrid, rates)
+        if judged
+        else _measured(rates),
     )

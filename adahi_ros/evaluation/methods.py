@@ -1,19 +1,22 @@
-"""The methods that are compared."""
+"""The methods that are compared: those of `METHODS`, and any gate with any rule, as GATE:RULE."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from adahi_ros.acceptance.interface import codes_differ
+from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.oracle import OracleGate
 from adahi_ros.evaluation.rollout import Log, World, plan_rollout, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import ORACLE
+from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.proposers import PROPOSERS
 from adahi_ros.server.verifier import TargetVerifier
 
 OnStep = Callable[[int], None]
@@ -55,6 +58,7 @@ class GatedMethod:
         gate: a key of `gates.GATES`.
         rule: a key of `ACCEPTANCES`.
         draft_temperature: at which the draft samples; None takes the calibration's.
+        proposer: a key of `PROPOSERS`.
     """
 
     label: str
@@ -62,6 +66,7 @@ class GatedMethod:
     gate: str
     rule: str = "speculative"
     draft_temperature: float | None = None
+    proposer: str = "draft"
 
     def config(self, calibration: Calibration) -> ControllerConfig:
         """Return how its controller is configured."""
@@ -72,11 +77,15 @@ class GatedMethod:
 
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
+        draft, target = bench.policies.draft.signature, bench.policies.target.signature
+        fault = ACCEPTANCES[self.rule]().compatible(draft, target)
+        if fault is not None:
+            raise ValueError(f"{self.label}: {self.rule}: {fault}")
         return self.gate, bench.calibration.threshold(self.gate)
 
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
-        controller = Controller(bench.policies.draft, self.config(bench.calibration))
+        controller = Controller(bench.policies.draft, self.config(bench.calibration), self.proposer)
         verifier = TargetVerifier(bench.policies.target, self.rule)
         return rollout(world, controller, verifier, seed, episodes, on_step)
 
@@ -91,6 +100,9 @@ class OracleMethod:
 
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
+        fault = codes_differ(bench.policies.draft.signature, bench.policies.target.signature)
+        if fault is not None:
+            raise ValueError(f"{self.label}: {fault}")
         return self.gate, bench.calibration.threshold(self.gate)
 
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
@@ -141,30 +153,55 @@ class OpenLoopMethod:
         return target
 
 
-METHODS: dict[str, Method] = {
-    "adahi": GatedMethod("ADAHI", "verify where the action deviates", "deviation"),
-    "hybrid": GatedMethod("Hybrid", "verify every step", "always"),
-    "draft": GatedMethod("Draft only", "never ask the target", "never"),
-    "target": GatedMethod("Target only", "the target acts, every observation is sent", "always", "replace"),
-    "random": GatedMethod("Random", "verify at random, at ADAHI's rate", "random"),
-    "uncertainty": GatedMethod("Uncertainty", "verify where the draft was unsure", "uncertainty"),
-    "random_cool": GatedMethod(
-        "Cool random", f"at random, the draft at temperature {COOL}", "random", draft_temperature=COOL
-    ),
-    "oracle": OracleMethod("Oracle", "verify where the target is likely to reject"),
-    **{
-        f"chunks_{k}": OpenLoopMethod(f"Chunks of {k}", f"the target, {k} steps of each plan open loop", k)
-        for k in (2, 4, 8)
-    },
-}
+class Methods(dict[str, Method]):
+    """By name; GATE:RULE or GATE:RULE:PROPOSER, of what the registries have, is a method without an entry."""
+
+    def __missing__(self, name: str) -> Method:
+        """Return the method that such a name says.
+
+        Raises:
+            KeyError: it is no such name.
+        """
+        gate, rule, proposer = [*name.split(":"), "draft"][:3] if name.count(":") in (1, 2) else ("", "", "")
+        if gate not in GATES or rule not in ACCEPTANCES or proposer not in PROPOSERS:
+            raise KeyError(name)
+        return GatedMethod(name, "", gate, rule, proposer=proposer)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether `[name]` returns one."""
+        try:
+            return bool(self[str(name)])
+        except KeyError:
+            return False
 
 
-WITHOUT_THRESHOLD = ("always", "never")  # gates that decide the same at any threshold
+METHODS = Methods(
+    {
+        "adahi": GatedMethod("ADAHI", "verify where the action deviates", "deviation"),
+        "hybrid": GatedMethod("Hybrid", "verify every step", "always"),
+        "draft": GatedMethod("Draft only", "never ask the target", "never"),
+        "target": GatedMethod(
+            "Target only", "the target acts, every observation is sent", "always", "replace"
+        ),
+        "random": GatedMethod("Random", "verify at random, at ADAHI's rate", "random"),
+        "uncertainty": GatedMethod("Uncertainty", "verify where the draft was unsure", "uncertainty"),
+        "random_cool": GatedMethod(
+            "Cool random", f"at random, the draft at temperature {COOL}", "random", draft_temperature=COOL
+        ),
+        "oracle": OracleMethod("Oracle", "verify where the target is likely to reject"),
+        **{
+            f"chunks_{k}": OpenLoopMethod(
+                f"Chunks of {k}", f"the target, {k} steps of each plan open loop", k
+            )
+            for k in (2, 4, 8)
+        },
+    }
+)
 
 
-def gates_of_methods() -> dict[str, str]:
-    """Return the gate of every method whose rate of transmission a threshold decides."""
-    gates = {name: method.gate for name, method in METHODS.items()}
+def gates_of_methods(names: Iterable[str] = METHODS) -> dict[str, str]:
+    """Return the gate of every method, or of some, whose rate of transmission a threshold decides."""
+    gates = {name: METHODS[name].gate for name in names}
     return {name: gate for name, gate in gates.items() if gate is not None and gate not in WITHOUT_THRESHOLD}
 
 
@@ -178,12 +215,19 @@ def parse_methods(text: str, on_air: bool = False) -> list[str]:
     Raises:
         ValueError: one that is not allowed, or none.
     """
-    allowed = [name for name, method in METHODS.items() if isinstance(method, GatedMethod) or not on_air]
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    unknown = [name for name in names if name not in allowed]
+    unknown = [name for name in names if name not in METHODS or (on_air and not _on_air(METHODS[name]))]
     if unknown or not names:
-        raise ValueError(f"methods: {', '.join(unknown) or text!r}, must be of {', '.join(allowed)}")
+        allowed = [name for name, method in METHODS.items() if _on_air(method) or not on_air]
+        raise ValueError(
+            f"methods: {', '.join(unknown) or text!r}, must be of {', '.join(allowed)}, or GATE:RULE of the "
+            f"gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}"
+        )
     return names
+
+
+def _on_air(method: Method) -> bool:
+    return isinstance(method, GatedMethod) and method.proposer == "draft"
 
 
 def gated(name: str) -> GatedMethod:

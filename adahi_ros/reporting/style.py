@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import matplotlib
 
@@ -16,32 +17,55 @@ from matplotlib.figure import Figure
 
 from adahi_ros.evaluation.methods import METHODS
 
-COLOURS = {
-    "adahi": "#0072B2",
-    "hybrid": "#009E73",
-    "draft": "#D55E00",
-    "target": "#000000",
-    "random": "#E69F00",
-    "uncertainty": "#CC79A7",
-    "random_cool": "#E69F00",
-    "oracle": "#56B4E9",
-    "chunks_2": "#777777",
-    "chunks_4": "#777777",
-    "chunks_8": "#777777",
-}
-MARKERS = {
-    "adahi": "o",
-    "hybrid": "s",
-    "draft": "v",
-    "target": "D",
-    "random": "X",
-    "uncertainty": "P",
-    "random_cool": "*",
-    "oracle": "^",
-    "chunks_2": "$2$",
-    "chunks_4": "$4$",
-    "chunks_8": "$8$",
-}
+
+class Looks(dict[str, str]):
+    """Of methods, by name; a method that has no look of its own gets one of the spare ones, always the same.
+
+    Args:
+        known: of those that have one.
+        spare: for the others.
+    """
+
+    def __init__(self, known: Mapping[str, str], spare: Sequence[str]) -> None:
+        super().__init__(known)
+        self._spare = spare
+
+    def __missing__(self, name: str) -> str:
+        return self._spare[crc32(name.encode()) % len(self._spare)]
+
+
+COLOURS = Looks(
+    {
+        "adahi": "#0072B2",
+        "hybrid": "#009E73",
+        "draft": "#D55E00",
+        "target": "#000000",
+        "random": "#E69F00",
+        "uncertainty": "#CC79A7",
+        "random_cool": "#E69F00",
+        "oracle": "#56B4E9",
+        "chunks_2": "#777777",
+        "chunks_4": "#777777",
+        "chunks_8": "#777777",
+    },
+    ("#882255", "#117733", "#332288", "#AA4499", "#44AA99", "#999933"),
+)
+MARKERS = Looks(
+    {
+        "adahi": "o",
+        "hybrid": "s",
+        "draft": "v",
+        "target": "D",
+        "random": "X",
+        "uncertainty": "P",
+        "random_cool": "*",
+        "oracle": "^",
+        "chunks_2": "$2$",
+        "chunks_4": "$4$",
+        "chunks_8": "$8$",
+    },
+    "<>dphH8",
+)
 LINES = {"random_cool": "--", "oracle": ":"}  # the others are solid
 SKIPPED, SENT, UNANSWERED = "#56B4E9", "#D55E00", "#000000"
 

@@ -118,6 +118,22 @@ def calibration_table(calibration: Calibration) -> Table:
     )
     rows = {
         "deviation": f"normalization {calibration.normalization}, smoothing {calibration.smoothing}",
+        **(_rejections(figures) if "bins" in figures else {}),
+        **{
+            f"threshold, {gate} gate": f"{value:.4f}, TR {figures['measured_rates'].get(gate, 1 - value):.3f}"
+            for gate, value in calibration.thresholds.items()
+        },
+    }
+    if "bins" in figures:
+        rows["rejection probability there"] = number(figures["rejection_at_threshold"])
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def _rejections(figures: Mapping[str, Any]) -> dict[str, str]:
+    """Return what there is to say of rejected codes, where there are codes."""
+    return {
         "actions": f"{figures['actions']:,} on {figures['episodes']} episodes",
         "rank correlation with rejection": number(figures["rank_correlation"]),
         "the same, held out": number(figures.get("rank_correlation_held_out")),
@@ -127,12 +143,4 @@ def calibration_table(calibration: Calibration) -> Table:
             )
             for kind in ("linear", "logarithmic")
         },
-        **{
-            f"threshold, {gate} gate": f"{value:.4f}, TR {figures['measured_rates'].get(gate, 1 - value):.3f}"
-            for gate, value in calibration.thresholds.items()
-        },
-        "rejection probability there": number(figures["rejection_at_threshold"]),
     }
-    for name, value in rows.items():
-        table.add_row(name, value)
-    return table

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,9 +18,11 @@ from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.scores import GATES, ORACLE
 from adahi_ros.policy.distribution import counted, probabilities_of, softmax
 from adahi_ros.reporting.style import COLOURS, LINES, MARKERS
+from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
 
 ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMethod)]
+OR_BOTH = f", or GATE:RULE of the gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}"
 MANY = 300
 Codes = Callable[..., np.ndarray]
 
@@ -28,6 +31,14 @@ def test_every_method_has_looks_that_tell_it_from_the_others() -> None:
     assert METHODS.keys() == COLOURS.keys() == MARKERS.keys() >= LINES.keys()
     assert len({(COLOURS[name], MARKERS[name]) for name in METHODS}) == len(METHODS)
     assert len({method.label for method in METHODS.values()}) == len(METHODS)
+
+
+def test_a_method_without_looks_gets_some_always_the_same() -> None:
+    names = [f"gate_{number}:replace" for number in range(20)]
+    assert {COLOURS[name] for name in names}.isdisjoint(COLOURS.values())
+    assert {MARKERS[name] for name in names}.isdisjoint(MARKERS.values())
+    assert len({COLOURS[name] for name in names}) > 1
+    assert COLOURS["gate_1:replace"] == COLOURS["gate_1:replace"]
 
 
 def test_what_a_robot_can_do_has_a_gate_and_a_rule() -> None:
@@ -106,14 +117,65 @@ def test_methods_are_split_at_commas() -> None:
     ("text", "named"), [("adahi,telepathy", "telepathy"), ("a,adahi,b", "a, b"), (" ,", " ,")]
 )
 def test_what_is_no_method_is_named(text: str, named: str) -> None:
-    expected = f"methods: {named!r}, must be of {', '.join(METHODS)}"
+    expected = f"methods: {named!r}, must be of {', '.join(METHODS)}{OR_BOTH}"
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         parse_methods(text)
 
 
+@pytest.mark.parametrize(
+    "name", ["age", "age:nothing", "nothing:replace", "age:replace:no", "age:replace:plan:"]
+)
+def test_what_is_no_gate_with_a_rule_is_no_method(name: str) -> None:
+    assert name not in METHODS
+    with pytest.raises(ValueError, match=re.escape(f"methods: {name!r}, must be of")):
+        parse_methods(name)
+
+
+def test_any_gate_with_any_rule_is_a_method() -> None:
+    assert parse_methods("age:replace:plan,random:replace") == ["age:replace:plan", "random:replace"]
+    assert METHODS["random:replace"] == GatedMethod("random:replace", "", "random", "replace")
+    assert gated("random:replace") == METHODS["random:replace"]
+    with pytest.raises(ValueError, match="methods: 'age:replace:plan', must be of"):
+        gated("age:replace:plan")  # a robot's node has no choice of proposers
+
+
+def test_a_gate_with_a_rule_does_what_the_method_of_these_does(comparison: Comparison) -> None:
+    bench, world = comparison.bench(), make("ball")
+    known, spelled = (
+        METHODS[name].run(bench, world, 5, range(3), lambda step: None)
+        for name in ("adahi", "deviation:speculative")
+    )
+    np.testing.assert_array_equal(known.action, spelled.action)
+    np.testing.assert_array_equal(known.transmitted, spelled.transmitted)
+
+
+def test_the_target_s_plan_can_be_what_is_gone_by(comparison: Comparison, calibration: Calibration) -> None:
+    policies = comparison.files.load()
+    assert policies.chunks is not None
+    bench = Bench(
+        "ball", Policies(policies.draft, policies.target), replace(calibration, thresholds={"age": 0.5})
+    )
+    log = METHODS["age:replace:plan"].run(bench, make("ball"), 5, range(3), lambda step: None)
+    assert log.transmitted.all()  # plans of one action
+
+
+def test_a_rule_that_does_not_fit_the_policies_is_named(
+    comparison: Comparison, calibration: Calibration
+) -> None:
+    policies = comparison.files.load()
+    codeless = SimpleNamespace(signature=replace(policies.target.signature, codes=None))
+    bench = Bench("ball", Policies(policies.draft, codeless), calibration)
+    assert METHODS["always:replace"].threshold(bench) == ("always", 0.0)
+    message = "Hybrid: speculative: codes: the draft's is a tokenizer, the target's none; must be the same"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        METHODS["hybrid"].threshold(bench)
+    with pytest.raises(ValueError, match=r"^Oracle: codes: the draft's is a tokenizer"):
+        METHODS["oracle"].threshold(bench)
+
+
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - set(ON_AIR)))
 def test_what_no_robot_can_do_is_refused_on_air(name: str) -> None:
-    expected = f"methods: {name!r}, must be of {', '.join(ON_AIR)}"
+    expected = f"methods: {name!r}, must be of {', '.join(ON_AIR)}{OR_BOTH}"
     for refuse in (gated, lambda name: parse_methods(f"adahi,{name}", on_air=True)):
         with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
             refuse(name)
