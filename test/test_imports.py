@@ -39,7 +39,7 @@ ALGORITHM = {
 }
 MAY_IMPORT = {
     "networks": set(),
-    "policy": set(),
+    "policy": {"networks"},
     "policy.vqbet": {"networks", "policy"},
     "policy.lerobot": {"networks", "policy", "policy.vqbet"},
     "vision": {"networks", "policy.lerobot"},

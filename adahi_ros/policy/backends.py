@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError, load_checkpoint
+from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
 from adahi_ros.registry import Registry
 from adahi_ros.yaml_files import read_yaml
 

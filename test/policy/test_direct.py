@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.policy import backends
 from adahi_ros.policy.action_range import ActionRange
 from adahi_ros.policy.backends import is_policy, load_policy
 from adahi_ros.policy.direct import DirectPolicy
 from adahi_ros.policy.signature import Feature, Observations, Signature
-from adahi_ros.policy.vqbet.checkpoint import CheckpointError
 
 
 class Scaled(DirectPolicy):
