@@ -13,11 +13,12 @@ from adahi_ros.robot.breaker import Breaker
 from adahi_ros.robot.link_estimate import LinkEstimator
 from adahi_ros.robot.requests import FATES, Fate, Outcome, PendingRequest, judged
 from adahi_ros.robot.retransmission import RetransmissionTimeout
+from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.robot.transport import Described, Reply, StepRequest, Transport
 from adahi_ros.wire.description import Description, Wants
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestFault
-from adahi_ros.wire.window_updates import WHOLE, SentWindows
+from adahi_ros.wire.window_updates import WHOLE
 
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, WindowCache
 from adahi_ros.wire.request import RequestError, RequestFault, check_request
 from adahi_ros.wire.sent_request import SentRequest
-from adahi_ros.wire.window_updates import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, WindowCache
 
 REPLIES_KEPT = 256  # of all robots together: a request comes again within milliseconds, or never
 

@@ -31,10 +31,10 @@ from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.target_view import Jpegs, TargetView, target_view
 from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.window_cache import ImageEncoder
 from adahi_ros.tasks import make
 from adahi_ros.tasks.camera import CameraTask
 from adahi_ros.vision.encoder import Encoder
-from adahi_ros.wire.window_updates import ImageEncoder
 
 METHODS = ("hybrid", "adahi")
 QUALITIES = (90, 50, 20)

@@ -25,10 +25,10 @@ from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.policy.interface import Policy, Sampling
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
+from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.engine import REPLIES_KEPT
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault
 from adahi_ros.wire.window import WireWindow
-from adahi_ros.wire.window_updates import SentWindows
 
 Ask = Callable[..., VerifyDraft.Response]
 ROOM = 256

@@ -16,12 +16,12 @@ from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
 from adahi_ros.policy.vqbet.sizes import NetworkSizes
+from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest, sent_codes
 from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest
-from adahi_ros.wire.window_updates import SentWindows
 
 SEED, STEPS, HORIZON = 3, 12, 4
 NOW_S = 1.0

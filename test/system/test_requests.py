@@ -25,10 +25,10 @@ from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.vqbet.checkpoint import load_decoder
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.server.window_cache import WindowCache
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault, check_request
 from adahi_ros.wire.window import WireWindow, window_digest
-from adahi_ros.wire.window_updates import WindowCache
 
 Ask = Callable[[VerifyDraft.Request], VerifyDraft.Response]
 SEED = 5

@@ -40,9 +40,9 @@ from adahi_ros.server.engine import Engine
 from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.sessions import Sessions
 from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.request import RequestError, RequestFault
-from adahi_ros.wire.window_updates import MAX_AGE_S, ROBOTS_KEPT
 
 WARNING_PERIOD_S = 1.0
 SHARED_WARNING_PERIOD_S = 10.0  # of two robots of one name

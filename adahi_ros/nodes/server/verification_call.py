@@ -18,12 +18,13 @@ from adahi_ros.nodes.common.messages import (
     to_request,
 )
 from adahi_ros.policy.proposal import Proposal
+from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.window_cache import ImageEncoder
 from adahi_ros.wire.request import check_reply
 from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest
 from adahi_ros.wire.window import WireWindow
-from adahi_ros.wire.window_updates import ImageEncoder, SentWindows
 
 SESSION = 0  # nobody else has the robot's name
 

@@ -9,16 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adahi_ros.robot.sent_windows import SentWindows
+from adahi_ros.server.window_cache import WINDOWS_KEPT, KnownWindow, WindowCache
 from adahi_ros.wire.request import RequestError, RequestFault
 from adahi_ros.wire.window import WireRows, WireWindow
-from adahi_ros.wire.window_updates import (
-    WHOLE,
-    WINDOWS_KEPT,
-    KnownWindow,
-    SentWindows,
-    WindowCache,
-    WindowUpdate,
-)
+from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 H, S, F, G = 4, 3, 4, 2
 CAMERAS = 2
@@ -130,47 +125,6 @@ def test_a_robot_may_send_other_parts_of_the_next_window(steps: list[tuple[int, 
         assert bits(got.values) == bits(robots[mode].meant(step))
         cache.keep("robot", got, 0.0)
         sent.answered(window, kept=True)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("skipped", [0, 1, 2, 3])
-def test_only_what_is_new_is_sent(mode: str, skipped: int) -> None:
-    sent, robot = SentWindows(), Camera(mode, 10)
-    window, cache = robot.sent(0), robot.cache()
-    first = sent.update(window)
-    assert first == WindowUpdate(WHOLE, window.rows, window.goal)
-    sent.answered(window, kept=True)
-    update = sent.update(robot.sent(skipped))
-    assert update.base == cache.complete("robot", first).digest
-    assert update.rows == robot.sent(skipped).newest(skipped)
-    assert len(update.rows.numbers) == 4 * S * skipped
-    assert len(update.rows.features) == (2 * F * skipped if mode == "features" else 0)
-    assert len(update.rows.images) == (CAMERAS * skipped if mode == "images" else 0)
-    assert update.goal == b""
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_window_that_shares_nothing_is_sent_whole(mode: str) -> None:
-    sent, robot = SentWindows(), Camera(mode, 10)
-    sent.answered(robot.sent(0), kept=True)
-    assert sent.update(robot.sent(H)).base == WHOLE
-
-
-def test_another_goal_is_sent() -> None:
-    sent, robot = SentWindows(), Camera("state", 2)
-    sent.answered(robot.sent(0), kept=True)
-    update = sent.update(robot.sent(1, GOAL + 1))
-    assert len(update.rows.numbers) == 4 * S
-    assert update.goal == (GOAL + 1).tobytes()
-
-
-def test_what_was_sent_is_a_copy() -> None:
-    sent, numbers = SentWindows(), np.ones((H, S), np.float32)
-    sent.answered(WireWindow.of(numbers, GOAL), kept=True)
-    before = numbers.copy()
-    numbers += 1.0
-    assert sent.update(WireWindow.of(numbers, GOAL)).base == WHOLE
-    assert sent.update(WireWindow.of(before, GOAL)).rows == WireRows(b"")
 
 
 def test_an_image_is_encoded_once() -> None:

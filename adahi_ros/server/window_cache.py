@@ -1,0 +1,239 @@
+"""The verifier's side of window updates: the windows that they continue."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from adahi_ros.wire.request import RequestError, RequestFault, check_finite
+from adahi_ros.wire.window import FEATURE_BYTES, NUMBER_BYTES, WireRows, window_digest
+from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
+
+ROBOTS_KEPT = 1024  # of them the windows, unless told otherwise
+MAX_AGE_S = 60.0  # likewise
+WINDOWS_KEPT = 4  # per robot: answers that come too late leave the robot with an older base
+
+
+class ImageEncoder(Protocol):
+    """Makes features of an image as it is sent.
+
+    Attributes:
+        features: how many.
+    """
+
+    features: int
+
+    def encode(self, jpeg: bytes) -> np.ndarray:
+        """Return the features (features,) float32 of an image, the same whatever came before.
+
+        Raises:
+            ValueError: it is no JPEG of the right size; names the field of the image, such as "data".
+        """
+
+
+class KnownWindow(NamedTuple):
+    """A window as the verifier has it.
+
+    Attributes:
+        digest: of all that follows, as it was sent.
+        rows: H digests, one of each observation.
+        numbers: S, how many numbers an observation begins with.
+        values: (H, O) float32, finite.
+        goal: (G,) float32, unchecked.
+    """
+
+    digest: int
+    rows: tuple[bytes, ...]
+    numbers: int
+    values: np.ndarray
+    goal: np.ndarray
+
+
+@dataclass
+class _Robot:
+    """The last windows of a robot, the newest last, and when it was heard."""
+
+    windows: OrderedDict[int, KnownWindow]
+    heard_s: float
+
+
+class WindowCache:
+    """The verifier's side: the last windows of each robot.
+
+    A robot keeps its place for as long as it is heard, so that neither one robot too many nor a flood of new
+    names takes it. Whoever finds none sends whole windows.
+
+    Args:
+        window_length: H.
+        observation_dim: O.
+        encoder: of the images that robots send; None where they may not.
+        robots: for how many there is room.
+        max_age_s: a robot that was not heard for so long loses its place.
+    """
+
+    def __init__(
+        self,
+        window_length: int,
+        observation_dim: int,
+        encoder: ImageEncoder | None = None,
+        robots: int = ROBOTS_KEPT,
+        max_age_s: float = MAX_AGE_S,
+    ) -> None:
+        self._length = window_length
+        self._dim = observation_dim
+        self._encoder = encoder
+        self._room = robots
+        self._max_age_s = max_age_s
+        self._robots: OrderedDict[str, _Robot] = OrderedDict()  # the one that was heard last is the last
+
+    def complete(self, robot_id: str, update: WindowUpdate) -> KnownWindow:
+        """Return the window that an update of a robot says.
+
+        Raises:
+            RequestError: the base is not here, or what was sent does not fit it, is not finite or is no
+                image.
+        """
+        windows = self._robots[robot_id].windows if robot_id in self._robots else {}
+        sent, goal = update.rows, update.goal
+        if sent.images:
+            self._check_takes_images(sent)
+        if update.base == WHOLE:
+            base, count, numbers = None, self._length, self._numbers(sent)
+        else:
+            base = self._known(windows, update.base)
+            numbers = base.numbers
+            count = self._count(sent, numbers)
+        self._check_sizes(sent, count, numbers)
+        rows = sent.digests(count)
+        if base is not None:
+            rows = base.rows[count:] + rows
+            goal = goal or base.goal.tobytes()
+        digest = window_digest(rows, goal)
+        if digest in windows:
+            return windows[digest]
+        kept = self._length - count
+        values = np.zeros((self._length, self._dim), dtype=np.float32)
+        if base is not None:
+            values[:kept] = base.values[count:]
+        _fill(values[kept:, :numbers], "observation_window", sent.numbers, np.float32)
+        if sent.features:
+            _fill(values[kept:, numbers:], "features", sent.features, np.float16)
+        elif sent.images:
+            self._encode(sent.images, values[kept:, numbers:], rows[kept:], windows)
+        return KnownWindow(digest, rows, numbers, values, np.frombuffer(goal, dtype=np.float32))
+
+    def keep(self, robot_id: str, window: KnownWindow, now_s: float) -> bool:
+        """Remember a window that was answered about; return whether there is room for the robot.
+
+        Args:
+            robot_id: whose.
+            window: made by `complete`.
+            now_s: of a clock that only goes forward.
+        """
+        while self._robots and now_s - next(iter(self._robots.values())).heard_s > self._max_age_s:
+            self._robots.popitem(last=False)
+        if robot_id not in self._robots and len(self._robots) >= self._room:
+            return False
+        robot = self._robots.setdefault(robot_id, _Robot(OrderedDict(), now_s))
+        self._robots.move_to_end(robot_id)
+        robot.heard_s = now_s
+        robot.windows[window.digest] = window
+        robot.windows.move_to_end(window.digest)
+        if len(robot.windows) > WINDOWS_KEPT:
+            robot.windows.popitem(last=False)
+        return True
+
+    def _known(self, windows: Mapping[int, KnownWindow], base: int) -> KnownWindow:
+        if base not in windows:
+            raise RequestError(
+                RequestFault.WINDOW_UNKNOWN, f"base_window: {base:#x}, is not here; send the whole window"
+            )
+        return windows[base]
+
+    def _numbers(self, sent: WireRows) -> int:
+        """Return S, as a whole window shows it."""
+        size, most = len(sent.numbers) // NUMBER_BYTES, self._length * self._dim
+        if not any(sent) or size % self._length or size > most:
+            raise _misfit(
+                f"observation_window: {size} values, must be a multiple of {self._length} and at most {most}"
+            )
+        return size // self._length
+
+    def _count(self, sent: WireRows, numbers: int) -> int:
+        """Return R, as what follows a base shows it."""
+        for field, size, per_row in self._sizes(sent, numbers):
+            if size:
+                if not per_row or size % per_row or size >= per_row * self._length:
+                    raise _misfit(
+                        f"{field}: {size} values after a base, must be a multiple of {per_row} "
+                        f"and below {per_row * self._length}"
+                    )
+                return size // per_row
+        return 0
+
+    def _check_takes_images(self, sent: WireRows) -> None:
+        if self._encoder is None:
+            raise _misfit(f"images: {len(sent.images)}, must be none: this verifier has no encoder")
+        if sent.features:
+            raise _misfit(f"images: {len(sent.images)} beside features, must be the one or the other")
+
+    def _check_sizes(self, sent: WireRows, count: int, numbers: int) -> None:
+        for field, size, per_row in self._sizes(sent, numbers):
+            if size != count * per_row and (size or field == "observation_window"):
+                raise _misfit(f"{field}: {size} values, must be {count * per_row}, {per_row} per observation")
+
+    def _sizes(self, sent: WireRows, numbers: int) -> tuple[tuple[str, int, int], ...]:
+        """Return field, entries that were sent, and how many make an observation."""
+        features = self._dim - numbers
+        each = 0 if self._encoder is None else self._encoder.features
+        cameras = features // each if each and features % each == 0 else 0
+        return (
+            ("observation_window", len(sent.numbers) // NUMBER_BYTES, numbers),
+            ("features", len(sent.features) // FEATURE_BYTES, features),
+            ("images", len(sent.images), cameras),
+        )
+
+    def _encode(
+        self,
+        images: tuple[bytes, ...],
+        features: np.ndarray,
+        rows: tuple[bytes, ...],
+        windows: Mapping[int, KnownWindow],
+    ) -> None:
+        """Make the features (R, F) of images, but of none that the robot has sent before."""
+        assert self._encoder is not None
+        width = features.shape[1]
+        had = {
+            digest: values[-width:]
+            for known in windows.values()
+            for digest, values in zip(known.rows, known.values, strict=True)
+        }
+        cameras = len(images) // len(rows)
+        for row, digest in enumerate(rows):
+            if digest not in had:
+                mine = range(row * cameras, (row + 1) * cameras)
+                had[digest] = np.concatenate([self._features(index, images[index]) for index in mine])
+            features[row] = had[digest]
+
+    def _features(self, index: int, jpeg: bytes) -> np.ndarray:
+        assert self._encoder is not None
+        try:
+            features = self._encoder.encode(jpeg)
+        except ValueError as error:
+            raise _misfit(f"images[{index}].{error}") from error
+        check_finite(f"images[{index}].features", features)
+        return features
+
+
+def _fill(values: np.ndarray, field: str, sent: bytes, dtype: type) -> None:
+    numbers: np.ndarray = np.frombuffer(sent, dtype=dtype)
+    check_finite(field, numbers)
+    values[...] = numbers.reshape(values.shape)
+
+
+def _misfit(message: str) -> RequestError:
+    return RequestError(RequestFault.WRONG_SHAPE, message)
