@@ -13,8 +13,9 @@ from rcl_interfaces.srv import SetParametersAtomically
 from std_msgs.msg import Bool
 
 from adahi_ros.assets import asset
-from adahi_ros.nodes.common.messages import describe, verify_qos
+from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.parameters import rows
+from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.robot.session import OF_ANOTHER

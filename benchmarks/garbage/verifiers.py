@@ -11,7 +11,8 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.nodes.common.bounds import TEXT_LENGTH
-from adahi_ros.nodes.common.messages import fingerprint_number, verify_qos
+from adahi_ros.nodes.common.messages import fingerprint_number
+from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.policy.distribution import UNITS
 from adahi_ros.vision.images import to_jpeg
 

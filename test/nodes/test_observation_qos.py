@@ -8,7 +8,7 @@ import pytest
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from adahi_ros.contract.contract import DURABILITIES, HISTORIES, RELIABILITIES, Channel
-from adahi_ros.nodes.common.messages import observation_qos
+from adahi_ros.nodes.common.qos import observation_qos
 from adahi_ros.nodes.monitoring.bag_recorder_node import fitting
 
 RELIABLE, BEST_EFFORT = ReliabilityPolicy.RELIABLE, ReliabilityPolicy.BEST_EFFORT

@@ -25,8 +25,8 @@ from adahi_ros.nodes.common.messages import (
     from_status,
     to_joint_state,
     to_task_state,
-    verify_qos,
 )
+from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
 from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.launching.observer import Observer

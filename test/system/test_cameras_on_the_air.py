@@ -12,7 +12,8 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.nodes.common.messages import describe, fingerprint_number, verify_qos
+from adahi_ros.nodes.common.messages import describe, fingerprint_number
+from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.policy.backends import load_policy

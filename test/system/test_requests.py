@@ -19,8 +19,8 @@ from adahi_ros.nodes.common.messages import (
     from_description,
     from_reply,
     from_request,
-    verify_qos,
 )
+from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.vqbet.checkpoint import load_decoder

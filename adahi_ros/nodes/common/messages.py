@@ -9,12 +9,10 @@ import numpy as np
 from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, TaskState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from builtin_interfaces.msg import Duration, Time
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.nodes.common.bounds import check_request_bounds, shortened
@@ -36,31 +34,6 @@ TOLD_ALIKE = (  # by StepRecord and DraftStatus
     *("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified"),
     *("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes"),
 )
-REQUESTS_KEPT = 100  # by a verifier that is busy, of all its robots together
-RELIABILITIES = {
-    "best_effort": ReliabilityPolicy.BEST_EFFORT,
-    "reliable": ReliabilityPolicy.RELIABLE,
-}
-
-
-def observation_qos(channel: Channel) -> QoSProfile:
-    """Return the QoS of a subscription to what a contract observes."""
-    return QoSProfile(
-        history=HistoryPolicy[channel.history.upper()],
-        depth=channel.depth,
-        reliability=ReliabilityPolicy[channel.reliability.upper()],
-        durability=DurabilityPolicy[channel.durability.upper()],
-    )
-
-
-def verify_qos(reliability: str) -> QoSProfile:
-    """Return the QoS of `verify_draft`, the same at both ends.
-
-    Args:
-        reliability: a key of `RELIABILITIES`. With best_effort a lost request is sent again by the
-            robot, which knows when; with reliable DDS sends it again, and acknowledges every message.
-    """
-    return QoSProfile(depth=REQUESTS_KEPT, reliability=RELIABILITIES[reliability])
 
 
 def to_stamp(nanoseconds: int) -> Time:

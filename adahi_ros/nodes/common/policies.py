@@ -9,8 +9,8 @@ import numpy as np
 from adahi_ros.assets import CHECKPOINTS, ENCODERS, named
 from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.nodes.common.bounds import check_signature_bounds
-from adahi_ros.nodes.common.messages import RELIABILITIES
 from adahi_ros.nodes.common.parameters import ParameterError, parameter
+from adahi_ros.nodes.common.qos import RELIABILITIES
 from adahi_ros.policy.backends import BACKENDS, load_policy
 from adahi_ros.policy.interface import Policy
 from adahi_ros.vision.encoder import Encoder

@@ -33,8 +33,8 @@ from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.common.message_types import message_type
-from adahi_ros.nodes.common.messages import observation_qos
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
+from adahi_ros.nodes.common.qos import observation_qos
 from adahi_ros.nodes.common.spin import run
 
 DEPTH = 10_000  # what is recorded must not be lost here

@@ -19,8 +19,8 @@ from adahi_ros.nodes.common.messages import (
     from_description,
     from_reply,
     to_request,
-    verify_qos,
 )
+from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
 from adahi_ros.wire.request import RequestError
 from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest

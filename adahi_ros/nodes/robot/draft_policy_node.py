@@ -27,9 +27,10 @@ from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.common.message_types import message_type
-from adahi_ros.nodes.common.messages import observation_qos, to_link_state, to_status
+from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters
 from adahi_ros.nodes.common.policies import encoder_from, policy_from
+from adahi_ros.nodes.common.qos import observation_qos
 from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.transitions import refusing

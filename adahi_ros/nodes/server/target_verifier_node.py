@@ -20,12 +20,7 @@ from rclpy.node import Node
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.nodes.common.bounds import NAME_LENGTH, REQUEST, shortened
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher, Health
-from adahi_ros.nodes.common.messages import (
-    describe,
-    fill_reply,
-    from_request,
-    verify_qos,
-)
+from adahi_ros.nodes.common.messages import describe, fill_reply, from_request
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
@@ -34,6 +29,7 @@ from adahi_ros.nodes.common.policies import (
     encoder_from,
     policy_from,
 )
+from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.server.engine import Engine

@@ -1,0 +1,33 @@
+"""With which QoS topics are subscribed to, and requests sent."""
+
+from __future__ import annotations
+
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+from adahi_ros.contract.contract import Channel
+
+REQUESTS_KEPT = 100  # by a verifier that is busy, of all its robots together
+RELIABILITIES = {
+    "best_effort": ReliabilityPolicy.BEST_EFFORT,
+    "reliable": ReliabilityPolicy.RELIABLE,
+}
+
+
+def observation_qos(channel: Channel) -> QoSProfile:
+    """Return the QoS of a subscription to what a contract observes."""
+    return QoSProfile(
+        history=HistoryPolicy[channel.history.upper()],
+        depth=channel.depth,
+        reliability=ReliabilityPolicy[channel.reliability.upper()],
+        durability=DurabilityPolicy[channel.durability.upper()],
+    )
+
+
+def verify_qos(reliability: str) -> QoSProfile:
+    """Return the QoS of `verify_draft`, the same at both ends.
+
+    Args:
+        reliability: a key of `RELIABILITIES`. With best_effort a lost request is sent again by the
+            robot, which knows when; with reliable DDS sends it again, and acknowledges every message.
+    """
+    return QoSProfile(depth=REQUESTS_KEPT, reliability=RELIABILITIES[reliability])
