@@ -10,11 +10,11 @@ import numpy as np
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.nodes.common.bounds import TEXT_LENGTH
 from adahi_ros.nodes.common.messages import fingerprint_number
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.policy.distribution import UNITS
 from adahi_ros.vision.images import to_jpeg
+from adahi_ros.wire.texts import TEXT_LENGTH
 
 from .messages import LARGEST_FLOAT32, mutated
 from .outcome import Outcome

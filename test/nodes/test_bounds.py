@@ -17,7 +17,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.nodes.common.bounds import IMAGE_BYTES, TEXT_LENGTH, check_signature_bounds, shortened
+from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST, RESPONSE, STATUS, check_signature_bounds
 from adahi_ros.nodes.common.messages import from_description, from_request, from_status, to_status
 from adahi_ros.nodes.common.parameters import ParameterError, filled, rows
 from adahi_ros.nodes.robot.dds_transport import reply_of
@@ -27,6 +27,7 @@ from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault
+from adahi_ros.wire.texts import NAME_LENGTH, TEXT_LENGTH
 
 SIGNATURE = Signature(
     history=10,
@@ -139,14 +140,9 @@ def test_an_answer_that_is_too_long_is_a_bad_one_and_is_not_measured(
     assert answer.reply_bytes == 0
 
 
-def test_a_text_that_is_short_enough_stays() -> None:
-    assert shortened("as long as it may be", 20) == "as long as it may be"
-    assert shortened("longer than it may be", 20) == "longer than it ma..."
-
-
-def test_a_text_of_a_stranger_moves_no_cursor_and_begins_no_line() -> None:
-    assert shortened("\x1b[2J\u202eü\r\n[INFO] all is well") == "?[2J?ü??[INFO] all is well"
-    assert shortened("\n" * MANY, 5) == "??..."
+def test_texts_have_the_bounds_of_the_messages() -> None:
+    assert REQUEST["robot_id"] == REQUEST["target"] == NAME_LENGTH
+    assert RESPONSE["message"] == STATUS["message"] == TEXT_LENGTH
 
 
 @pytest.mark.parametrize(

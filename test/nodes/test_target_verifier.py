@@ -16,7 +16,6 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.nodes.common.bounds import TEXT_LENGTH
 from adahi_ros.nodes.common.messages import fingerprint_number
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
@@ -28,6 +27,7 @@ from adahi_ros.policy.signature import Observations
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.engine import REPLIES_KEPT
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault
+from adahi_ros.wire.texts import TEXT_LENGTH
 from adahi_ros.wire.window import WireWindow
 
 Ask = Callable[..., VerifyDraft.Response]

@@ -30,17 +30,7 @@ def _bounds(kind: Any) -> dict[str, int]:
 REQUEST = _bounds(VerifyDraft.Request)
 RESPONSE = _bounds(VerifyDraft.Response)
 STATUS = _bounds(DraftStatus)
-NAME_LENGTH = REQUEST["robot_id"]
-TEXT_LENGTH = RESPONSE["message"]
 IMAGE_BYTES = 10_000_000  # a bound of ours: CompressedImage has none
-
-
-def shortened(text: str, length: int = TEXT_LENGTH) -> str:
-    """Return a text that may be a stranger's, of so many characters at most, each of which can be printed."""
-    if len(text) > length:
-        text = f"{text[: length - 3]}..."
-    # A terminal that shows it must not take it for a command, nor a log for another line.
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def check_request_bounds(message: VerifyDraft.Request) -> None:

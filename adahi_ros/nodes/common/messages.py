@@ -15,13 +15,14 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.gates.context import LinkEstimate
-from adahi_ros.nodes.common.bounds import check_request_bounds, shortened
+from adahi_ros.nodes.common.bounds import check_request_bounds
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.server.engine import Replied
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import EpisodeRecord, StepRecord
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault, check_protocol
 from adahi_ros.wire.sent_request import SentRequest
+from adahi_ros.wire.texts import shortened
 from adahi_ros.wire.window import WireRows
 from adahi_ros.wire.window_updates import WindowUpdate
 

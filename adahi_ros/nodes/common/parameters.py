@@ -24,7 +24,7 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
-from adahi_ros.nodes.common.bounds import shortened
+from adahi_ros.wire.texts import shortened
 
 P = TypeVar("P")
 V = TypeVar("V")

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
-from adahi_ros.nodes.common.bounds import check_response_bounds, shortened
+from adahi_ros.nodes.common.bounds import check_response_bounds
 from adahi_ros.nodes.common.messages import (
     fingerprint_number,
     from_description,
@@ -24,6 +24,7 @@ from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
 from adahi_ros.wire.request import RequestError
 from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest
+from adahi_ros.wire.texts import shortened
 from adahi_ros.wire.window_updates import WindowUpdate
 
 SESSION_BITS = 32

@@ -20,6 +20,7 @@ from adahi_ros.robot.fallback import FALLBACKS, Fallback
 from adahi_ros.robot.fit import FitError, check_images, check_observation, contract_of_joints, named_contract
 from adahi_ros.robot.target_view import VIEWS, TargetView, target_view
 from adahi_ros.vision.encoder import Encoder
+from adahi_ros.wire.texts import NAME_LENGTH
 
 BY_CONTRACT = "by_contract"
 DRAWN = -1

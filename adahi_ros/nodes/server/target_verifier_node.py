@@ -18,7 +18,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
 from adahi_ros.acceptance.rules import ACCEPTANCES
-from adahi_ros.nodes.common.bounds import NAME_LENGTH, REQUEST, shortened
+from adahi_ros.nodes.common.bounds import REQUEST
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher, Health
 from adahi_ros.nodes.common.messages import describe, fill_reply, from_request
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
@@ -39,6 +39,7 @@ from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.request import RequestError, RequestFault
+from adahi_ros.wire.texts import NAME_LENGTH, shortened
 
 WARNING_PERIOD_S = 1.0
 SHARED_WARNING_PERIOD_S = 10.0  # of two robots of one name

@@ -1,0 +1,16 @@
+"""Texts that may be a stranger's, for people to read."""
+
+from __future__ import annotations
+
+NAME_LENGTH = 64
+"""Of a robot or a target, in characters, as in `VerifyDraft.srv`."""
+TEXT_LENGTH = 512
+"""Of what is said of a request or a step, as in `VerifyDraft.srv` and `DraftStatus.msg`."""
+
+
+def shortened(text: str, length: int = TEXT_LENGTH) -> str:
+    """Return a text that may be a stranger's, of so many characters at most, each of which can be printed."""
+    if len(text) > length:
+        text = f"{text[: length - 3]}..."
+    # A terminal that shows it must not take it for a command, nor a log for another line.
+    return "".join(character if character.isprintable() else "?" for character in text)
