@@ -15,6 +15,7 @@ PACKAGE = Path(adahi_ros.__file__).parent
 ANYONE = {
     "assets",
     "files",
+    "health",
     "kinematics",
     "parallel",
     "randomness",

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from adahi_ros.contract.times import NANOSECONDS
-from adahi_ros.robot.health import HealthWatch, Level, LinkNews, News, Vitals
+from adahi_ros.health import Health
+from adahi_ros.robot.health import HealthWatch, LinkNews, News, Vitals
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession
 
@@ -80,7 +81,7 @@ class Condition:
         interventions: Mapping[str, int],
         now_s: float,
         now_ns: int,
-    ) -> tuple[Level, str, dict[str, object]]:
+    ) -> Health:
         """Return how bad it is, what it is, and figures by their names.
 
         Args:

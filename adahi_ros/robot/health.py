@@ -6,22 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 
 from adahi_ros.gates.context import LinkEstimate
+from adahi_ros.health import Health, Level
 from adahi_ros.robot.loop import Totals
 from adahi_ros.robot.session import Link
 
 NO_OBSERVATION_S = 1.0  # then an active robot is in error
 QUIET_S = {Link.ABSENT: 1.0, Link.DOUBTED: 10.0}  # after news of that kind; it may stay too slow
-
-
-class Level(IntEnum):
-    """How bad it is. The numbers are those of `DiagnosticStatus.msg`."""
-
-    OK = 0
-    WARN = 1
-    ERROR = 2
 
 
 @dataclass(frozen=True)
@@ -82,14 +74,14 @@ class HealthWatch:
     def __init__(self, now_s: float) -> None:
         self._reported = _Counts(now_s)
 
-    def report(self, vitals: Vitals, now_s: float) -> tuple[Level, str, dict[str, object]]:
+    def report(self, vitals: Vitals, now_s: float) -> Health:
         """Return how bad it is, what it is, and figures by their names."""
         totals, fallbacks = vitals.totals, vitals.totals.fallbacks
         before = self._reported
         now = self._reported = _Counts(
             now_s, totals.steps, totals.undrafted, sum(fallbacks.values()), vitals.faults.total()
         )
-        return *_verdict(vitals, before, now), _figures(vitals, before, now)
+        return Health(*_verdict(vitals, before, now), _figures(vitals, before, now))
 
 
 def _verdict(vitals: Vitals, before: _Counts, now: _Counts) -> tuple[Level, str]:

@@ -16,6 +16,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.gates.context import LinkEstimate
+from adahi_ros.health import Level
 from adahi_ros.nodes.common.messages import (
     describe,
     fill_reply,
@@ -34,7 +35,6 @@ from adahi_ros.nodes.common.messages import (
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
-from adahi_ros.robot.health import Level
 from adahi_ros.robot.requests import OK
 from adahi_ros.robot.session import Link
 from adahi_ros.server.engine import Replied

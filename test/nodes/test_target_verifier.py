@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from adahi_msgs.srv import VerifyDraft
-from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import CompressedImage
 
+from adahi_ros.health import Level
 from adahi_ros.nodes.common.messages import fingerprint_number
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
@@ -182,7 +182,7 @@ def test_two_robots_of_one_name_are_answered_alike_and_it_is_said(
     assert ask(robot_id="arm", session_id=1) == ask(robot_id="arm", session_id=2)
     assert "robot_id: 'arm', two robots ask by this name" in capfd.readouterr().err
     health = node._health()
-    assert (health.level, health.values["shared_names"]) == (DiagnosticStatus.WARN, 1)
+    assert (health.level, health.values["shared_names"]) == (Level.WARN, 1)
     assert "two robots are named 'arm': sessions have come back 1 times" in health.message
     now_s += 60.0
     assert node._health().message == "serving"

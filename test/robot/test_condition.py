@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.health import Health, Level
 from adahi_ros.robot.condition import Condition
-from adahi_ros.robot.health import Level
 from adahi_ros.wire.request import RequestFault
 
 PERIOD_S = 0.05
 
 
-def report(condition: Condition, robot: Any, **changes: Any) -> tuple[Level, str, dict[str, Any]]:
+def report(condition: Condition, robot: Any, **changes: Any) -> Health:
     values: dict[str, Any] = {"enabled": True, "stopped": False, "interventions": {"velocity": 3}, **changes}
     now_s = robot.link.now_s
     return condition.report(robot.session, robot.loop, now_s=now_s, now_ns=int(now_s * NANOSECONDS), **values)

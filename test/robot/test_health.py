@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from adahi_ros.gates.context import LinkEstimate
+from adahi_ros.health import Level
 from adahi_ros.robot.health import (
     NO_OBSERVATION_S,
     HealthWatch,
-    Level,
     LinkNews,
     Vitals,
     calibration_warning,

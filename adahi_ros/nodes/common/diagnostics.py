@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 
+from adahi_ros.health import Health
+
 PERIOD_S = 1.0
-
-
-@dataclass(frozen=True)
-class Health:
-    """What a node says of itself.
-
-    Attributes:
-        level: one of DiagnosticStatus.OK, WARN, ERROR, STALE.
-        message: for people.
-        values: figures by their names.
-    """
-
-    level: bytes
-    message: str
-    values: Mapping[str, object]
 
 
 class DiagnosticsPublisher:
@@ -54,7 +40,7 @@ class DiagnosticsPublisher:
     def _publish(self) -> None:
         health = self._health()
         status = DiagnosticStatus(
-            level=health.level,
+            level=bytes([health.level]),
             name=self._node.get_fully_qualified_name(),
             message=health.message,
             hardware_id=self._hardware_id,

@@ -25,7 +25,8 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
-from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher, Health
+from adahi_ros.health import Health, Level
+from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters
@@ -50,7 +51,7 @@ from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.condition import Condition
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fit import wants_of
-from adahi_ros.robot.health import Level, calibration_warning, deadline_warnings
+from adahi_ros.robot.health import calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
 
@@ -302,7 +303,7 @@ class DraftPolicyNode(LifecycleNode):
 
     def _health(self) -> Health:
         guard = self._commands.guard
-        level, message, values = self._condition.report(
+        return self._condition.report(
             self._session,
             self._loop,
             self._commands.enabled,
@@ -311,7 +312,6 @@ class DraftPolicyNode(LifecycleNode):
             time.monotonic(),
             self.get_clock().now().nanoseconds,
         )
-        return Health(bytes([level]), message, values)
 
 
 def executor_of(node: DraftPolicyNode) -> UrgentExecutor:

@@ -10,7 +10,7 @@ from adahi_ros.contract.parsing import ContractError
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import GATES, Trigger
-from adahi_ros.nodes.common.bounds import IMAGE_BYTES, NAME_LENGTH, REQUEST
+from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
 from adahi_ros.nodes.common.messages import COMMAND_FIELDS
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter

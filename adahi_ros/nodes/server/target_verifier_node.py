@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
-from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
 from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.health import Health, Level
 from adahi_ros.nodes.common.bounds import REQUEST
-from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher, Health
+from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.messages import describe, fill_reply, from_request
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.policies import (
@@ -192,8 +192,8 @@ class TargetVerifierNode(Node):
             name = max(shared, key=lambda name: shared[name])
             troubles.append(f"two robots are named {name!r}: sessions have come back {shared[name]} times")
         if troubles:
-            return Health(DiagnosticStatus.WARN, "; ".join(troubles), values)
-        return Health(DiagnosticStatus.OK, "serving", values)
+            return Health(Level.WARN, "; ".join(troubles), values)
+        return Health(Level.OK, "serving", values)
 
 
 def executor_of(node: TargetVerifierNode) -> UrgentExecutor:
