@@ -139,3 +139,16 @@ def test_the_robots_node_needs_no_more_than_robot_txt() -> None:
     ).stdout
     heavy = {"torch", "scipy", "matplotlib", "rich", "typer", "gymnasium", "onnx", "vector_quantize_pytorch"}
     assert heavy.isdisjoint(loaded.split())
+
+
+@pytest.mark.parametrize(
+    ("node", "other"),
+    [("robot.draft_policy_node", "server"), ("server.target_verifier_node", "robot")],
+)
+def test_neither_end_loads_the_other(node: str, other: str) -> None:
+    program = f"import sys, adahi_ros.nodes.{node}; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    strange = [name for name in loaded if f"{name}.".startswith(f"adahi_ros.{other}.")]
+    assert not strange

@@ -11,9 +11,8 @@ from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.transport import Reply, Sent, StepRequest
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestError, check_reply
+from adahi_ros.wire.sent_reply import OK
 from adahi_ros.wire.window_updates import WindowUpdate
-
-OK = 0  # as the status of a reply
 
 
 class Fate(Enum):

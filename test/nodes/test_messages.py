@@ -14,12 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 
-from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.health import Level
 from adahi_ros.nodes.common.messages import (
     describe,
-    fill_reply,
     fingerprint_number,
     from_description,
     from_reply,
@@ -28,6 +26,7 @@ from adahi_ros.nodes.common.messages import (
     from_status,
     to_command,
     to_link_state,
+    to_reply,
     to_request,
     to_stamp,
     to_status,
@@ -35,12 +34,11 @@ from adahi_ros.nodes.common.messages import (
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
-from adahi_ros.robot.requests import OK
 from adahi_ros.robot.session import Link
-from adahi_ros.server.engine import Replied
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault, sent_codes
+from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
 from adahi_ros.wire.sent_request import SentRequest
 from adahi_ros.wire.window import WireRows
 from adahi_ros.wire.window_updates import WindowUpdate
@@ -52,9 +50,10 @@ def test_reasons_and_faults_have_the_numbers_of_the_messages() -> None:
         return {name.removeprefix(prefix): getattr(message, name) for name in names}
 
     assert constants(DraftStatus, "REASON_") == {reason.name: reason.value for reason in Reason}
-    faults = {fault.name: fault.value for fault in RequestFault}
     assert VerifyDraft.Request.PROTOCOL_VERSION == PROTOCOL_VERSION
-    assert constants(VerifyDraft.Response, "STATUS_") == {"OK": OK, **faults, "INTERNAL_ERROR": 6}
+    assert constants(VerifyDraft.Response, "STATUS_") == {
+        name.upper(): status for status, name in STATUS_NAMES.items()
+    }
 
 
 def test_links_and_levels_have_the_numbers_of_the_messages() -> None:
@@ -156,13 +155,21 @@ def test_an_image_of_another_format_is_refused() -> None:
 @given(st.integers(0, 2**32 - 1), st.integers(0, 3))
 def test_replies_survive_the_wire(seed: int, books: int) -> None:
     draw = np.random.default_rng(seed)
-    verdict = Verdict(np.float32(draw.normal(size=(1, 2, 4))), draw.random((1, books)) < 0.5)
-    response = VerifyDraft.Response()
-    fill_reply(response, Replied(verdict, window_kept=True))
-    accepted, actions = from_reply(deserialize_message(serialize_message(response), VerifyDraft.Response))
-    assert accepted == verdict.accepted[0].tolist()
-    np.testing.assert_array_equal(actions, verdict.actions.ravel())
-    assert response.window_kept
+    actions, accepted = np.float32(draw.normal(size=8)), tuple((draw.random(books) < 0.5).tolist())
+    sent = to_reply(SentReply(OK, "", 7, 8, 9, actions, accepted, window_kept=True))
+    response = deserialize_message(serialize_message(sent), VerifyDraft.Response)
+    kept, received = from_reply(response)
+    assert tuple(kept) == accepted
+    np.testing.assert_array_equal(received, actions)
+    assert (response.episode_id, response.step_id, response.first_step) == (7, 8, 9)
+    assert (response.status, response.window_kept) == (OK, True)
+
+
+def test_refusals_survive_the_wire() -> None:
+    sent = to_reply(SentReply(INTERNAL_ERROR, "KeyError: 3", 7, 8, 9))
+    response = deserialize_message(serialize_message(sent), VerifyDraft.Response)
+    assert (response.status, response.message, response.window_kept) == (INTERNAL_ERROR, "KeyError: 3", False)
+    assert len(response.accepted) == len(response.actions) == 0
 
 
 CODES = CodeSpace("f123456789abcdef", 2, 16)

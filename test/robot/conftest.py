@@ -21,13 +21,14 @@ from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
-from adahi_ros.robot.requests import OK, Outcome, PendingRequest
+from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
 from adahi_ros.wire.description import Description, Wants
 from adahi_ros.wire.records import StepRecord
 from adahi_ros.wire.request import RequestFault
+from adahi_ros.wire.sent_reply import OK
 from adahi_ros.wire.window import window_digest
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 

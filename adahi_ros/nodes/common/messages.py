@@ -17,10 +17,10 @@ from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.nodes.common.bounds import check_request_bounds
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
-from adahi_ros.server.engine import Replied
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import EpisodeRecord, StepRecord
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault, check_protocol
+from adahi_ros.wire.sent_reply import SentReply
 from adahi_ros.wire.sent_request import SentRequest
 from adahi_ros.wire.texts import shortened
 from adahi_ros.wire.window import WireRows
@@ -125,11 +125,18 @@ def from_request(message: VerifyDraft.Request) -> SentRequest:
     )
 
 
-def fill_reply(response: VerifyDraft.Response, replied: Replied) -> None:
-    """Put what one robot is to do (M = 1) into a reply."""
-    verdict, response.window_kept = replied
-    response.actions = _floats(verdict.actions)
-    response.accepted = [bool(kept) for kept in verdict.accepted[0]]
+def to_reply(reply: SentReply) -> VerifyDraft.Response:
+    """Make the message of a reply, all but how long it took."""
+    return VerifyDraft.Response(
+        status=reply.status,
+        message=reply.message,
+        episode_id=reply.episode,
+        step_id=reply.step,
+        first_step=reply.first_step,
+        actions=_floats(reply.actions),
+        accepted=list(reply.accepted),
+        window_kept=reply.window_kept,
+    )
 
 
 def from_reply(response: VerifyDraft.Response) -> tuple[Sequence[bool], Sequence[float]]:

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.node import Node
 
 from adahi_ros.acceptance.rules import ACCEPTANCES
-from adahi_ros.health import Health, Level
-from adahi_ros.nodes.common.bounds import REQUEST
+from adahi_ros.health import Health
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.common.messages import describe, fill_reply, from_request
+from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
@@ -32,18 +29,17 @@ from adahi_ros.nodes.common.policies import (
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.server.serving import serve
 from adahi_ros.server.engine import Engine
+from adahi_ros.server.health import HealthWatch
 from adahi_ros.server.received_images import ReceivedImages
-from adahi_ros.server.sessions import Sessions
+from adahi_ros.server.service import VerificationService, target_name
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 from adahi_ros.wire.description import Description
-from adahi_ros.wire.request import RequestError, RequestFault
-from adahi_ros.wire.texts import NAME_LENGTH, shortened
 
 WARNING_PERIOD_S = 1.0
 SHARED_WARNING_PERIOD_S = 10.0  # of two robots of one name
-LONGEST_NAME = REQUEST["target"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class CacheParameters:
     robots: int = parameter(
         ROBOTS_KEPT,
         "Robots whose last windows are remembered, four of each, so that they send only what is new; more "
-        "robots are answered alike, and send whole windows",
+        "robots are served alike, and send whole windows",
         1,
         65536,
     )
@@ -103,24 +99,18 @@ class TargetVerifierNode(Node):
         values = parameters.read()
         policy = policy_from(values)
         images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
-        name = values.target or "/".join(Path(values.checkpoint).parts[-2:])
-        if len(name) > LONGEST_NAME:
-            raise ParameterError(f"target: {name!r}, must have at most {LONGEST_NAME} characters")
         try:
+            name = target_name(values.target, values.checkpoint)
             verifier = TargetVerifier(policy, values.rule, values.temperature)
         except ValueError as error:
             raise ParameterError(str(error)) from None
         parameters.frozen = True
-        self._engine = Engine(
-            verifier, values.seed, images, name, values.cache.robots, values.cache.max_age_s
+        self._service = VerificationService(
+            Engine(verifier, values.seed, images, name, values.cache.robots, values.cache.max_age_s)
         )
+        self._watch = HealthWatch()
         encoder = "" if images is None else images.fingerprint
         self._description = describe(Description(name, values.rule, policy.signature, encoder))
-        self._sessions = Sessions()
-        self._replies: Counter[str] = Counter()
-        self._compute_ms = 0.0
-        self._refused = 0
-        self._reported = 0
         self.create_service(DescribeTarget, "describe_target", self._describe)
         qos = verify_qos(values.verification.reliability)
         service = self.create_service(VerifyDraft, "verify_draft", self._verify, qos_profile=qos)
@@ -135,65 +125,15 @@ class TargetVerifierNode(Node):
         return self._description
 
     def _verify(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> VerifyDraft.Response:
-        start = time.perf_counter()
-        response.episode_id = request.episode_id
-        response.step_id = request.step_id
-        response.first_step = request.first_step
-        try:
-            fill_reply(response, self._engine.verify(from_request(request), time.monotonic()))
-            self._notice(request)
-        except RequestError as error:
-            response.status, response.message = int(error.fault), shortened(str(error))
-        except Exception as error:  # noqa: BLE001  one robot's request must not end the service of the others
-            response = VerifyDraft.Response(
-                episode_id=request.episode_id, step_id=request.step_id, first_step=request.first_step
-            )
-            response.status = VerifyDraft.Response.STATUS_INTERNAL_ERROR
-            response.message = shortened(f"{type(error).__name__}: {error}")
-        response.compute_time_ms = 1e3 * (time.perf_counter() - start)
-        self._count(request, response)
+        response, served = serve(self._service, request, time.monotonic())
+        if served.shared:
+            self.get_logger().warning(served.shared, throttle_duration_sec=SHARED_WARNING_PERIOD_S)
+        if served.refusal:
+            self.get_logger().warning(served.refusal, throttle_duration_sec=WARNING_PERIOD_S)
         return response
 
-    def _notice(self, request: VerifyDraft.Request) -> None:
-        """Say it where two robots ask by one name; they are answered all the same."""
-        if self._sessions.heard(request.robot_id, request.session_id, time.monotonic()):
-            self.get_logger().warning(
-                f"robot_id: {request.robot_id!r}, two robots ask by this name, must be another for each",
-                throttle_duration_sec=SHARED_WARNING_PERIOD_S,
-            )
-
-    def _count(self, request: VerifyDraft.Request, response: VerifyDraft.Response) -> None:
-        if response.status == VerifyDraft.Response.STATUS_OK:
-            self._replies["ok"] += 1
-            self._compute_ms += response.compute_time_ms
-            return
-        internal = response.status == VerifyDraft.Response.STATUS_INTERNAL_ERROR
-        self._replies["internal_error" if internal else RequestFault(response.status).name.lower()] += 1
-        if response.status == RequestFault.WINDOW_UNKNOWN:
-            return  # nobody's fault; the whole window is on its way
-        self._refused += 1
-        robot = shortened(request.robot_id, NAME_LENGTH)
-        self.get_logger().warning(
-            f"refused {robot!r}, episode {request.episode_id}, step {request.step_id}: {response.message}",
-            throttle_duration_sec=WARNING_PERIOD_S,
-        )
-
     def _health(self) -> Health:
-        news, self._reported = self._refused - self._reported, self._refused
-        shared = self._sessions.shared(time.monotonic())
-        values = {
-            "requests": self._replies.total(),
-            "compute_ms_mean": f"{self._compute_ms / max(1, self._replies['ok']):.3f}",
-            **{f"replies.{status}": count for status, count in self._replies.items()},
-            "shared_names": len(shared),
-        }
-        troubles = [f"{news} requests refused"] if news else []
-        if shared:
-            name = max(shared, key=lambda name: shared[name])
-            troubles.append(f"two robots are named {name!r}: sessions have come back {shared[name]} times")
-        if troubles:
-            return Health(Level.WARN, "; ".join(troubles), values)
-        return Health(Level.OK, "serving", values)
+        return self._watch.report(self._service.counts, self._service.shared_names(time.monotonic()))
 
 
 def executor_of(node: TargetVerifierNode) -> UrgentExecutor:

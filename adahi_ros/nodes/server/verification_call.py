@@ -11,15 +11,15 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.nodes.common.messages import (
-    fill_reply,
     fingerprint_number,
     from_reply,
-    from_request,
     to_request,
 )
+from adahi_ros.nodes.server.serving import serve
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.engine import Engine
+from adahi_ros.server.service import VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import ImageEncoder
 from adahi_ros.wire.request import check_reply
@@ -40,7 +40,7 @@ class CalledVerifier:
 
     def __init__(self, verifier: TargetVerifier, seed: int, images: ImageEncoder | None = None) -> None:
         self.signature = verifier.policy.signature
-        self._engine = Engine(verifier, seed, images)
+        self._service = VerificationService(Engine(verifier, seed, images))
 
     def reply(self, request: bytes) -> bytes:
         """Return the serialized response to a serialized request.
@@ -48,12 +48,8 @@ class CalledVerifier:
         Raises:
             RequestError: the request is refused.
         """
-        message = deserialize_message(request, VerifyDraft.Request)
-        response = VerifyDraft.Response(
-            episode_id=message.episode_id, step_id=message.step_id, first_step=message.first_step
-        )
         now_s = 0.0  # nobody else is heard meanwhile
-        fill_reply(response, self._engine.verify(from_request(message), now_s))
+        response, _ = serve(self._service, deserialize_message(request, VerifyDraft.Request), now_s)
         serialized: bytes = serialize_message(response)
         return serialized
 

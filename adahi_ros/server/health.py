@@ -1,0 +1,38 @@
+"""What a verifier says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adahi_ros.health import Health, Level
+from adahi_ros.server.service import Counts
+from adahi_ros.wire.sent_reply import OK, STATUS_NAMES
+
+
+class HealthWatch:
+    """Tells from one report to the next how a verifier does. All counts begin at 0."""
+
+    def __init__(self) -> None:
+        self._refused = 0
+
+    def report(self, counts: Counts, shared: Mapping[str, int]) -> Health:
+        """Return how it does.
+
+        Args:
+            counts: so far.
+            shared: names that robots share at present, and how often a session of each has come back.
+        """
+        news, self._refused = counts.refused - self._refused, counts.refused
+        troubles = [f"{news} requests refused"] if news else []
+        if shared:
+            name = max(shared, key=lambda name: shared[name])
+            troubles.append(f"two robots are named {name!r}: sessions have come back {shared[name]} times")
+        values = {
+            "requests": counts.replies.total(),
+            "compute_ms_mean": f"{counts.compute_ms / max(1, counts.replies[STATUS_NAMES[OK]]):.3f}",
+            **{f"replies.{status}": count for status, count in counts.replies.items()},
+            "shared_names": len(shared),
+        }
+        if troubles:
+            return Health(Level.WARN, "; ".join(troubles), values)
+        return Health(Level.OK, "serving", values)

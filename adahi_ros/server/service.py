@@ -1,0 +1,130 @@
+"""One request in, one reply out, whatever the request is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.sessions import Sessions
+from adahi_ros.wire.request import RequestError, RequestFault
+from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
+from adahi_ros.wire.sent_request import SentRequest
+from adahi_ros.wire.texts import NAME_LENGTH, shortened
+
+
+def target_name(told: str, checkpoint: str) -> str:
+    """Return the name of a target: what it was told to be, or the last two parts of its checkpoint.
+
+    Raises:
+        ValueError: it is longer than a request may say.
+    """
+    name = told or "/".join(Path(checkpoint).parts[-2:])
+    if len(name) > NAME_LENGTH:
+        raise ValueError(f"target: {name!r}, must have at most {NAME_LENGTH} characters")
+    return name
+
+
+class Heading(NamedTuple):
+    """What is known of a request before the rest of it is read. Nothing of it is checked.
+
+    Attributes:
+        robot_id: name of the robot, of any length.
+        session: of the robot; see `Sessions`.
+        episode, step, first_step: as in `SentRequest`.
+    """
+
+    robot_id: str
+    session: int
+    episode: int
+    step: int
+    first_step: int
+
+
+class Served(NamedTuple):
+    """What became of a request.
+
+    Attributes:
+        reply: to be sent.
+        refusal: that the request was refused, and why, for the log; empty where there is nothing to say.
+        shared: that two robots have one name, likewise.
+    """
+
+    reply: SentReply
+    refusal: str = ""
+    shared: str = ""
+
+
+@dataclass
+class Counts:
+    """What a verifier has done so far.
+
+    Attributes:
+        replies: by the name of their status.
+        refused: those that somebody should look into.
+        compute_ms: spent on the replies that are ok, in all.
+    """
+
+    replies: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+    compute_ms: float = 0.0
+
+
+class VerificationService:
+    """Replies to the requests of robots, and counts.
+
+    Attributes:
+        counts: so far.
+
+    Args:
+        engine: verifies.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.counts = Counts()
+        self._engine = engine
+        self._sessions = Sessions()
+
+    def reply(self, heading: Heading, read: Callable[[], SentRequest], now_s: float) -> Served:
+        """Return what becomes of a request; raises nothing.
+
+        Args:
+            heading: of the request.
+            read: returns the request; may raise what it likes, a RequestError to refuse it.
+            now_s: of a clock that only goes forward.
+        """
+        about, shared = heading[2:], ""
+        try:
+            verdict, kept = self._engine.verify(read(), now_s)
+            accepted = tuple(map(bool, verdict.accepted[0]))
+            reply = SentReply(OK, "", *about, verdict.actions.ravel(), accepted, kept)
+            if self._sessions.heard(heading.robot_id, heading.session, now_s):
+                shared = (
+                    f"robot_id: {heading.robot_id!r}, two robots ask by this name, must be another for each"
+                )
+        except RequestError as error:
+            reply = SentReply(int(error.fault), shortened(str(error)), *about)
+        except Exception as error:  # noqa: BLE001  one robot's request must not end the service of the others
+            reply = SentReply(INTERNAL_ERROR, shortened(f"{type(error).__name__}: {error}"), *about)
+        return Served(reply, self._counted(heading, reply), shared)
+
+    def spent(self, reply: SentReply, compute_ms: float) -> None:
+        """Take note of how long a request took, from its message to that of the reply."""
+        if reply.status == OK:
+            self.counts.compute_ms += compute_ms
+
+    def shared_names(self, now_s: float) -> Mapping[str, int]:
+        """Return the names that robots share at present, and how often a session of each has come back."""
+        return self._sessions.shared(now_s)
+
+    def _counted(self, heading: Heading, reply: SentReply) -> str:
+        """Count a reply; return what is to be said of a refusal."""
+        self.counts.replies[STATUS_NAMES[reply.status]] += 1
+        if reply.status in (OK, RequestFault.WINDOW_UNKNOWN):
+            return ""  # a window that is unknown is nobody's fault; the whole one is on its way
+        self.counts.refused += 1
+        robot = shortened(heading.robot_id, NAME_LENGTH)
+        return f"refused {robot!r}, episode {heading.episode}, step {heading.step}: {reply.message}"

@@ -1,0 +1,55 @@
+"""What a verifier says of itself, from report to report."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from adahi_ros.health import Level
+from adahi_ros.server.health import HealthWatch
+from adahi_ros.server.service import Counts
+
+
+def test_a_verifier_that_nobody_has_asked_serves() -> None:
+    health = HealthWatch().report(Counts(), {})
+    assert (health.level, health.message) == (Level.OK, "serving")
+    assert health.values == {"requests": 0, "compute_ms_mean": "0.000", "shared_names": 0}
+
+
+def test_figures_by_hand() -> None:
+    counts = Counts(Counter(ok=4, window_unknown=2, wrong_shape=1), refused=1, compute_ms=5.0)
+    assert HealthWatch().report(counts, {"arm": 1, "leg": 2}).values == {
+        "requests": 7,
+        "compute_ms_mean": "1.250",
+        "replies.ok": 4,
+        "replies.window_unknown": 2,
+        "replies.wrong_shape": 1,
+        "shared_names": 2,
+    }
+
+
+def test_refusals_are_told_once() -> None:
+    watch = HealthWatch()
+    told = [watch.report(Counts(refused=refused), {})[:2] for refused in (2, 2, 3)]
+    assert told == [
+        (Level.WARN, "2 requests refused"),
+        (Level.OK, "serving"),
+        (Level.WARN, "1 requests refused"),
+    ]
+
+
+def test_a_shared_name_is_told_for_as_long_as_it_is_and_the_worst_by_name() -> None:
+    watch = HealthWatch()
+    shared = {"arm": 1, "leg": 7, "eye": 3}
+    for _ in range(2):
+        health = watch.report(Counts(), shared)
+        assert health.level is Level.WARN
+        assert health.message == "two robots are named 'leg': sessions have come back 7 times"
+    assert watch.report(Counts(), {}).level is Level.OK
+
+
+def test_all_troubles_are_told() -> None:
+    health = HealthWatch().report(Counts(refused=3), {"arm": 1})
+    assert health.level is Level.WARN
+    assert health.message == (
+        "3 requests refused; two robots are named 'arm': sessions have come back 1 times"
+    )

@@ -1,0 +1,181 @@
+"""Whatever a request is, it gets one reply, it is counted, and the next one is served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adahi_ros.policy.distribution import counted
+from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.service import Heading, Served, VerificationService, target_name
+from adahi_ros.server.sessions import LATE_S
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.request import RequestError, RequestFault, sent_codes
+from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK
+from adahi_ros.wire.sent_request import SentRequest
+from adahi_ros.wire.texts import NAME_LENGTH, TEXT_LENGTH
+from adahi_ros.wire.window import WireWindow
+from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
+
+EVEN = np.full((2, 4), 0.25)
+WINDOW = WireWindow.of(np.zeros((2, 3), np.float32), np.zeros(1, np.float32))
+HEADING = Heading("arm", 1, 3, 7, 7)
+NOW_S = 100.0
+
+
+@pytest.fixture
+def policy(fixed_policy: Callable[..., Policy]) -> Policy:
+    return fixed_policy(EVEN.tolist())
+
+
+@pytest.fixture
+def service(policy: Policy) -> VerificationService:
+    return VerificationService(Engine(TargetVerifier(policy), 0, target="toy"))
+
+
+@pytest.fixture
+def good(policy: Policy) -> SentRequest:
+    assert policy.signature.codes is not None
+    draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.array([[1, 2]]), counted(EVEN)[None]))
+    update = WindowUpdate(WHOLE, WINDOW.rows, WINDOW.goal)
+    return SentRequest.of(draft, update, "arm", 3, 7, int(policy.signature.codes.fingerprint, 16))
+
+
+def reading(error: Exception) -> Callable[[], SentRequest]:
+    def read() -> SentRequest:
+        raise error
+
+    return read
+
+
+def serve(
+    service: VerificationService, request: SentRequest, session: int = 1, now_s: float = NOW_S
+) -> Served:
+    return service.reply(HEADING._replace(session=session), lambda: request, now_s)
+
+
+def test_a_good_request_gets_what_the_engine_says(
+    service: VerificationService, good: SentRequest, policy: Policy
+) -> None:
+    served = serve(service, good)
+    expected = Engine(TargetVerifier(policy), 0).verify(good, NOW_S)
+    reply = served.reply
+    assert (reply.status, reply.message, reply.episode, reply.step, reply.first_step) == (OK, "", 3, 7, 7)
+    np.testing.assert_array_equal(reply.actions, expected.verdict.actions.ravel())
+    assert reply.accepted == tuple(expected.verdict.accepted[0])
+    assert all(isinstance(kept, bool) for kept in reply.accepted)
+    assert reply.window_kept
+    assert served.refusal == served.shared == ""
+    assert service.counts.replies == {"ok": 1}
+
+
+@pytest.mark.parametrize("fault", RequestFault)
+def test_a_refusal_is_replied_with_its_status_and_counted(
+    service: VerificationService, good: SentRequest, fault: RequestFault
+) -> None:
+    served = service.reply(HEADING, reading(RequestError(fault, "field: 1, must be 2")), NOW_S)
+    reply = served.reply
+    assert (reply.status, reply.message) == (fault, "field: 1, must be 2")
+    assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
+    assert (reply.actions.size, reply.accepted, reply.window_kept) == (0, (), False)
+    assert service.counts.replies == {fault.name.lower(): 1}
+    if fault is RequestFault.WINDOW_UNKNOWN:  # nobody's fault
+        assert (service.counts.refused, served.refusal) == (0, "")
+    else:
+        assert service.counts.refused == 1
+        assert served.refusal == "refused 'arm', episode 3, step 7: field: 1, must be 2"
+    assert serve(service, good).reply.status == OK
+
+
+def test_what_the_engine_refuses_is_a_refusal(service: VerificationService, good: SentRequest) -> None:
+    served = serve(service, replace(good, target="kitchen"))
+    assert served.reply.status == RequestFault.UNKNOWN_TARGET
+    assert served.reply.message == "target: 'kitchen', must be 'toy'"
+
+
+def test_an_error_of_reading_is_an_internal_one_and_the_next_request_is_served(
+    service: VerificationService, good: SentRequest
+) -> None:
+    served = service.reply(HEADING, reading(KeyError("robot")), NOW_S)
+    assert (served.reply.status, served.reply.message) == (INTERNAL_ERROR, "KeyError: 'robot'")
+    assert served.refusal.endswith("KeyError: 'robot'")
+    assert serve(service, good).reply.status == OK
+    assert service.counts.replies == {"internal_error": 1, "ok": 1}
+    assert service.counts.refused == 1
+
+
+def test_an_error_of_the_target_is_an_internal_one_and_the_next_request_is_served(
+    service: VerificationService, policy: Policy, good: SentRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> Proposal:
+        raise RuntimeError("no memory\n" + "x" * TEXT_LENGTH)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(policy, "propose", fail)
+        reply = serve(service, good).reply
+    assert reply.status == INTERNAL_ERROR
+    assert reply.message.startswith("RuntimeError: no memory?xxx")
+    assert len(reply.message) == TEXT_LENGTH
+    assert (reply.actions.size, reply.accepted, reply.window_kept) == (0, (), False)
+    assert serve(service, good).reply.status == OK
+
+
+def test_a_long_name_is_told_in_short(service: VerificationService) -> None:
+    heading = HEADING._replace(robot_id="\n" + "x" * 1_000_000)
+    served = service.reply(heading, reading(RequestError(RequestFault.WRONG_SHAPE, "y" * 1_000_000)), NOW_S)
+    assert len(served.reply.message) == TEXT_LENGTH
+    assert served.refusal.startswith("refused '?xxx")
+    assert len(served.refusal) < TEXT_LENGTH + 2 * NAME_LENGTH
+
+
+def test_two_robots_of_one_name_are_served_alike_and_it_is_said(
+    service: VerificationService, good: SentRequest
+) -> None:
+    later_s = NOW_S + 2 * LATE_S
+    one, other = serve(service, good, 1), serve(service, good, 2)
+    assert (one.shared, other.shared, service.shared_names(NOW_S)) == ("", "", {})  # one that restarted
+    back = serve(service, good, 1, later_s)
+    assert back.shared == "robot_id: 'arm', two robots ask by this name, must be another for each"
+    assert service.shared_names(later_s) == {"arm": 1}
+    assert service.shared_names(later_s + 60.0) == {}
+    for served in (other, back):
+        np.testing.assert_array_equal(served.reply.actions, one.reply.actions)
+
+
+def test_whoever_is_refused_is_no_session(service: VerificationService, good: SentRequest) -> None:
+    bad = replace(good, target="kitchen")
+    for session, now_s in ((1, NOW_S), (2, NOW_S), (1, NOW_S + 2 * LATE_S)):
+        assert serve(service, bad, session, now_s).shared == ""
+
+
+def test_only_the_time_of_good_replies_counts(service: VerificationService, good: SentRequest) -> None:
+    service.spent(serve(service, good).reply, 2.0)
+    service.spent(serve(service, good).reply, 3.0)
+    service.spent(serve(service, replace(good, target="kitchen")).reply, 100.0)
+    assert service.counts.compute_ms == 5.0
+
+
+@pytest.mark.parametrize(
+    ("told", "checkpoint", "name"),
+    [
+        ("", "ball/target", "ball/target"),
+        ("", "/robots/checkpoints/ball/target", "ball/target"),
+        ("", "target", "target"),
+        ("mine", "ball/target", "mine"),
+        ("x" * NAME_LENGTH, "ball/target", "x" * NAME_LENGTH),
+    ],
+)
+def test_a_target_is_named_as_it_is_told_or_by_its_checkpoint(told: str, checkpoint: str, name: str) -> None:
+    assert target_name(told, checkpoint) == name
+
+
+def test_a_name_that_no_request_can_say_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^target: 'x{65}', must have at most 64 characters$"):
+        target_name("x" * (NAME_LENGTH + 1), "ball/target")
+    with pytest.raises(ValueError, match=r"^target: 'ball/x{64}', must have at most 64 characters$"):
+        target_name("", "ball/" + "x" * NAME_LENGTH)
