@@ -24,7 +24,8 @@ from adahi_ros.evaluation.methods import gated
 from adahi_ros.evaluation.metrics import transmission_rate, wilson_interval
 from adahi_ros.evaluation.rollout import Log, Logged
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.nodes.server.verification_call import CalledVerifier, VerificationCalls
+from adahi_ros.nodes.robot.called_transport import CalledTransport
+from adahi_ros.nodes.server.called_verifier import CalledVerifier
 from adahi_ros.parallel import Job, run_jobs
 from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature
 from adahi_ros.robot.controller import Controller
@@ -35,6 +36,8 @@ from adahi_ros.server.window_cache import ImageEncoder
 from adahi_ros.tasks import make
 from adahi_ros.tasks.camera import CameraTask
 from adahi_ros.vision.encoder import Encoder
+from adahi_ros.wire.description import Wants
+from adahi_ros.wireless.verification_calls import VerificationCalls
 
 METHODS = ("hybrid", "adahi")
 QUALITIES = (90, 50, 20)
@@ -206,7 +209,12 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
     controller = Controller(bench.policies.draft, way.config(bench.calibration))
     verifier = TargetVerifier(bench.policies.target, way.rule)
     target = verifier.policy.signature
-    robots = [_robot(episode, SHOWN[view], verifier, world.encoder, comparison.seed) for episode in episodes]
+    robots = []
+    for episode in episodes:
+        images = SHOWN[view].images(world.encoder)
+        called = CalledVerifier(verifier, way.rule, comparison.seed, images)
+        shown = SHOWN[view].view(target.observation_dim - world.encoder.features)
+        robots.append(_Robot(episode, shown, _calls(called, bench.policies.draft.signature, world)))
     world.reset(comparison.seed, episodes)
     controller.reset(comparison.seed, list(episodes))
     rows = []
@@ -239,10 +247,12 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
     )
 
 
-def _robot(episode: int, shown: Shown, verifier: TargetVerifier, encoder: Encoder, seed: int) -> _Robot:
-    view = shown.view(verifier.policy.signature.observation_dim - encoder.features)
-    called = CalledVerifier(verifier, seed, shown.images(encoder))
-    return _Robot(episode, view, VerificationCalls(called))
+def _calls(called: CalledVerifier, draft: Signature, world: CameraTask) -> VerificationCalls:
+    """Return a robot's way to a verifier of its own."""
+    fingerprint = None if draft.codes is None else draft.codes.fingerprint
+    offered = {OBSERVATION: world.spec.observation_dim, GOAL: world.spec.goal_dim}
+    transport = CalledTransport(called.describe, called.verify, fingerprint)
+    return VerificationCalls(transport, Wants(draft, offered))
 
 
 def _joined(verdicts: Sequence[Verdict]) -> Verdict:

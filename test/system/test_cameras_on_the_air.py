@@ -185,7 +185,7 @@ def test_each_start_of_a_robot_is_a_session(connect: Callable[[str | None], End]
     asked = StepRequest(draft, 1, 0, WireWindow.of(numbers[:, :S], AIM))
     first, second = (connect(None).transport for _ in range(2))
     whole = WindowUpdate(0, asked.window.rows, asked.window.goal)
-    sessions = [end.message(asked, whole).session_id for end in (first, first, second)]
+    sessions = [end.sender.message(asked, whole).session_id for end in (first, first, second)]
     assert sessions[0] == sessions[1] != sessions[2]
 
 

@@ -13,18 +13,9 @@ from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
-from adahi_ros.nodes.common.bounds import check_response_bounds
-from adahi_ros.nodes.common.messages import (
-    fingerprint_number,
-    from_description,
-    from_reply,
-    to_request,
-)
 from adahi_ros.nodes.common.qos import verify_qos
+from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
-from adahi_ros.wire.request import RequestError
-from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest
-from adahi_ros.wire.texts import shortened
 from adahi_ros.wire.window_updates import WindowUpdate
 
 SESSION_BITS = 32
@@ -52,11 +43,8 @@ class DdsTransport:
         on_arrival: Callable[[], None],
     ) -> None:
         self._node = node
-        self._robot_id = robot_id
         # No draw of an experiment, which would be repeated: it must differ from that of every other start.
-        self._session_id = secrets.randbits(SESSION_BITS)
-        self._target = target
-        self._fingerprint = NO_FINGERPRINT if fingerprint is None else fingerprint_number(fingerprint)
+        self.sender = Sender(robot_id, secrets.randbits(SESSION_BITS), target, fingerprint)
         self._on_arrival = on_arrival
         self._ids = count()
         self._futures: dict[int, tuple[Any, Future]] = {}
@@ -72,26 +60,13 @@ class DdsTransport:
 
     def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
         """Send a request, of whose window only this."""
-        message = self.message(request, update)
+        message = self.sender.message(request, update)
         sent = self._call(self.verify_client, message, reply_of)
         return Sent(sent, len(serialize_message(message)))  # it is on its way, and there is time
 
-    def message(self, request: StepRequest, update: WindowUpdate) -> VerifyDraft.Request:
-        """Return what is sent of a request."""
-        sent = SentRequest.of(
-            request.draft,
-            update,
-            self._robot_id,
-            request.episode,
-            request.step,
-            self._fingerprint,
-            self._target,
-        )
-        return to_request(sent, self._session_id)
-
     def describe(self) -> int:
         """Ask the verifier what it is; return the message's id."""
-        return self._call(self._describe_client, DescribeTarget.Request(), _described)
+        return self._call(self._describe_client, DescribeTarget.Request(), described_of)
 
     def poll(self) -> list[Reply | Described]:
         """Return what has come since."""
@@ -120,30 +95,3 @@ class DdsTransport:
         if self._futures.pop(sent, None) is not None:
             self._arrived.append(read(sent, future.result()))
             self._on_arrival()
-
-
-def reply_of(sent: int, response: VerifyDraft.Response) -> Reply:
-    """Return what a response says to the message with that id."""
-    try:
-        check_response_bounds(response)
-    except RequestError as error:  # it cannot be serialized, not even to measure it
-        return Reply(sent, 0, "", 0, 0, 0, (), (), 0.0, False, 0, str(error))
-    return Reply(
-        sent,
-        response.status,
-        shortened(response.message),
-        response.episode_id,
-        response.step_id,
-        response.first_step,
-        *from_reply(response),
-        response.compute_time_ms,
-        response.window_kept,
-        len(serialize_message(response)),
-    )
-
-
-def _described(sent: int, response: DescribeTarget.Response) -> Described:
-    try:
-        return Described(sent, from_description(response))
-    except ValueError as error:
-        return Described(sent, None, str(error))

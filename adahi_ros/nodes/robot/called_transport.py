@@ -1,0 +1,64 @@
+"""A `Transport` without DDS: the bytes that would cross, handed over by calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from rclpy.serialization import deserialize_message, serialize_message
+
+from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
+from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
+from adahi_ros.wire.window_updates import WindowUpdate
+
+SESSION = 0  # nobody else has the robot's name
+
+
+class CalledTransport:
+    """See `Transport`. Loses nothing; what comes back is there at the next poll.
+
+    Args:
+        describe: returns the verifier's description, serialized.
+        verify: from a serialized request to the serialized reply.
+        fingerprint: of the draft's tokenizer; None where it has none.
+        robot_id: names the robot's stream of draws.
+    """
+
+    present = True
+
+    def __init__(
+        self,
+        describe: Callable[[], bytes],
+        verify: Callable[[bytes], bytes],
+        fingerprint: str | None,
+        robot_id: str = "robot",
+    ) -> None:
+        self._describe = describe
+        self._verify = verify
+        self._sender = Sender(robot_id, SESSION, "", fingerprint)
+        self._ids = count()
+        self._arrived: list[Reply | Described] = []
+
+    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
+        """Have a request verified, of whose window only this is sent."""
+        sent, message = next(self._ids), serialize_message(self._sender.message(request, update))
+        response = deserialize_message(self._verify(message), VerifyDraft.Response)
+        self._arrived.append(reply_of(sent, response))
+        return Sent(sent, len(message))
+
+    def describe(self) -> int:
+        """Have the verifier describe itself; return the message's id."""
+        sent = next(self._ids)
+        description = deserialize_message(self._describe(), DescribeTarget.Response)
+        self._arrived.append(described_of(sent, description))
+        return sent
+
+    def poll(self) -> list[Reply | Described]:
+        """Return what has come since."""
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+    def cancel(self, sent: int) -> None:
+        """Forget a message."""
+        self._arrived = [each for each in self._arrived if each.id != sent]

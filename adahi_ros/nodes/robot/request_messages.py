@@ -1,0 +1,68 @@
+"""What a robot's end of a transport says in messages, and what it makes of those that come back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from rclpy.serialization import serialize_message
+
+from adahi_ros.nodes.common.bounds import check_response_bounds
+from adahi_ros.nodes.common.messages import fingerprint_number, from_description, from_reply, to_request
+from adahi_ros.robot.transport import Described, Reply, StepRequest
+from adahi_ros.wire.request import RequestError
+from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest
+from adahi_ros.wire.texts import shortened
+from adahi_ros.wire.window_updates import WindowUpdate
+
+
+@dataclass(frozen=True)
+class Sender:
+    """What all requests of one start of a robot have in common.
+
+    Attributes:
+        robot_id: names the robot's stream of draws at the verifier.
+        session: tells this start from others.
+        target: name of the policy to ask; empty takes the verifier's only one.
+        fingerprint: of the draft's tokenizer; None where it has none.
+    """
+
+    robot_id: str
+    session: int
+    target: str
+    fingerprint: str | None
+
+    def message(self, request: StepRequest, update: WindowUpdate) -> VerifyDraft.Request:
+        """Return what is sent of a request, of whose window only this."""
+        number = NO_FINGERPRINT if self.fingerprint is None else fingerprint_number(self.fingerprint)
+        draft, episode, step = request.draft, request.episode, request.step
+        sent = SentRequest.of(draft, update, self.robot_id, episode, step, number, self.target)
+        return to_request(sent, self.session)
+
+
+def reply_of(sent: int, response: VerifyDraft.Response) -> Reply:
+    """Return what a response says to the message with that id."""
+    try:
+        check_response_bounds(response)
+    except RequestError as error:  # it cannot be serialized, not even to measure it
+        return Reply(sent, 0, "", 0, 0, 0, (), (), 0.0, False, 0, str(error))
+    return Reply(
+        sent,
+        response.status,
+        shortened(response.message),
+        response.episode_id,
+        response.step_id,
+        response.first_step,
+        *from_reply(response),
+        response.compute_time_ms,
+        response.window_kept,
+        len(serialize_message(response)),
+    )
+
+
+def described_of(sent: int, response: DescribeTarget.Response) -> Described:
+    """Return what a verifier says of itself in reply to the message with that id."""
+    try:
+        return Described(sent, from_description(response))
+    except ValueError as error:
+        return Described(sent, None, str(error))

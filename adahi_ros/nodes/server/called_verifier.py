@@ -1,0 +1,44 @@
+"""A verifier that is called instead of asked over DDS: serialized messages in, serialized messages out."""
+
+from __future__ import annotations
+
+from adahi_msgs.srv import VerifyDraft
+from rclpy.serialization import deserialize_message, serialize_message
+
+from adahi_ros.nodes.common.messages import describe
+from adahi_ros.nodes.server.serving import serve
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.service import VerificationService
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.window_cache import ImageEncoder
+from adahi_ros.wire.description import Description
+
+ALWAYS_S = 0.0  # nobody else is heard meanwhile
+
+
+class CalledVerifier:
+    """Replies to one robot as the verifier's node does.
+
+    Args:
+        verifier: decides.
+        rule: by which it does.
+        seed: of its draws.
+        images: makes features of the images that the robot sends; None where it sends none.
+    """
+
+    def __init__(
+        self, verifier: TargetVerifier, rule: str, seed: int, images: ImageEncoder | None = None
+    ) -> None:
+        self._service = VerificationService(Engine(verifier, seed, images))
+        self._description = describe(Description("", rule, verifier.policy.signature))
+
+    def describe(self) -> bytes:
+        """Return the serialized description of the target."""
+        description: bytes = serialize_message(self._description)
+        return description
+
+    def verify(self, request: bytes) -> bytes:
+        """Return the serialized reply to a serialized request."""
+        response, _ = serve(self._service, deserialize_message(request, VerifyDraft.Request), ALWAYS_S)
+        reply: bytes = serialize_message(response)
+        return reply
