@@ -17,8 +17,8 @@ class SentWindows:
         """Send the next window whole."""
         self._base = None
 
-    def answered(self, window: WireWindow, kept: bool) -> None:
-        """The verifier has answered about a window, and has it from now on, or has no room for this robot."""
+    def replied(self, window: WireWindow, kept: bool) -> None:
+        """The verifier has replied about a window, and has it from now on, or has no room for this robot."""
         if not kept:
             self.forget()
             return

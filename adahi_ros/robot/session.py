@@ -239,7 +239,7 @@ class VerifierSession:
         self._estimator.replied(now_s, rtt_ms, size_bytes, retransmitted=pending.retransmissions > 0)
         self._timeout.replied(took_s)
         if outcome.verification is not None:
-            self._sent_windows.answered(pending.request.window, window_kept)
+            self._sent_windows.replied(pending.request.window, window_kept)
 
     def _count_miss(self, now_s: float) -> None:
         self._estimator.missed()

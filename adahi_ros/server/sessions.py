@@ -4,7 +4,7 @@ Each start of a robot's node is a session. A robot that is restarted goes from o
 the one before is not heard again. Of two robots of one name each supersedes the other, again and again.
 
 Nothing else depends on sessions. Two robots of one name get the draws of that name, which are then not
-independent, and the right answers: windows are named by what is in them, so neither gets the other's.
+independent, and the right replies: windows are named by what is in them, so neither gets those of the other.
 """
 
 from __future__ import annotations

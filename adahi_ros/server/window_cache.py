@@ -15,7 +15,7 @@ from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 ROBOTS_KEPT = 1024  # of them the windows, unless told otherwise
 MAX_AGE_S = 60.0  # likewise
-WINDOWS_KEPT = 4  # per robot: answers that come too late leave the robot with an older base
+WINDOWS_KEPT = 4  # per robot: replies that come too late leave the robot with an older base
 
 
 class ImageEncoder(Protocol):
@@ -127,7 +127,7 @@ class WindowCache:
         return KnownWindow(digest, rows, numbers, values, np.frombuffer(goal, dtype=np.float32))
 
     def keep(self, robot_id: str, window: KnownWindow, now_s: float) -> bool:
-        """Remember a window that was answered about; return whether there is room for the robot.
+        """Remember a window that was replied about; return whether there is room for the robot.
 
         Args:
             robot_id: whose.

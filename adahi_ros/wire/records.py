@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Reason(IntEnum):
-    """Why a draft was executed without the target's answer, or withheld. As numbered in `DraftStatus.msg`."""
+    """Why a draft was executed without the target's reply, or withheld. As numbered in `DraftStatus.msg`."""
 
     NONE = 0
     NO_VERIFIER = 1

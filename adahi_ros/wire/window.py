@@ -6,7 +6,7 @@ computed, so an encoder that rounds otherwise on another machine changes none.
 
 Where images are sent, the target sees features of the JPEG, while the draft saw those of the frame before it
 was compressed. Speculative sampling stays exact: whatever the draft was made of, what comes back
-is distributed as the target's answer to what the target sees, behind gates for which it is so at all
+is distributed as the target's reply to what the target sees, behind gates for which it is so at all
 (gates that are `blind`). Only fewer codes may be accepted.
 """
 

@@ -1,7 +1,7 @@
 """Observation windows on the air: only what the verifier has not seen.
 
 A window repeats all but the newest rows of the one before it. The robot names a window that the verifier
-has answered about by its digest, and sends the rows since; the verifier puts both together. Windows are
+has replied about by its digest, and sends the rows since; the verifier puts both together. Windows are
 named by what is sent of them, so neither a restart on either side nor an old packet can make a wrong window,
 and a row whose images were decoded once is known when it comes again.
 """

@@ -127,17 +127,17 @@ def test_what_a_verifier_describes_at_length_is_shortened() -> None:
         ("actions", array("f", bytes(4 * 4097))),
     ],
 )
-def test_an_answer_that_is_too_long_is_a_bad_one_and_is_not_measured(
+def test_a_reply_that_is_too_long_is_a_bad_one_and_is_not_measured(
     status: int, field: str, value: Any
 ) -> None:
     response = VerifyDraft.Response(check_fields=False, status=status, **{field: value})
     with pytest.raises(RuntimeError):
         serialize_message(response)  # a message that came, and cannot be sent
     request = StepRequest(None, 0, 0, None)  # type: ignore[arg-type]
-    answer = judged(SIGNATURE, request, reply_of(0, response), 1.0)
-    assert (answer.verification, answer.reason) == (None, Reason.BAD_ANSWER)
-    assert answer.message.startswith(f"{field}: length {len(value)}, must be at most")
-    assert answer.reply_bytes == 0
+    outcome = judged(SIGNATURE, request, reply_of(0, response), 1.0)
+    assert (outcome.verification, outcome.reason) == (None, Reason.BAD_ANSWER)
+    assert outcome.message.startswith(f"{field}: length {len(value)}, must be at most")
+    assert outcome.reply_bytes == 0
 
 
 def test_texts_have_the_bounds_of_the_messages() -> None:

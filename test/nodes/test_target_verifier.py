@@ -145,7 +145,7 @@ def test_old_replies_are_forgotten(served: tuple[Ask, Counting]) -> None:
     assert policy.proposals == before + 1
 
 
-def test_robots_for_whom_there_is_no_room_ask_once_and_are_answered_alike(
+def test_robots_for_whom_there_is_no_room_ask_once_and_get_the_same_replies(
     served: tuple[Ask, Counting],
 ) -> None:
     ask, _ = served
@@ -156,18 +156,18 @@ def test_robots_for_whom_there_is_no_room_ask_once_and_are_answered_alike(
         for name, side in sides.items():
             update = side.update(window)
             sent = {"base_window": update.base, "goal": array("f", update.goal)}
-            answer = ask(
+            reply = ask(
                 robot_id=name, step_id=step, observation_window=array("f", update.rows.numbers), **sent
             )
-            assert answer.status == VerifyDraft.Response.STATUS_OK
+            assert reply.status == VerifyDraft.Response.STATUS_OK
             whole = rows[step : step + 3].ravel().tolist()
-            assert ask(robot_id=name, step_id=step, observation_window=whole, goal=goal.tolist()) == answer
-            side.answered(window, answer.window_kept)
-            kept += answer.window_kept
+            assert ask(robot_id=name, step_id=step, observation_window=whole, goal=goal.tolist()) == reply
+            side.replied(window, reply.window_kept)
+            kept += reply.window_kept
         assert 0 < kept <= ROOM
 
 
-def test_two_robots_of_one_name_are_answered_alike_and_it_is_said(
+def test_two_robots_of_one_name_get_the_same_replies_and_it_is_said(
     running: tuple[TargetVerifierNode, Counting],
     served: tuple[Ask, Counting],
     monkeypatch: pytest.MonkeyPatch,

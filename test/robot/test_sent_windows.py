@@ -34,7 +34,7 @@ def window_of(mode: str, step: int, goal: np.ndarray = GOAL) -> WireWindow:
 def test_only_what_is_new_is_sent(mode: str, skipped: int) -> None:
     sent, window, later = SentWindows(), window_of(mode, 0), window_of(mode, skipped)
     assert sent.update(window) == WindowUpdate(WHOLE, window.rows, window.goal)
-    sent.answered(window, kept=True)
+    sent.replied(window, kept=True)
     update = sent.update(later)
     assert update.base == window_digest(window.rows.digests(H), window.goal)
     assert update.rows == later.newest(skipped)
@@ -47,13 +47,13 @@ def test_only_what_is_new_is_sent(mode: str, skipped: int) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_window_that_shares_nothing_is_sent_whole(mode: str) -> None:
     sent = SentWindows()
-    sent.answered(window_of(mode, 0), kept=True)
+    sent.replied(window_of(mode, 0), kept=True)
     assert sent.update(window_of(mode, H)).base == WHOLE
 
 
 def test_another_goal_is_sent() -> None:
     sent = SentWindows()
-    sent.answered(window_of("state", 0), kept=True)
+    sent.replied(window_of("state", 0), kept=True)
     update = sent.update(window_of("state", 1, GOAL + 1))
     assert len(update.rows.numbers) == 4 * S
     assert update.goal == (GOAL + 1).tobytes()
@@ -61,7 +61,7 @@ def test_another_goal_is_sent() -> None:
 
 def test_what_was_sent_is_a_copy() -> None:
     sent, numbers = SentWindows(), np.ones((H, S), np.float32)
-    sent.answered(WireWindow.of(numbers, GOAL), kept=True)
+    sent.replied(WireWindow.of(numbers, GOAL), kept=True)
     before = numbers.copy()
     numbers += 1.0
     assert sent.update(WireWindow.of(numbers, GOAL)).base == WHOLE

@@ -65,7 +65,7 @@ def test_a_target_may_read_more_or_less_of_the_past_than_the_draft(rule: str, le
         request = SentRequest.of(draft, sent.update(window), "arm", 2, step, fingerprint)
         sizes.append(len(request.update.rows.numbers))
         verdict, kept = engine.verify(request, NOW_S)
-        sent.answered(window, kept)
+        sent.replied(window, kept)
         expected = verifier.verify(
             VerificationRequest(observations, draft), verification_uniforms(SEED, "arm", 2, step, 2)
         )

@@ -19,7 +19,7 @@ H, S, F, G = 4, 3, 4, 2
 CAMERAS = 2
 GOAL = np.zeros(G, np.float32)
 MODES = ("state", "features", "images", "nothing")
-FATES = ("answered", "lost", "late", "restart")
+FATES = ("replied", "lost", "late", "restart")
 
 
 class ByteEncoder:
@@ -110,8 +110,8 @@ def test_what_arrives_is_the_window_or_a_plain_no(mode: str, seed: int, fates: l
         assert bits(got.values) == bits(robot.meant(step))
         assert bits(got.goal) == bits(goal)
         cache.keep("robot", got, 0.0)
-        if fate == "answered":
-            sent.answered(window, kept=True)
+        if fate == "replied":
+            sent.replied(window, kept=True)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(MODES[1:])), max_size=20))
@@ -124,29 +124,29 @@ def test_a_robot_may_send_other_parts_of_the_next_window(steps: list[tuple[int, 
         got = cache.complete("robot", sent.update(window))
         assert bits(got.values) == bits(robots[mode].meant(step))
         cache.keep("robot", got, 0.0)
-        sent.answered(window, kept=True)
+        sent.replied(window, kept=True)
 
 
 def test_an_image_is_encoded_once() -> None:
     sent, robot = SentWindows(), Camera("images", 10)
     cache = robot.cache()
 
-    def answer(update: WindowUpdate) -> KnownWindow:
+    def replied(update: WindowUpdate) -> KnownWindow:
         window = cache.complete("robot", update)
         cache.keep("robot", window, 0.0)
         return window
 
     encoded = robot.encoder.encoded
-    answer(sent.update(robot.sent(0)))
+    replied(sent.update(robot.sent(0)))
     assert len(encoded) == CAMERAS * H
-    sent.answered(robot.sent(0), kept=True)
+    sent.replied(robot.sent(0), kept=True)
     repeated = sent.update(robot.sent(1))
-    assert answer(repeated) is answer(repeated)
-    answer(SentWindows().update(robot.sent(2)))  # whole: all but the last observation came before
+    assert replied(repeated) is replied(repeated)
+    replied(SentWindows().update(robot.sent(2)))  # whole: all but the last observation came before
     assert len(encoded) == CAMERAS * (H + 2)
     first = robot.sent(9).newest(1)
     still = WireRows(first.numbers * H, b"", first.images * H)
-    answer(WindowUpdate(WHOLE, still, GOAL.tobytes()))  # as at the start of an episode
+    replied(WindowUpdate(WHOLE, still, GOAL.tobytes()))  # as at the start of an episode
     assert len(encoded) == CAMERAS * (H + 3)
 
 
@@ -154,7 +154,7 @@ def test_no_robot_has_the_windows_of_another() -> None:
     sent, robot = SentWindows(), Camera("state", 2)
     cache = robot.cache()
     cache.keep("a", cache.complete("a", sent.update(robot.sent(0))), 0.0)
-    sent.answered(robot.sent(0), kept=True)
+    sent.replied(robot.sent(0), kept=True)
     update = sent.update(robot.sent(1))
     assert bits(cache.complete("a", update).values) == bits(robot.meant(1))
     with pytest.raises(RequestError, match=re.escape("send the whole window")):
@@ -201,7 +201,7 @@ def test_no_flood_of_new_names_costs_a_robot_its_windows() -> None:
     strange = cache.complete("x", SentWindows().update(robot.sent(0)))
     for step in range(100):
         window = cache.complete("robot", sent.update(robot.sent(step)))
-        sent.answered(robot.sent(step), kept=cache.keep("robot", window, 0.05 * step))
+        sent.replied(robot.sent(step), kept=cache.keep("robot", window, 0.05 * step))
         kept = [cache.keep(f"{step}/{number}", strange, 0.05 * step) for number in range(10)]
         assert sum(kept) == (2 if step == 0 else 0)
         assert known(cache, "robot", window)
@@ -217,7 +217,7 @@ def test_more_robots_than_there_is_room_for_ask_once_each() -> None:
             update = sides[name].update(robot.sent(step))
             got = cache.complete(name, update)  # never unknown
             assert bits(got.values) == bits(robot.meant(step))
-            sides[name].answered(robot.sent(step), kept=cache.keep(name, got, 0.05 * step))
+            sides[name].replied(robot.sent(step), kept=cache.keep(name, got, 0.05 * step))
             whole += update.base == WHOLE
         assert whole == (260 if step == 0 else 4)
 
@@ -231,7 +231,7 @@ def test_a_robot_that_finds_room_later_sends_only_what_is_new() -> None:
         update = sent.update(second.sent(step))
         wholes.append(update.base == WHOLE)
         window = cache.complete("second", update)
-        sent.answered(second.sent(step), kept=cache.keep("second", window, 6.0 * step))
+        sent.replied(second.sent(step), kept=cache.keep("second", window, 6.0 * step))
     assert wholes == [True, True, True, False]
 
 
@@ -335,7 +335,7 @@ def test_a_robot_may_have_nothing_but_cameras(mode: str) -> None:
         got = cache.complete("robot", sent.update(robot.sent(step)))
         assert bits(got.values) == bits(robot.meant(step))
         cache.keep("robot", got, 0.0)
-        sent.answered(robot.sent(step), kept=True)
+        sent.replied(robot.sent(step), kept=True)
 
 
 PARTS = st.tuples(

@@ -72,7 +72,7 @@ def changed(values: list[float], index: int, value: float) -> list[float]:
     return [*values[:index], value, *values[index + 1 :]]
 
 
-def test_a_good_request_gets_the_answer_of_the_verifier_in_process(
+def test_a_good_request_gets_the_reply_of_the_verifier_in_process(
     ask: Ask, good: dict[str, Any], exported: Path
 ) -> None:
     request = VerifyDraft.Request(**good)
@@ -120,7 +120,7 @@ def test_a_good_request_gets_the_answer_of_the_verifier_in_process(
         ("NOT_A_DISTRIBUTION", "draft_probabilities", lambda old: [65535, 65535, *[0] * 6] * 2),
     ],
 )
-def test_a_malformed_request_gets_its_status_and_the_next_good_one_an_answer(
+def test_a_malformed_request_gets_its_status_and_the_next_good_one_a_reply(
     ask: Ask, good: dict[str, Any], fault: str, field: str, change: Callable[[Any], Any]
 ) -> None:
     name = field.split("[")[0]
@@ -198,7 +198,7 @@ def test_no_request_is_an_internal_error(
     assert np.isfinite(response.actions).all()
 
 
-def test_a_window_may_be_sent_as_what_is_new_after_one_that_was_answered(
+def test_a_window_may_be_sent_as_what_is_new_after_one_that_was_replied_about(
     ask: Ask, good: dict[str, Any]
 ) -> None:
     window, goal = np.float32(good["observation_window"]).reshape(3, 6), np.float32(good["goal"])
