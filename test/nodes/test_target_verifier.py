@@ -7,6 +7,7 @@ import tracemalloc
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,33 @@ def test_two_robots_of_one_name_get_the_same_replies_and_it_is_said(
     assert "two robots are named 'arm': sessions have come back 1 times" in health.message
     now_s += 60.0
     assert node._health().message == "serving"
+
+
+def test_an_error_is_replied_and_said_and_the_next_request_is_served(
+    running: tuple[TargetVerifierNode, Counting],
+    served: tuple[Ask, Counting],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node, (ask, policy) = running[0], served
+    said: list[str] = []
+    log = SimpleNamespace(warning=lambda text, **options: said.append(text))  # else it may be throttled
+
+    def fail(*arguments: object) -> Proposal:
+        raise RuntimeError("no memory")
+
+    node._health()
+    with monkeypatch.context() as patch:
+        patch.setattr(policy, "propose", fail)
+        patch.setattr(node, "get_logger", lambda: log)
+        response = ask(robot_id="unlucky", episode_id=8)
+    assert response.status == VerifyDraft.Response.STATUS_INTERNAL_ERROR
+    assert (response.episode_id, response.message) == (8, "RuntimeError: no memory")
+    assert said == ["refused 'unlucky', episode 8, step 0: RuntimeError: no memory"]
+    health = node._health()
+    assert health.level is Level.WARN
+    assert health.message.startswith("1 requests refused")  # a name that was shared above may be told, too
+    assert health.values["replies.internal_error"] == 1
+    assert ask(robot_id="unlucky", episode_id=8).status == VerifyDraft.Response.STATUS_OK
 
 
 MEGABYTE = 1 << 20
