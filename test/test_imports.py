@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "gates": {"policy"},
     "robot": {"policy", "vision", "contract", "acceptance", "wire", "gates"},
     "server": {"policy", "vision", "wire", "acceptance"},
-    "tasks": {"vision"},
+    "tasks": {"vision", "contract"},
     "wireless.link": set(),
     "evaluation": ALGORITHM,
     "bags": ALGORITHM | {"evaluation"},

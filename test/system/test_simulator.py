@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,12 @@ from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.common.command_interfaces import command_interface
 from adahi_ros.nodes.common.messages import from_episode_result, from_stamp, to_command, to_image
-from adahi_ros.nodes.simulation.robot_simulator_node import RobotSimulatorNode
-from adahi_ros.tasks import TASKS, make, make_expert, names
+from adahi_ros.tasks import TASKS, make, make_expert
 from adahi_ros.tasks.demonstrations import collect
 from adahi_ros.trajectories import Trajectories
 from adahi_ros.wire.records import EpisodeRecord
 
 SEED = 4
-STILL_RAD = {"ball": 1e-12, "kitchen": 0.2}  # in half a second; the kitchen's arm sinks under its weight
 FIRST_EPISODE = 6
 
 
@@ -116,32 +113,6 @@ def fly(pilot: Pilot, episode: int) -> None:
     pilot.stage.wait(lambda: len(pilot.results) > number, "result")
     result = pilot.results[number]
     assert (result.episode_id, result.steps, result.success) == (episode, steps, bool(world.success[0]))
-
-
-@pytest.mark.parametrize("name", names())
-def test_holding_still_is_an_action_of_the_task(name: str) -> None:
-    world = make(name)
-    simulator: Any = SimpleNamespace(_task=world)
-    still = RobotSimulatorNode._standing_still(simulator)
-    assert still.shape == (world.spec.action_dim,)
-    assert np.all((world.spec.action_low <= still) & (still <= world.spec.action_high))
-    world.step(still[None])
-
-
-@pytest.mark.parametrize("name", STILL_RAD)
-def test_holding_still_is_no_motion(name: str) -> None:
-    world = make(name)
-    world.reset(SEED, [FIRST_EPISODE])
-    if name == "ball":  # the plate is level at the start
-        for _ in range(5):
-            world.step(np.array([[0.1, -0.2]]))
-    simulator: Any = SimpleNamespace(_task=world)
-    before = world.joint_positions
-    still = RobotSimulatorNode._standing_still(simulator)
-    np.testing.assert_array_equal(still, before[0] if name == "ball" else np.zeros(9))
-    for _ in range(round(0.5 * world.spec.control_rate_hz)):
-        world.step(RobotSimulatorNode._standing_still(simulator)[None])
-    np.testing.assert_allclose(world.joint_positions, before, atol=STILL_RAD[name])
 
 
 def test_lockstep(stage: Any) -> None:

@@ -3,7 +3,7 @@
 Publishes `joint_states` (sensor_msgs/JointState), `task_state` (adahi_msgs/TaskState),
 `episode_result` (adahi_msgs/EpisodeResult) and, where the task has a camera, `camera/image_raw`
 (sensor_msgs/Image); subscribes `command`, as `command_interface` says. In lockstep the world waits for
-the command that answers its state. In real time it does so only at the start of an episode. With
+the command to its state. In real time it does so only at the start of an episode. With
 `demonstrate` the task's expert acts, and `command` is published: what a recorder needs.
 """
 
@@ -45,6 +45,7 @@ from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, P
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.tasks import TASKS, make, make_expert
 from adahi_ros.tasks.base import has_camera
+from adahi_ros.tasks.commanded import CommandedTask
 from adahi_ros.tasks.demonstrations import Demonstrator
 from adahi_ros.wire.records import EpisodeRecord
 
@@ -124,22 +125,19 @@ class RobotSimulatorNode(Node):
                 f"lockstep: True, must be false with demonstrate ({values.demonstrate}) or a speed "
                 f"({values.speed:g}) that is not 1"
             )
-        self._demonstrator = None
+        demonstrator = None
         try:
             self._task = make(values.task)
             if values.demonstrate:
                 expert = make_expert(values.task)
-                self._demonstrator = Demonstrator(expert, self._task.spec, values.action_noise)
+                demonstrator = Demonstrator(expert, self._task.spec, values.action_noise)
         except (ValueError, OSError) as error:
             raise ParameterError(str(error)) from None
         spec = self._task.spec
         self._interface = command_interface(
             values.command_interface, spec.commanded, spec.command_field, values.twist.frame_id
         )
-        self._episode = values.first_episode
-        self._left = values.episodes
         self._ignored = 0
-        self._over = False
         self.finished: Future = Future()
         """Done when the last episode is over and its result delivered."""
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -147,6 +145,16 @@ class RobotSimulatorNode(Node):
         self._clock_out = None
         if values.speed != 1.0:
             self._clock_out = self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=1))
+        self._robot = CommandedTask(
+            self._task,
+            values.seed,
+            values.first_episode,
+            values.episodes,
+            values.lockstep,
+            values.max_command_age_s,
+            self._now(),
+            demonstrator,
+        )
         self._streams: list[Any] = []
         self._image_out = None
         if has_camera(self._task):
@@ -155,7 +163,7 @@ class RobotSimulatorNode(Node):
         self._state_out = self._stream(TaskState, "task_state")
         kept = QoSProfile(depth=RESULTS_KEPT, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._result_out = self.create_publisher(EpisodeResult, "episode_result", kept)
-        if self._demonstrator is not None:
+        if values.demonstrate:
             self._command_out = self._stream(self._interface.message_type, "command")
         else:
             self.create_subscription(
@@ -165,7 +173,6 @@ class RobotSimulatorNode(Node):
                 command_qos(),
                 qos_overriding_options=QoSOverridingOptions.with_default_policies(),
             )
-        self._start_episode()
         if values.wait_for_subscribers:
             self._wait_for_subscribers()
         else:
@@ -173,7 +180,8 @@ class RobotSimulatorNode(Node):
 
     def _stream(self, kind: type, topic: str) -> Any:
         """Open a publisher of what a recording is made of: sensor data, but reliable in a demonstration."""
-        qos = copy(qos_profile_sensor_data) if self._demonstrator is None else QoSProfile(depth=STREAMED_KEPT)
+        shown = self._values.demonstrate
+        qos = QoSProfile(depth=STREAMED_KEPT) if shown else copy(qos_profile_sensor_data)
         publisher = self.create_publisher(
             kind, topic, qos, qos_overriding_options=QoSOverridingOptions.with_default_policies()
         )
@@ -234,21 +242,10 @@ class RobotSimulatorNode(Node):
             self._time_ns += round(self._period_s * NANOSECONDS)
             self._clock_out.publish(ClockMessage(clock=to_stamp(self._time_ns)))
 
-    def _start_episode(self) -> None:
-        self._task.reset(self._values.seed, [self._episode])
-        if self._demonstrator is not None:
-            self._demonstrator.reset(self._values.seed, [self._episode])
-        self._step = 0
-        self._command: tuple[int, np.ndarray] | None = None
-        self._episode_start = self._now()
-        self._first_stamp = self._last_stamp = 0
-
     def _publish_state(self) -> None:
         """Publish the current state; stamped anew where it is published again."""
         now = self._now()
-        self._last_stamp = now
-        self._first_stamp = self._first_stamp or now
-        task, spec = self._task, self._task.spec
+        task, spec, robot = self._task, self._task.spec, self._robot
         if self._image_out is None:
             state = task.state[0]
         else:  # whoever wants to know the state has to look
@@ -258,95 +255,63 @@ class RobotSimulatorNode(Node):
             to_joint_state(spec.joint_names, task.joint_positions[0], task.joint_velocities[0], now)
         )
         self._state_out.publish(
-            to_task_state(state, task.goal[0], self._episode, self._step, now, spec.frame_id)
+            to_task_state(state, task.goal[0], robot.episode, robot.step, now, spec.frame_id)
         )
-        if self._demonstrator is not None:
-            wanted, executed = self._demonstrator.act(task)
+        wanted = robot.show(now)
+        if wanted is not None:
             self._command_out.publish(
-                self._interface.message(spec.commanded, spec.command_field, wanted[0], self._period_s, now)
+                self._interface.message(spec.commanded, spec.command_field, wanted, self._period_s, now)
             )
-            self._command = (now, executed[0])
 
     def _on_command(self, message: Any) -> None:
-        if self._over or not self._last_stamp:
+        if not self._robot.listens:
             return
+        spec, interface = self._task.spec, self._interface
         try:
-            stamp, action = self._read(message)
+            action = interface.action(message, spec.commanded, spec.command_field)
+            stamp_ns = interface.stamp_ns(message) if interface.stamped else None
+            moves = self._robot.take(action, stamp_ns, self._now())
         except ValueError as fault:
             self._ignored += 1
             self.get_logger().warning(
                 f"ignored command ({self._ignored} so far): {fault}", throttle_duration_sec=WARNING_PERIOD_S
             )
             return
-        if not self._values.lockstep:
-            before = self._episode_start if self._command is None else self._command[0]
-            stamp = stamp or self._now()
-            if stamp >= before:
-                self._command = (stamp, action)
-        elif not self._interface.stamped or self._first_stamp <= stamp <= self._last_stamp:
-            self._timer.reset()  # else it answers a state that is past, or none
+        if moves:
+            self._timer.reset()
             self._advance(action)
 
-    def _read(self, message: Any) -> tuple[int, np.ndarray]:
-        """Return the stamp that a command answers, 0 for none, and its action.
-
-        Raises:
-            ValueError: it cannot be executed; the message names the field.
-        """
-        spec = self._task.spec
-        action = self._interface.action(message, spec.commanded, spec.command_field)
-        stamp = self._interface.stamp_ns(message)
-        ahead_s = (stamp - self._last_stamp) / NANOSECONDS
-        if ahead_s > 0:
-            raise ValueError(f"header.stamp: {ahead_s:.3f} s after the newest state, must be that of a state")
-        return stamp, action
-
     def _tick(self) -> None:
-        """One control period of real time; an episode's first begins when a command has come."""
+        """One control period of real time."""
         self._pass_time()
-        if self._command is None:
+        motion = self._robot.motion(self._now())
+        if motion is None:
             self._publish_state()
             return
-        stamp, action = self._command
-        age_s = (self._now() - stamp) / NANOSECONDS
-        if self._demonstrator is None and age_s > self._values.max_command_age_s:
+        if motion.late_s is not None:
             self.get_logger().warning(
-                f"no command: the newest answers an observation {age_s:.3f} s old, allowed are "
+                f"no command: the newest belongs to an observation {motion.late_s:.3f} s old, allowed are "
                 f"{self._values.max_command_age_s:g} s; holding still",
                 throttle_duration_sec=WARNING_PERIOD_S,
             )
-            action = self._standing_still()
-        self._advance(action)
-
-    def _standing_still(self) -> np.ndarray:
-        """Return the joints' own positions where these are commanded, else no motion."""
-        spec, joints = self._task.spec, self._task.joint_positions[0]
-        return joints if spec.command_field == "positions" else np.zeros(spec.action_dim)
+        self._advance(motion.action)
 
     def _advance(self, action: np.ndarray) -> None:
-        self._task.step(action[None])
-        self._step += 1
-        self._first_stamp = 0
-        if self._task.done[0]:
-            self._end_episode()
-        if not self._over:
-            self._publish_state()
+        if self._robot.advance(action):
+            self._tell_result()
+            if not self._robot.begin_next(self._now()):
+                self._say_goodbye()
+                return
+        self._publish_state()
 
-    def _end_episode(self) -> None:
-        record = EpisodeRecord(self._episode, self._step, bool(self._task.success[0]))
+    def _tell_result(self) -> None:
+        record = EpisodeRecord(self._robot.episode, self._robot.step, self._robot.success)
         self._result_out.publish(to_episode_result(record, self._now()))
         outcome = "success" if record.success else "failure"
         self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
-        if self._left == 1:
-            self._say_goodbye()
-            return
-        self._left = max(0, self._left - 1)
-        self._episode += 1
-        self._start_episode()
 
     def _say_goodbye(self) -> None:
         """Stay until somebody has the results, or nobody seems to want them."""
-        self._over = True
         self.destroy_timer(self._timer)
 
         def delivered() -> bool:
@@ -354,7 +319,7 @@ class RobotSimulatorNode(Node):
             streams = (self._result_out, *self._streams)
             return heard and all(stream.wait_for_all_acked(Duration(seconds=0)) for stream in streams)
 
-        limit_s = LAST_WORDS_S if self._demonstrator is None else RECORDED_S
+        limit_s = RECORDED_S if self._values.demonstrate else LAST_WORDS_S
         self._poll(delivered, limit_s, lambda: self.finished.set_result(None))
 
 
