@@ -36,12 +36,11 @@ from adahi_ros.nodes.common.messages import (
 )
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, Parameters, parameter
 from adahi_ros.nodes.common.spin import run
-from adahi_ros.randomness import step_uniforms
+from adahi_ros.tasks.motions import Motions, ahead_s
 
 DEPTH = 1000  # what is written down must not be lost here
 SILENT_S = 1.0  # then the draft policy is configured and activated
 CLOCK_HZ = 100.0
-SLOWEST_HZ, FASTEST_HZ = 0.2, 2.0  # of the motions
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,15 @@ class RecordingRobotNode(Node):
         self._values = values = parameters.read()
         parameters.frozen = True
         self._joint_names = values.joint_names
+        self._motions = Motions(
+            values.seed,
+            len(self._joint_names),
+            values.state_dim,
+            values.goal_dim,
+            values.amplitude,
+            values.rate_hz,
+            values.episode_steps,
+        )
         self._log = Path(values.log).open("w", buffering=1)  # noqa: SIM115  as long as the node
         self._started = time.monotonic()
         self._heard = -np.inf
@@ -97,17 +105,17 @@ class RecordingRobotNode(Node):
         self._log.write(json.dumps({kind: values}) + "\n")
 
     def _now(self) -> int:
-        periods = (time.monotonic() - self._started) // self._values.clock_jump_period_s
-        ahead_s = self._values.clock_jump_s if periods % 2 else 0.0
-        return time.time_ns() + round(ahead_s * NANOSECONDS)
+        passed_s, values = time.monotonic() - self._started, self._values
+        jumped_s = ahead_s(passed_s, values.clock_jump_s, values.clock_jump_period_s)
+        return time.time_ns() + round(jumped_s * NANOSECONDS)
 
     def _tell_time(self) -> None:
         self._clock_out.publish(ClockMessage(clock=to_stamp(self._now())))
 
     def _show(self) -> None:
-        episode, step = divmod(self._shown, self._values.episode_steps)
+        episode, step = self._motions.numbers(self._shown)
         self._shown += 1
-        positions, state, goal = self._motion(episode, step)
+        positions, state, goal = self._motions.at(episode, step)
         stamp = self._now()
         shown = {
             "at_s": time.monotonic(),
@@ -122,16 +130,6 @@ class RecordingRobotNode(Node):
         )
         self._state_out.publish(to_task_state(state, goal, episode, step, stamp))
         self._write("shown", shown)
-
-    def _motion(self, episode: int, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return joint positions, state and goal: sinusoids, and a place that stays."""
-        joints, size = len(self._joint_names), len(self._joint_names) + self._values.state_dim
-        draws = step_uniforms(self._values.seed, "motion", episode, 0, 2 * size + self._values.goal_dim)
-        rate, phase, place = draws[:size], draws[size : 2 * size], draws[2 * size :]
-        hertz = SLOWEST_HZ + (FASTEST_HZ - SLOWEST_HZ) * rate
-        angle = 2 * np.pi * (hertz * step / self._values.rate_hz + phase)
-        observation = self._values.amplitude * np.sin(angle)
-        return observation[:joints], observation[joints:], self._values.amplitude * (2 * place - 1)
 
     def _on_command(self, message: JointTrajectory) -> None:
         self._heard = time.monotonic()
