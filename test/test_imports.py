@@ -60,7 +60,7 @@ MAY_IMPORT = {
     "nodes.robot": ALGORITHM | {"nodes.common"},
     "nodes.server": ALGORITHM | {"nodes.common"},
     "nodes.simulation": ALGORITHM | {"nodes.common"},
-    "nodes.monitoring": ALGORITHM | {"nodes.common", "bags"},
+    "nodes.monitoring": ALGORITHM | {"nodes.common", "bags", "reporting"},
     "nodes.launching": ALGORITHM | {"nodes.common"},
     "wireless": ALGORITHM | {"evaluation", "nodes"},
 }

@@ -28,7 +28,7 @@ class TopView:
     """Shows robots as wide as the terminal is; what does not fit is left out, the least important first.
 
     Args:
-        robots: figures of each; what they are is said by `adahi_ros.nodes.monitoring.top.Robot.figures`.
+        robots: figures of each; as `HeardRobot.figures` (`reporting/heard.py`) returns them.
         place: where they were looked for, for people.
     """
 

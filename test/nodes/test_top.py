@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,7 +12,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from adahi_ros.nodes.common.messages import to_status
 from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.launching.observer import Observer
-from adahi_ros.nodes.monitoring.top import Robot, Watcher
+from adahi_ros.nodes.monitoring.top import Watcher
+from adahi_ros.reporting.heard import LEVELS, STATUS_TYPE
+from adahi_ros.safety.intervention import Intervention
 from adahi_ros.wire.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]
@@ -22,91 +23,16 @@ DEADLINE_S = 30.0
 KEPT = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
-def counts(steps: int, **fallbacks: int) -> tuple[int, ...]:
-    """Steps so far by reason, of so many."""
-    by_reason = [fallbacks.get(reason.name.lower(), 0) for reason in Reason]
-    by_reason[Reason.NONE] = steps - sum(by_reason)
-    return tuple(by_reason)
-
-
-def test_figures_are_of_the_recent_steps_and_of_all(step_record: Make) -> None:
-    robot = Robot("/r1/draft_status", window_s=5.0)
-    for step in range(100):  # one a tenth of a second, every other sent, every fourth kept, two too late
-        sent = step % 2 == 0
-        late = step in (10, 80)
-        record = step_record(
-            robot_id="one",
-            step=step,
-            transmitted=sent,
-            verified=sent and not late,
-            accepted=(True, step % 4 == 0) if sent and not late else (),
-            reason=Reason.DEADLINE if late else Reason.NONE,
-            reason_counts=counts(step + 1, deadline=(step >= 10) + (step >= 80)),
-            verify_ms=float(step),
-            score=step / 10,
-        )
-        robot.add_step(record, step / 10)
-    figures = robot.figures(10.0)
-    assert (figures["robot_id"], figures["namespace"]) == ("one", "/r1")
-    assert figures["age_s"] == pytest.approx(0.1)
-    assert figures["score"] == pytest.approx(9.9)
-    recent = figures["recent"]
-    assert recent["steps"] == len(recent["scores"]) == 50
-    assert recent["rate_hz"] == pytest.approx(10.0)
-    assert recent["transmission_rate"] == 0.5
-    assert recent["acceptance"] == pytest.approx(11 / 24)
-    assert recent["fallbacks"] == {"deadline": 1}
-    assert 50.0 < recent["verify_ms"]["p50"] < recent["verify_ms"]["p95"] <= 98.0
-    assert figures["since_activation"]["steps"] == 100
-    assert figures["since_activation"]["fallbacks"] == {"deadline": 2}
-    gone = robot.figures(20.0)
-    assert gone["age_s"] == pytest.approx(10.1)
-    assert gone["recent"]["steps"] == 0
-    assert gone["recent"]["rate_hz"] is gone["recent"]["total_ms"] is None
-    assert gone["since_activation"]["steps"] == 100
-
-
-def test_the_rate_counts_steps_whose_status_got_lost(step_record: Make) -> None:
-    robot = Robot("/draft_status", window_s=5.0)
-    for step in (0, 7, 20):
-        robot.add_step(step_record(reason_counts=counts(step + 1)), step / 20)
-    assert robot.figures(1.0)["recent"]["rate_hz"] == pytest.approx(20.0)
-
-
-def test_a_new_activation_begins_anew(step_record: Make) -> None:
-    robot = Robot("/draft_status", window_s=5.0)
-    robot.add_step(step_record(reason_counts=counts(500)), 0.0)
-    robot.add_step(step_record(reason_counts=counts(1)), 1.0)
-    figures = robot.figures(1.0)
-    assert (figures["recent"]["steps"], figures["since_activation"]["steps"]) == (1, 1)
-
-
-def test_what_is_not_finite_or_not_heard_is_null(step_record: Make) -> None:
-    robot = Robot("/draft_status", window_s=5.0)
-    before = robot.figures(0.0)
-    assert before["age_s"] is before["link"] is before["safety"] is before["diagnostics"] is None
-    robot.add_step(step_record(score=float("inf"), deviation=float("nan")), 0.0)
-    robot.add("link", LinkState(verifier=3, rtt_ms=float("nan"), loss=0.25), 0.0)
-    figures = robot.figures(0.0)
-    json.dumps([before, figures], allow_nan=False)
-    assert figures["recent"]["scores"] == [None]
-    assert figures["link"]["rtt_ms"] is None
-    assert figures["link"]["loss"] == 0.25
-    assert figures["link"]["verifier"] == "doubted"
-
-
-def test_safety_is_told_by_kind() -> None:
-    robot = Robot("/draft_status", window_s=5.0)
-    robot.add(
-        "safety",
-        SafetyState(robot_id="arm", holding=True, interventions=[1, 5], counts=[0, 3, 0, 0, 0, 9, 0, 0]),
-        0.0,
-    )
-    safety = robot.figures(0.5)["safety"]
-    assert safety["interventions"] == ["velocity", "stale"]
-    assert {kind: count for kind, count in safety["counts"].items() if count} == {"velocity": 3, "stale": 9}
-    assert (safety["enabled"], safety["holding"], safety["age_s"]) == (False, True, 0.5)
-    assert robot.figures(0.5)["robot_id"] == "arm"
+def test_numbers_and_names_are_those_of_the_messages() -> None:
+    assert {level: getattr(DiagnosticStatus, name) for level, name in LEVELS.items()} == {
+        x: x for x in LEVELS
+    }
+    assert len(LEVELS) == 4
+    prefix = "INTERVENTION_"
+    told = [name for name in dir(SafetyState) if name.startswith(prefix)]
+    numbers = {name.removeprefix(prefix): getattr(SafetyState, name) for name in told}
+    assert numbers == {each.name: each.value for each in Intervention}
+    assert f"adahi_msgs/msg/{DraftStatus.__name__}" == STATUS_TYPE
 
 
 class Draft:
@@ -123,7 +49,7 @@ class Draft:
 
     def publish(self) -> None:
         self._steps += 1
-        record = self._make(robot_id=self._robot_id, reason_counts=counts(self._steps))
+        record = self._make(robot_id=self._robot_id, reason_counts=(self._steps,) + (0,) * (len(Reason) - 1))
         self._status.publish(to_status(record))
         self._link.publish(LinkState(robot_id=self._robot_id, verifier=LinkState.VERIFIER_READY))
         self._safety.publish(SafetyState(robot_id=self._robot_id, enabled=True))
@@ -194,6 +120,12 @@ def test_a_namespace_has_its_own_robots_alone(drafts: list[Draft]) -> None:
     with Watcher(namespace="r2") as watcher:
         figures = heard(watcher, drafts, 1)
         assert [each["topic"] for each in figures] == ["/r2/draft_status"]
+
+        def found_elsewhere() -> bool:  # DDS may introduce that one later
+            watcher.listen(0.05)
+            return bool(watcher.elsewhere)
+
+        drafts[0].observer.wait_until(found_elsewhere, DEADLINE_S, "robot elsewhere")
         assert watcher.elsewhere == {"/r1/draft_status"}
 
 
