@@ -1,4 +1,4 @@
-"""Which QoS a contract's topics are subscribed with, by the robot's node and by the recorder."""
+"""Which QoS a contract's topics are subscribed with by the robot's node, and how a bag notes QoS."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import itertools
 
 import pytest
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rosbags.interfaces import QosDurability, QosHistory, QosReliability
 
 from adahi_ros.contract.contract import DURABILITIES, HISTORIES, RELIABILITIES, Channel
 from adahi_ros.nodes.common.qos import observation_qos
-from adahi_ros.nodes.monitoring.bag_recorder_node import fitting
-
-RELIABLE, BEST_EFFORT = ReliabilityPolicy.RELIABLE, ReliabilityPolicy.BEST_EFFORT
-KEPT, VOLATILE = DurabilityPolicy.TRANSIENT_LOCAL, DurabilityPolicy.VOLATILE
+from adahi_ros.nodes.monitoring.bag_recorder_node import to_recorded
 
 
 @pytest.mark.parametrize("words", [*itertools.product(RELIABILITIES, DURABILITIES, HISTORIES)])
@@ -23,21 +21,12 @@ def test_a_subscription_is_as_the_contract_says(words: tuple[str, str, str]) -> 
     assert qos.history == HistoryPolicy.KEEP_ALL or qos.depth == 7
 
 
-@pytest.mark.parametrize(
-    ("offered", "asked", "found"),
-    [
-        ((RELIABLE, KEPT), None, (RELIABLE, KEPT)),
-        ((BEST_EFFORT, KEPT), None, (BEST_EFFORT, KEPT)),
-        ((RELIABLE, VOLATILE), ("best_effort", "volatile"), (RELIABLE, VOLATILE)),
-        ((RELIABLE, KEPT), ("best_effort", "volatile"), (RELIABLE, VOLATILE)),
-        ((BEST_EFFORT, VOLATILE), ("reliable", "transient_local"), (RELIABLE, KEPT)),
-        ((BEST_EFFORT, KEPT), ("best_effort", "transient_local"), (BEST_EFFORT, KEPT)),
-    ],
-)
-def test_a_recorder_hears_nothing_that_the_robots_node_does_not(
-    offered: tuple[ReliabilityPolicy, DurabilityPolicy], asked: tuple[str, str] | None, found: object
-) -> None:
-    channel = None if asked is None else Channel("goal", "geometry_msgs/msg/PoseStamped", *asked)
-    publisher = QoSProfile(depth=1, reliability=offered[0], durability=offered[1])
-    qos = fitting([publisher], channel)
-    assert (qos.reliability, qos.durability) == found
+@pytest.mark.parametrize("reliability", ["RELIABLE", "BEST_EFFORT"])
+@pytest.mark.parametrize("durability", ["TRANSIENT_LOCAL", "VOLATILE"])
+def test_a_bag_notes_what_a_publisher_offers(reliability: str, durability: str) -> None:
+    offered = QoSProfile(
+        depth=7, reliability=ReliabilityPolicy[reliability], durability=DurabilityPolicy[durability]
+    )
+    noted = to_recorded(offered)
+    assert (noted.reliability, noted.durability) == (QosReliability[reliability], QosDurability[durability])
+    assert (noted.history, noted.depth) == (QosHistory.KEEP_LAST, 7)

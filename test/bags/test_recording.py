@@ -1,0 +1,171 @@
+"""What is recorded, how it is subscribed, and how a recording ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+from rosbags.rosbag2 import Reader
+
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.bags.recording import Listening, Recording, fitting, recorded_kinds
+from adahi_ros.bags.writer import BagWriter
+from adahi_ros.contract.contract import Channel
+from adahi_ros.contract.parsing import load_contract
+
+S = 1_000_000_000
+RELIABLE, BEST_EFFORT = QosReliability.RELIABLE, QosReliability.BEST_EFFORT
+KEPT, VOLATILE = QosDurability.TRANSIENT_LOCAL, QosDurability.VOLATILE
+STATUS, JOINTS = "adahi_msgs/msg/DraftStatus", "sensor_msgs/msg/JointState"
+CONTRACT = load_contract("ball")
+
+
+def qos(reliability: QosReliability = RELIABLE, durability: QosDurability = VOLATILE) -> Qos:
+    never = QosTime(0, 0)
+    lively = QosLiveliness.AUTOMATIC
+    return Qos(QosHistory.KEEP_LAST, 1, reliability, durability, never, never, lively, never, False)
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> BagWriter:
+    return BagWriter(tmp_path / "bag")
+
+
+@pytest.fixture
+def recording(bag: BagWriter) -> Recording:
+    names = {topic: f"/r1/{topic.lstrip('/')}" for topic in recorded_kinds(CONTRACT)}
+    return Recording(CONTRACT, names, bag)
+
+
+@pytest.mark.parametrize(
+    ("offered", "observed", "found"),
+    [
+        ([(RELIABLE, KEPT)], None, (True, True)),
+        ([(BEST_EFFORT, KEPT)], None, (False, True)),
+        ([(RELIABLE, KEPT), (BEST_EFFORT, VOLATILE)], None, (False, False)),
+        ([(RELIABLE, VOLATILE)], ("best_effort", "volatile"), (True, False)),
+        ([(RELIABLE, KEPT)], ("best_effort", "volatile"), (True, False)),
+        ([(BEST_EFFORT, VOLATILE)], ("reliable", "transient_local"), (True, True)),
+        ([(BEST_EFFORT, KEPT)], ("best_effort", "transient_local"), (False, True)),
+    ],
+)
+def test_a_recorder_hears_nothing_that_the_robots_node_does_not(
+    offered: list[tuple[QosReliability, QosDurability]],
+    observed: tuple[str, str] | None,
+    found: tuple[bool, bool],
+) -> None:
+    channel = None if observed is None else Channel("goal", "geometry_msgs/msg/PoseStamped", *observed)
+    assert fitting([qos(*each) for each in offered], channel) == found
+
+
+def test_a_topic_is_subscribed_once_and_anew_where_a_publisher_offers_less(recording: Recording) -> None:
+    full, less = (STATUS, qos(RELIABLE, KEPT)), (STATUS, qos(BEST_EFFORT, VOLATILE))
+    assert recording.subscription("draft_status", []) is None
+    assert recording.subscription("draft_status", [full]) == Listening(True, True)
+    assert recording.subscription("draft_status", [full, full]) is None
+    unreliable = (STATUS, qos(BEST_EFFORT, KEPT))
+    assert recording.subscription("draft_status", [full, unreliable]) == Listening(False, True)
+    assert recording.subscription("draft_status", [full, less]) == Listening(False, False)
+    assert recording.subscription("draft_status", [full]) is None  # the laxer one hears that too
+
+
+def test_a_type_that_is_not_expected_is_told_once_and_not_recorded(recording: Recording) -> None:
+    strangers = [("std_msgs/msg/String", qos()), (JOINTS, qos()), (STATUS, qos())]
+    told = recording.strangers("draft_status", strangers)
+    assert told == [
+        f"/r1/draft_status: somebody publishes {kind}, expected {STATUS}; not recorded"
+        for kind in (JOINTS, "std_msgs/msg/String")
+    ]
+    assert recording.strangers("draft_status", strangers) == []
+    assert recording.subscription("draft_status", strangers[:2]) is None
+
+
+def heard(recording: Recording) -> None:
+    """Have a publisher of every topic of the contract, and a message of each at 10 s."""
+    for topic in ("joint_states", "task_state", "command"):
+        kind = recorded_kinds(CONTRACT)[topic]
+        assert recording.subscription(topic, [(kind, qos())]) is not None
+        assert recording.write(topic, bytes(8), 10 * S) == ""
+
+
+def test_a_whole_recording_says_what_is_in_it(recording: Recording, bag: BagWriter) -> None:
+    assert recording.progress(4.7) == "5 s: nobody publishes any of the topics"
+    heard(recording)
+    counts = "/r1/joint_states 1, /r1/task_state 1, /r1/command 1"
+    assert recording.progress(4.7) == f"5 s: {counts}"
+    recording.flush()
+    recording.close()
+    assert recording.summary == f"{bag.path}: 3 messages of 3 topics"
+    assert (recording.over, recording.warnings, recording.exit_code) == (False, [], 0)
+    with Reader(bag.path) as reader:
+        assert [connection.topic for connection, _, _ in reader.messages()] == [*bag.counts]
+
+
+def test_what_did_not_come_is_told(recording: Recording, bag: BagWriter) -> None:
+    recording.subscription("joint_states", [(JOINTS, qos())])
+    recording.write("joint_states", bytes(8), S)
+    recording.close()
+    assert recording.warnings == [f"{bag.path}: nothing came on task_state, command"]
+    assert recording.exit_code == 0
+
+
+def test_a_recording_of_nothing_of_the_contract_has_failed(recording: Recording, bag: BagWriter) -> None:
+    recording.subscription("draft_status", [(STATUS, qos())])
+    recording.write("draft_status", bytes(8), S)
+    recording.close()
+    (warning,) = recording.warnings
+    names = "/r1/joint_states, /r1/task_state, /r1/command"
+    assert warning == f"{bag.path}: nothing came of the contract; expected somebody to publish {names}"
+    assert recording.exit_code == 1
+
+
+def test_a_clock_that_goes_back_by_a_moment_goes_on(recording: Recording, bag: BagWriter) -> None:
+    heard(recording)
+    newest_ns = bag.newest_ns
+    assert recording.write("command", bytes(8), newest_ns - S) == ""
+    assert not recording.over
+    assert bag.counts["/r1/command"] == 2
+
+
+def test_a_clock_that_begins_anew_ends_it(recording: Recording, bag: BagWriter) -> None:
+    heard(recording)
+    why = recording.write("command", bytes(8), bag.newest_ns - 3 * S)
+    assert why == "the clock went back by 3.0 s: the bag ends where it did"
+    assert recording.over
+    assert recording.write("command", bytes(8), 3 * S) == ""  # said once
+    assert recording.write("command", bytes(8), 11 * S) == ""  # a later time again is left out as well
+    recording.close()
+    assert bag.counts["/r1/command"] == 1
+    (warning,) = recording.warnings
+    assert "ends where the clock began anew; 3 messages that came later are not in it" in warning
+    assert recording.exit_code == 1
+
+
+@pytest.mark.parametrize("fails", ["add", "write", "flush", "close"])
+def test_a_bag_that_cannot_be_written_ends_it(
+    recording: Recording, bag: BagWriter, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    heard(recording)
+    closed = SimpleNamespace(times=0)
+
+    def fail(*arguments: object) -> None:
+        closed.times += fails == "close"
+        raise BagError("bag: no space left")
+
+    monkeypatch.setattr(bag, fails, fail)
+    {
+        "add": lambda: recording.subscription("draft_status", [(STATUS, qos())]),
+        "write": lambda: recording.write("command", bytes(8), 11 * S),
+        "flush": recording.flush,
+        "close": recording.close,
+    }[fails]()
+    assert recording.over
+    assert recording.write("command", bytes(8), 12 * S) == ""
+    recording.close()
+    assert closed.times == (fails == "close")  # there is nothing to close any more
+    assert recording.summary == ""
+    (warning,) = recording.warnings
+    assert warning.startswith("bag: no space left; 'adahi bag recover")
+    assert recording.exit_code == 1
