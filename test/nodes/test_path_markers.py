@@ -1,32 +1,22 @@
-"""Paths of an arm and of a task in a frame, and what is wrong with their parameters."""
+"""Parameters of the path markers and what is wrong with them, and the messages."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from adahi_msgs.msg import DraftStatus
-from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
 from adahi_ros.nodes.common.parameters import ParameterError, filled
 from adahi_ros.nodes.monitoring.path_markers_node import (
-    DRAFTED,
-    FALLBACK,
-    SKIPPED,
-    VERIFIED,
-    ArmPoints,
     PathMarkersParameters,
-    Place,
-    PointError,
-    colour_of,
     markers,
     points_from,
 )
+from adahi_ros.reporting.path import FALLBACK, VERIFIED, ArmPoints, Colour, Lines
 
 URDF = """
 <robot name="plane"><link name="base_link"/><link name="upper"/><link name="lower"/><link name="tip"/>
@@ -51,52 +41,30 @@ def arm(**changes: Any) -> ArmPoints:
     return source
 
 
-def tip(shoulder: float, elbow: float) -> list[float]:
-    """Where the tip of the arm is, by plane trigonometry."""
-    angle = shoulder + elbow
-    return [np.cos(shoulder) + 0.5 * np.cos(angle), np.sin(shoulder) + 0.5 * np.sin(angle), 0.0]
-
-
-def test_an_arm_is_where_its_joints_are_and_its_draft_where_that_commands_them() -> None:
-    source = arm(command__joint_names=["elbow", "shoulder"])
-    status = DraftStatus(draft_action=[0.5, -0.25], action=[9.0, 9.0])
-    with pytest.raises(PointError, match="joint_states: no position of shoulder"):
-        source.executed(status)
-    source.add_joints(JointState(name=["gripper", "elbow"], position=[7.0, 0.1]))
-    source.add_joints(JointState(name=["shoulder"], position=[0.2]))  # from another controller
-    np.testing.assert_allclose(source.executed(status), tip(0.2, 0.1))
-    np.testing.assert_allclose(source.drafted(status), tip(-0.25, 0.5))
-    source.add_joints(JointState(name=["shoulder"], position=[float("nan")]))
-    with pytest.raises(PointError, match="finite"):
-        source.executed(status)
-
-
-def test_a_joint_that_is_not_commanded_stays_where_it_is() -> None:
-    source = arm(command__joint_names=["elbow"])
-    source.add_joints(JointState(name=["shoulder", "elbow"], position=[0.3, 0.0]))
-    np.testing.assert_allclose(source.drafted(DraftStatus(draft_action=[1.0])), tip(0.3, 1.0))
-    with pytest.raises(PointError, match=r"command\.joint_names: 1 names, must be 2, the size of an action"):
-        source.drafted(DraftStatus(draft_action=[1.0, 2.0]))
+def lines(*colours: Colour) -> Lines:
+    """A segment per colour, along x, and a drafted line of as many points."""
+    corners = [np.array([float(x), 0.0, 0.0]) for x in range(2 * len(colours))]
+    doubled = [colour for colour in colours for _ in range(2)]
+    return Lines(tuple(corners), tuple(doubled), tuple(corners))
 
 
 @pytest.mark.parametrize(
-    "changes", [{"command__field": "velocities", "command__joint_names": ["shoulder", "elbow"]}, {}]
+    ("changes", "drawn"),
+    [
+        ({"command__joint_names": ["elbow"]}, True),
+        ({"command__field": "velocities", "command__joint_names": ["elbow"]}, False),
+        ({}, False),
+    ],
 )
-def test_no_draft_is_drawn_where_actions_are_no_positions_of_known_joints(changes: dict[str, Any]) -> None:
+def test_a_draft_is_drawn_where_it_is_positions_of_known_joints(changes: dict[str, Any], drawn: bool) -> None:
     source = arm(**changes)
-    source.add_joints(JointState(name=["shoulder", "elbow"], position=[0.0, 0.0]))
-    status = DraftStatus(draft_action=[0.1, 0.2])
-    np.testing.assert_allclose(source.executed(status), tip(0.0, 0.0))
-    assert source.drafted(status) is None
+    source.add_joints(["shoulder", "elbow"], [0.0, 0.0])
+    assert (source.drafted([0.1]) is not None) == drawn
 
 
-def test_a_plane_task_is_where_its_action_is() -> None:
+def test_coordinates_are_entries_of_an_action() -> None:
     source = points_from(values(point_of_action__x=2, point_of_action__y=0))
-    status = DraftStatus(action=[1.0, 2.0, 3.0], draft_action=[4.0, 5.0, 6.0])
-    np.testing.assert_array_equal(source.executed(status), [3.0, 1.0, 0.0])
-    np.testing.assert_array_equal(source.drafted(status), [6.0, 4.0, 0.0])
-    with pytest.raises(PointError, match="point_of_action: 2, must be below 1, the size of an action"):
-        source.executed(DraftStatus(action=[1.0]))
+    np.testing.assert_array_equal(source.executed([1.0, 2.0, 3.0]), [3.0, 1.0, 0.0])
 
 
 def test_a_description_may_be_a_file(tmp_path: Path) -> None:
@@ -131,28 +99,17 @@ def test_a_wrong_parameter_is_named(changes: dict[str, Any], words: str) -> None
         points_from(values(**changes))
 
 
-def test_a_step_has_the_colour_of_what_became_of_it() -> None:
-    assert colour_of(DraftStatus(transmitted=True, verified=True)) is VERIFIED
-    assert colour_of(DraftStatus()) is SKIPPED
-    late = DraftStatus(transmitted=True, reason=DraftStatus.REASON_DEADLINE)
-    assert colour_of(late) is colour_of(DraftStatus(reason=DraftStatus.REASON_BREAKER_OPEN)) is FALLBACK
-
-
-def test_a_segment_has_the_colour_of_the_step_that_led_there() -> None:
-    corners = [np.array([float(x), 0.0, 0.0]) for x in range(3)]
-    colours = (VERIFIED, FALLBACK, SKIPPED)
-    places = [Place(corner, corner + 1.0, colour) for corner, colour in zip(corners, colours, strict=True)]
-    executed, drafted = markers(places, Header(frame_id="map"), 0.01).markers
+def test_markers_have_the_lines_and_their_colours() -> None:
+    executed, drafted = markers(lines(VERIFIED, FALLBACK), Header(frame_id="map"), 0.01).markers
     assert (executed.ns, executed.type, executed.action) == ("executed", Marker.LINE_LIST, Marker.ADD)
-    assert [point.x for point in executed.points] == [x for pair in pairwise(range(3)) for x in pair]
-    assert list(executed.colors) == [VERIFIED, VERIFIED, FALLBACK, FALLBACK]
+    assert [point.x for point in executed.points] == [0.0, 1.0, 2.0, 3.0]
+    colours = [(each.r, each.g, each.b, each.a) for each in executed.colors]
+    np.testing.assert_allclose(colours, [VERIFIED, VERIFIED, FALLBACK, FALLBACK], atol=1e-6)
     assert (drafted.ns, drafted.type, drafted.action) == ("drafted", Marker.LINE_STRIP, Marker.ADD)
-    assert [point.x for point in drafted.points] == [1.0, 2.0, 3.0]
-    assert drafted.color == DRAFTED
+    assert [point.x for point in drafted.points] == [0.0, 1.0, 2.0, 3.0]
+    assert (executed.scale.x, drafted.scale.x) == (0.01, 0.005)
     assert executed.header.frame_id == drafted.header.frame_id == "map"
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_what_is_no_line_yet_is_deleted(count: int) -> None:
-    place = Place(np.zeros(3), None, SKIPPED)
-    assert [each.action for each in markers([place] * count, Header(), 0.01).markers] == [Marker.DELETE] * 2
+def test_what_has_no_line_is_deleted() -> None:
+    assert [each.action for each in markers(lines(), Header(), 0.01).markers] == [Marker.DELETE] * 2

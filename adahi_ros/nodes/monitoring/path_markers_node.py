@@ -8,12 +8,9 @@ where actions are positions in a frame themselves, `point_of_action` says which 
 
 from __future__ import annotations
 
-import math
 import sys
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +29,23 @@ from adahi_ros.kinematics import Chain
 from adahi_ros.nodes.common.messages import COMMAND_FIELDS
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.spin import run
+from adahi_ros.reporting.path import (
+    DRAFTED,
+    UNUSED,
+    ActionPoints,
+    ArmPoints,
+    Colour,
+    EpisodePath,
+    Lines,
+    PointError,
+)
 
-UNUSED = -1
+COORDINATES = ("x", "y", "z")
 LARGEST_INDEX = 999
 ENTRY = f"Entry of the action that is {{}} in frame_id, m; {UNUSED} for none"
 WARNING_PERIOD_S = 5.0
 LISTENING = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-# Okabe and Ito's colours, for every eye.
-VERIFIED = ColorRGBA(r=0.0, g=0.62, b=0.45, a=1.0)
-SKIPPED = ColorRGBA(r=0.34, g=0.71, b=0.91, a=1.0)
-FALLBACK = ColorRGBA(r=0.84, g=0.37, b=0.0, a=1.0)
-DRAFTED = ColorRGBA(r=0.94, g=0.89, b=0.26, a=0.6)
 
 
 @dataclass(frozen=True)
@@ -87,92 +89,6 @@ class PathMarkersParameters:
     publish_rate_hz: float = parameter(10.0, "Markers per second at most", 0.1, 100.0)
 
 
-class PointError(ValueError):
-    """A step has no point; says why not."""
-
-
-class ArmPoints:
-    """Where an arm's tip is, and where a drafted action would put it.
-
-    Args:
-        chain: from the frame of the markers to the tip.
-        commanded: what the entries of an action that is positions command; empty where none are drawn.
-    """
-
-    def __init__(self, chain: Chain, commanded: Sequence[str]) -> None:
-        self._chain = chain
-        self._commanded = commanded
-        self._positions: dict[str, float] = {}
-
-    def add_joints(self, message: JointState) -> None:
-        """Take in where joints are; several messages may tell of one arm."""
-        self._positions.update(zip(message.name, message.position, strict=False))
-
-    def executed(self, message: DraftStatus) -> np.ndarray:
-        """Return where the tip is, (3,).
-
-        Raises:
-            PointError: a joint has not been heard.
-        """
-        return self._tip(self._positions)
-
-    def drafted(self, message: DraftStatus) -> np.ndarray | None:
-        """Return where the draft puts the tip, (3,); None where actions are not to be drawn.
-
-        Raises:
-            PointError: the action has not the size of `commanded`.
-        """
-        if not self._commanded:
-            return None
-        if len(message.draft_action) != len(self._commanded):
-            raise PointError(
-                f"command.joint_names: {len(self._commanded)} names, must be {len(message.draft_action)}, "
-                "the size of an action"
-            )
-        return self._tip({**self._positions, **dict(zip(self._commanded, message.draft_action, strict=True))})
-
-    def _tip(self, positions: dict[str, float]) -> np.ndarray:
-        for name in self._chain.joint_names:
-            if not math.isfinite(positions.get(name, math.nan)):
-                raise PointError(f"joint_states: no position of {name} yet that is finite")
-        point: np.ndarray = self._chain.pose(positions)[:3, 3]
-        return point
-
-
-class ActionPoints:
-    """Points of actions that are positions themselves.
-
-    Args:
-        indices: of x, y and z in an action; `UNUSED` for a coordinate that is 0.
-    """
-
-    def __init__(self, indices: Sequence[int]) -> None:
-        self._indices = indices
-
-    def executed(self, message: DraftStatus) -> np.ndarray:
-        """Return where the action is, (3,).
-
-        Raises:
-            PointError: it is too short.
-        """
-        return self._point(message.action)
-
-    def drafted(self, message: DraftStatus) -> np.ndarray | None:
-        """Return where the drafted action is, (3,).
-
-        Raises:
-            PointError: it is too short.
-        """
-        return self._point(message.draft_action)
-
-    def _point(self, action: Sequence[float]) -> np.ndarray:
-        if max(self._indices) >= len(action):
-            raise PointError(
-                f"point_of_action: {max(self._indices)}, must be below {len(action)}, the size of an action"
-            )
-        return np.array([0.0 if index == UNUSED else action[index] for index in self._indices])
-
-
 def points_from(values: PathMarkersParameters) -> ArmPoints | ActionPoints:
     """Return what makes points of messages.
 
@@ -207,48 +123,29 @@ def _chain(values: PathMarkersParameters) -> Chain:
         raise ParameterError(str(error).replace("base_link:", "frame_id:", 1)) from None
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where one step was, and what became of it."""
-
-    executed: np.ndarray
-    drafted: np.ndarray | None
-    colour: ColorRGBA
-
-
-def colour_of(message: DraftStatus) -> ColorRGBA:
-    """Return the colour of a step: verified, skipped by the gate, or a fallback."""
-    if message.reason != DraftStatus.REASON_NONE:
-        return FALLBACK
-    return VERIFIED if message.verified else SKIPPED
-
-
-def markers(places: Sequence[Place], header: Header, width_m: float) -> MarkerArray:
-    """Return the executed path, a segment per step in its colour, and the drafted one.
-
-    What has too few points for a line is deleted.
-    """
-    steps = list(pairwise(places))
-    executed = _marker("executed", Marker.LINE_LIST, header, width_m)
-    executed.points = _points(end for step in steps for end in (step[0].executed, step[1].executed))
-    executed.colors = [step[0].colour for step in steps for _ in range(2)]
-    drafted = _marker("drafted", Marker.LINE_STRIP, header, width_m / 2)
-    drafted.points = _points(place.drafted for place in places if place.drafted is not None)
-    drafted.color = DRAFTED
-    for marker in (executed, drafted):
-        marker.action = Marker.ADD if len(marker.points) > 1 else Marker.DELETE
+def markers(lines: Lines, header: Header, width_m: float) -> MarkerArray:
+    """Make the markers of a path; what has no line is deleted."""
+    executed = _marker("executed", Marker.LINE_LIST, header, width_m, lines.executed)
+    executed.colors = [_color(colour) for colour in lines.colours]
+    drafted = _marker("drafted", Marker.LINE_STRIP, header, width_m / 2, lines.drafted)
+    drafted.color = _color(DRAFTED)
     return MarkerArray(markers=[executed, drafted])
 
 
-def _marker(namespace: str, kind: int, header: Header, width_m: float) -> Marker:
+def _marker(
+    namespace: str, kind: int, header: Header, width_m: float, points: Sequence[np.ndarray]
+) -> Marker:
     marker = Marker(header=header, ns=namespace, type=kind)
+    marker.action = Marker.ADD if points else Marker.DELETE
+    marker.points = [Point(x=float(x), y=float(y), z=float(z)) for x, y, z in points]
     marker.scale.x = width_m
     marker.pose.orientation.w = 1.0
     return marker
 
 
-def _points(places: Iterable[np.ndarray]) -> list[Point]:
-    return [Point(x=float(x), y=float(y), z=float(z)) for x, y, z in places]
+def _color(colour: Colour) -> ColorRGBA:
+    red, green, blue, opacity = colour
+    return ColorRGBA(r=red, g=green, b=blue, a=opacity)
 
 
 class PathMarkersNode(Node):
@@ -263,37 +160,33 @@ class PathMarkersNode(Node):
         parameters = Parameters(self, PathMarkersParameters)
         self._values = values = parameters.read()
         parameters.frozen = True
-        self._source = points_from(values)
-        self._places: deque[Place] = deque(maxlen=values.path_steps)
-        self._key = (-1, -1)  # episode and step of the newest
+        points = points_from(values)
+        self._path = EpisodePath(points, values.path_steps)
         self._header: Header | None = None
         self._out = self.create_publisher(MarkerArray, "path_markers", LATCHED)
-        if isinstance(self._source, ArmPoints):
-            self.create_subscription(
-                JointState, "joint_states", self._source.add_joints, qos_profile_sensor_data
-            )
+        if isinstance(points, ArmPoints):
+
+            def on_joints(message: JointState) -> None:
+                points.add_joints(message.name, message.position)
+
+            self.create_subscription(JointState, "joint_states", on_joints, qos_profile_sensor_data)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, LISTENING)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(1.0 / values.publish_rate_hz, self._publish, clock=steady)
 
     def _on_status(self, message: DraftStatus) -> None:
         try:
-            place = Place(self._source.executed(message), self._source.drafted(message), colour_of(message))
+            self._path.add(message)
         except PointError as error:
             self.get_logger().warning(f"no path: {error}", throttle_duration_sec=WARNING_PERIOD_S)
             return
-        key = message.episode_id, message.step_id
-        if key[0] != self._key[0] or key[1] < self._key[1]:
-            self._places.clear()
-        self._key = key
-        self._places.append(place)
         self._header = Header(stamp=message.header.stamp, frame_id=self._values.frame_id)
 
     def _publish(self) -> None:
         """Publish what has changed since."""
         if self._header is not None:
             header, self._header = self._header, None
-            self._out.publish(markers(list(self._places), header, self._values.line_width_m))
+            self._out.publish(markers(self._path.lines(), header, self._values.line_width_m))
 
 
 def main() -> None:
