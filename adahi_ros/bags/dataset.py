@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ import numpy as np
 from adahi_ros.assets import ENCODERS, named
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.reader import Received, read_bag
-from adahi_ros.bags.topics import EPISODE_RESULT, absolute, topics_of
+from adahi_ros.bags.tally import BagSurvey, Tally
+from adahi_ros.bags.topics import EPISODE_RESULT, topics_of
 from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
 from adahi_ros.contract.contract import Alignment, Contract, Source
 from adahi_ros.contract.fields import FieldReader, InputError
@@ -31,8 +32,6 @@ TRAJECTORIES, SUMMARY, PICTURE, CONTRACT = (
     "dataset.png",
     "contract.yaml",
 )
-PERCENTILES = (50, 95, 99)
-MOST_FAULTS = 3  # in one line
 OnBag = Callable[[Path], None]
 
 
@@ -83,31 +82,13 @@ def encoder_of(contract: Contract) -> Encode | None:
     return encoder.encode
 
 
-@dataclass(frozen=True)
-class BagSurvey:
-    """What a bag has for a contract, before any of it is put together.
-
-    Attributes:
-        observations: how many the node would have made.
-        actions: how many messages had one.
-        refused: by field, what was refused or has none of the names that are looked for: how often, and
-            the first such fault.
-        missed: by topic, how many steps were given up for want of a sample of it, and the first such fault.
-    """
-
-    observations: int
-    actions: int
-    refused: dict[str, tuple[int, str]]
-    missed: dict[str, tuple[int, str]]
-
-
 def survey_bag(path: Path, contract: Contract, namespace: str = "") -> BagSurvey:
     """Count what a bag has for a contract; no encoder is needed.
 
     Raises:
         BagError: the bag cannot be used.
     """
-    tally = _Tally()
+    tally = Tally()
     nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
     passed = _Pass(contract, lambda images: nothing, tally)
     for received in read_bag(path, topics_of(contract), namespace=namespace):
@@ -135,7 +116,7 @@ def read_dataset(
         BagError: a bag cannot be used, or there is not one step with its action in all of them.
     """
     encode = encoder_of(contract)
-    tally = _Tally()
+    tally = Tally()
     episodes: list[list[_Step]] = []
     for path in paths:
         on_bag(path)
@@ -205,117 +186,10 @@ class _Result:
     success: bool
 
 
-@dataclass
-class _Tally:
-    """What is counted over all bags."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    first_faults: dict[str, str] = field(default_factory=dict)
-    missed: dict[str, tuple[int, str]] = field(default_factory=dict)
-    strangers: Counter[str] = field(default_factory=Counter)  # with none of the names; may well be another's
-    observations: int = 0
-    actions: int = 0
-    bags: list[dict[str, Any]] = field(default_factory=list)
-    messages: Counter[str] = field(default_factory=Counter)
-    here: Counter[str] = field(default_factory=Counter)  # in this bag
-    last_ns: dict[str, int] = field(default_factory=dict)
-    intervals_ns: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    ages_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def message(self, received: Received) -> None:
-        topic, now_ns = received.topic, received.received_ns
-        self.here[topic] += 1
-        if topic in self.last_ns:
-            self.intervals_ns[topic].append(now_ns - self.last_ns[topic])
-        self.last_ns[topic] = now_ns
-        header = getattr(received.message, "header", None)
-        if header is not None:
-            self.ages_ms[topic].append(1e-6 * (now_ns - stamp_ns(header.stamp)))
-
-    def fault(self, error: InputError) -> None:
-        self.faults[error.field] += 1
-        self.first_faults.setdefault(error.field, str(error))
-
-    def stranger(self, error: InputError) -> None:
-        self.strangers[error.field] += 1
-        self.first_faults.setdefault(error.field, str(error))
-
-    def miss(self, error: InputError) -> None:
-        count, first = self.missed.get(error.field, (0, str(error)))
-        self.missed[error.field] = count + 1, first
-
-    def survey(self) -> BagSurvey:
-        commonest = (self.faults + self.strangers).most_common()
-        refused = {name: (count, self.first_faults[name]) for name, count in commonest}
-        return BagSurvey(self.observations, self.actions, refused, self.missed)
-
-    def why(self) -> str:
-        """Say why there is no step: what was left out, and the commonest faults, else what was missing."""
-        found = self.survey()
-        told = list((found.refused or found.missed).values())[:MOST_FAULTS]
-        faults = [f"{count} times {first}" for count, first in told]
-        left_out = [f"{count} {name.replace('_', ' ')}" for name, count in (+self.counts).items()]
-        made = f"{found.observations} observations, {found.actions} actions"
-        return "; ".join([made, *left_out, *faults])
-
-    def end_of_bag(self, path: Path, namespace: str, steps: int) -> None:
-        here = {absolute(topic, namespace): count for topic, count in self.here.items()}
-        self.bags.append({"path": str(path), "messages": here, "steps": steps})
-        self.messages.update(self.here)
-        self.here.clear()
-        self.last_ns.clear()
-
-    def summary(self, contract: Contract, trajectories: Trajectories) -> dict[str, Any]:
-        names = (
-            "failed_episodes",
-            "steps_without_action",
-            "repeated_steps",
-            "missing_steps",
-            "results_of_no_episode",
-        )
-        ends = ("jumps_back", "gaps", "goal_changes")
-        return {
-            "robot_type": contract.robot_type,
-            "bags": self.bags,
-            "episodes": len(trajectories),
-            "steps": len(trajectories.observations),
-            "observation_dim": trajectories.observations.shape[1],
-            "action_dim": trajectories.actions.shape[1],
-            "goal_dim": trajectories.goals.shape[1],
-            "left_out": {name: self.counts[name] for name in names},
-            "episodes_ended_by": {name: self.counts[name] for name in ends},
-            "topics": {topic: self._topic(topic) for topic in self.messages},
-            "faults": {
-                name: {"count": count, "first": self.first_faults[name]}
-                for name, count in self.faults.items()
-            },
-            "missed": {
-                topic: {"count": count, "first": first} for topic, (count, first) in self.missed.items()
-            },
-        }
-
-    def _topic(self, topic: str) -> dict[str, Any]:
-        intervals_s = np.array(self.intervals_ns[topic]) / NANOSECONDS
-        ages = self.ages_ms.get(topic)
-        passed_s = float(intervals_s.sum())
-        return {
-            "messages": self.messages[topic],
-            "rate_hz": round(len(intervals_s) / passed_s, 3) if passed_s else None,
-            "largest_gap_s": round(float(intervals_s.max()), 4) if len(intervals_s) else None,
-            "age_ms": None
-            if not ages
-            else {
-                **{f"p{p}": round(float(np.percentile(ages, p)), 3) for p in PERCENTILES},
-                "max": round(max(ages), 3),
-            },
-        }
-
-
 class _Pass:
     """One bag, message by message."""
 
-    def __init__(self, contract: Contract, encode: Encode | None, tally: _Tally) -> None:
+    def __init__(self, contract: Contract, encode: Encode | None, tally: Tally) -> None:
         self._contract = contract
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)

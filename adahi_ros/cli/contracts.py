@@ -13,7 +13,7 @@ from adahi_ros.cli.terminal import command_line, console, say
 from adahi_ros.files import replacing
 
 if TYPE_CHECKING:
-    from adahi_ros.bags.dataset import BagSurvey
+    from adahi_ros.bags.tally import BagSurvey
     from adahi_ros.contract.contract import Channel, Contract
 
 contract_app = typer.Typer(
