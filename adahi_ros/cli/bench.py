@@ -135,12 +135,12 @@ def cameras(
     """
     from adahi_ros.evaluation.methods import parse_methods
     from adahi_ros.reporting.cameras_table import cameras_table, draw_cameras
-    from adahi_ros.wireless.cameras import SHOWN, measure_cameras
+    from adahi_ros.wireless.cameras import VISION_SETTINGS, measure_cameras
 
     picture_file("--figure", picture)
     names = parse_methods(methods, on_air=True)
     with progress() as bar:
-        advance = episode_bars(bar, list(SHOWN), episodes * len(names))
+        advance = episode_bars(bar, list(VISION_SETTINGS), episodes * len(names))
         figures = measure_cameras(task, episodes, names, seed, workers, advance)
     console.print(cameras_table(figures))
     write_json(json_file, {"command": command_line(), **figures})

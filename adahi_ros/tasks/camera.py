@@ -27,7 +27,7 @@ GRAIN_SIDE = 256  # px; a frame's grain is a part of one large sheet of it
 DRAWS = 3  # per frame: exposure, and where on the sheet
 TOGETHER = 16  # frames at once, which caches hold
 
-VIEWS: dict[str, str] = {
+CAMERA_VIEWS: dict[str, str] = {
     "ball": "adahi_ros.tasks.ball_camera:BallView",
     "kitchen": "adahi_ros.tasks.kitchen_camera:KitchenView",
 }
@@ -58,9 +58,9 @@ def make_view(task: str) -> View:
     Raises:
         ValueError: no camera looks at it; the message names those that one looks at.
     """
-    if task not in VIEWS:
-        raise ValueError(f"task: {task!r}, must be one that a camera looks at: {', '.join(VIEWS)}")
-    module, _, kind = VIEWS[task].partition(":")
+    if task not in CAMERA_VIEWS:
+        raise ValueError(f"task: {task!r}, must be one that a camera looks at: {', '.join(CAMERA_VIEWS)}")
+    module, _, kind = CAMERA_VIEWS[task].partition(":")
     view: View = getattr(import_module(module), kind)()
     return view
 

@@ -70,7 +70,7 @@ class ReceivedFrames:
 
 
 @dataclass(frozen=True)
-class Shown:
+class VisionSetting:
     """What the target is shown of cameras, by the parameters of the robot's node.
 
     Attributes:
@@ -96,12 +96,12 @@ class Shown:
         return ReceivedImages(encoder) if self.vision == "jpeg" else None
 
 
-SHOWN: dict[str, Shown] = {
-    "features": Shown("features"),
-    "raw": Shown("raw"),
-    **{f"jpeg_{quality}": Shown("jpeg", quality) for quality in QUALITIES},
-    **{f"jpeg_{budget}_bytes": Shown("jpeg", budget_bytes=budget) for budget in BUDGETS_BYTES},
-    "none": Shown("none"),
+VISION_SETTINGS: dict[str, VisionSetting] = {
+    "features": VisionSetting("features"),
+    "raw": VisionSetting("raw"),
+    **{f"jpeg_{quality}": VisionSetting("jpeg", quality) for quality in QUALITIES},
+    **{f"jpeg_{budget}_bytes": VisionSetting("jpeg", budget_bytes=budget) for budget in BUDGETS_BYTES},
+    "none": VisionSetting("none"),
 }
 
 
@@ -166,12 +166,15 @@ def measure_cameras(
     comparison = Comparison(task, files, calibration, seed)
     parts = batches(evaluation_episodes(episodes))
     jobs: list[Job[Played]] = [
-        (play, (comparison, method, view, part)) for view in SHOWN for method in methods for part in parts
+        (play, (comparison, method, view, part))
+        for view in VISION_SETTINGS
+        for method in methods
+        for part in parts
     ]
     results = iter(run_jobs(jobs, workers, lambda at: on_done(jobs[at][1][2], len(jobs[at][1][3]))))
     played = {
         view: {method: Played.side_by_side([next(results) for _ in parts]) for method in methods}
-        for view in SHOWN
+        for view in VISION_SETTINGS
     }
     world.reset(seed, evaluation_episodes(FRAMES_TIMED))
     length = policies.target.signature.history
@@ -184,7 +187,9 @@ def measure_cameras(
             view: {method: view_figures(each) for method, each in by_method.items()}
             for view, by_method in played.items()
         },
-        "image_ms": {view: image_times(view, world.encoder, world.images, length) for view in SHOWN},
+        "image_ms": {
+            view: image_times(view, world.encoder, world.images, length) for view in VISION_SETTINGS
+        },
         "raw_as_features": all(
             same_steps(played["raw"][method].log, played["features"][method].log) for method in methods
         ),
@@ -211,9 +216,9 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
     target = verifier.policy.signature
     robots = []
     for episode in episodes:
-        images = SHOWN[view].images(world.encoder)
+        images = VISION_SETTINGS[view].images(world.encoder)
         called = CalledVerifier(verifier, way.rule, comparison.seed, images)
-        shown = SHOWN[view].view(target.observation_dim - world.encoder.features)
+        shown = VISION_SETTINGS[view].view(target.observation_dim - world.encoder.features)
         robots.append(_Robot(episode, shown, _calls(called, bench.policies.draft.signature, world)))
     world.reset(comparison.seed, episodes)
     controller.reset(comparison.seed, list(episodes))
@@ -293,7 +298,7 @@ def image_times(view: str, encoder: Encoder, images: np.ndarray, length: int) ->
     """Return the median time that an image takes, in ms; None where no images are sent.
 
     Args:
-        view: a key of `SHOWN`.
+        view: a key of `VISION_SETTINGS`.
         encoder: the verifier's.
         images: (B, rows, columns, 3) uint8, to be sent.
         length: H.
@@ -301,10 +306,10 @@ def image_times(view: str, encoder: Encoder, images: np.ndarray, length: int) ->
     Returns:
         `robot`, to make of it what is sent; `verifier`, to make features of that.
     """
-    received = SHOWN[view].images(encoder)
+    received = VISION_SETTINGS[view].images(encoder)
     if received is None:
         return {"robot": None, "verifier": None}
-    looking = SHOWN[view].view(0)
+    looking = VISION_SETTINGS[view].view(0)
     target = Signature(length, 1, 1, (Feature(OBSERVATION, 0),))
     nothing = {OBSERVATION: np.zeros(0, dtype=np.float32)}
     robot_ms, verifier_ms = [], []

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from adahi_ros.reporting.cameras_table import cameras_table, draw_cameras
 
-VIEWS = ("features", "raw", "jpeg_90", "jpeg_1000_bytes", "none")
+NAMES = ("features", "raw", "jpeg_90", "jpeg_1000_bytes", "none")
 
 
 def figures(raw_as_features: bool = True, transmitted: bool = True) -> dict[str, Any]:
@@ -23,10 +23,10 @@ def figures(raw_as_features: bool = True, transmitted: bool = True) -> dict[str,
         "task": "kitchen_camera",
         "episodes": 1000,
         "image_size": [64, 48],
-        "views": {view: {"hybrid": method, "uncertainty": method} for view in VIEWS},
+        "views": {view: {"hybrid": method, "uncertainty": method} for view in NAMES},
         "image_ms": {
-            view: dict.fromkeys(("robot", "verifier"), 0.276 if view in VIEWS[1:4] else None)
-            for view in VIEWS
+            view: dict.fromkeys(("robot", "verifier"), 0.276 if view in NAMES[1:4] else None)
+            for view in NAMES
         },
         "raw_as_features": raw_as_features,
     }

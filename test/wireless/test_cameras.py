@@ -26,7 +26,7 @@ from adahi_ros.wireless import cameras
 from adahi_ros.wireless.cameras import (
     BUDGETS_BYTES,
     QUALITIES,
-    SHOWN,
+    VISION_SETTINGS,
     Played,
     camera_task,
     image_times,
@@ -108,7 +108,7 @@ SEEN: dict[str, See] = {
 
 
 def test_every_view_is_compared_below() -> None:
-    assert SEEN.keys() == SHOWN.keys()
+    assert SEEN.keys() == VISION_SETTINGS.keys()
 
 
 @pytest.mark.parametrize(("method", "view"), [("hybrid", "features"), *(("adahi", view) for view in SEEN)])
@@ -200,7 +200,7 @@ def test_only_steps_that_happened_are_compared() -> None:
 def test_images_take_time_at_both_ends_where_they_are_sent() -> None:
     world = camera_task("ball_camera")
     world.reset(0, range(4))
-    for view in SHOWN:
+    for view in VISION_SETTINGS:
         times = image_times(view, world.encoder, world.images, 6)
         if view in ("features", "none"):
             assert set(times.values()) == {None}
@@ -218,8 +218,8 @@ def test_what_cannot_be_measured_is_refused(task: str, episodes: int, message: s
 
 
 def test_the_figures_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    views = {name: SHOWN[name] for name in ("features", "raw", "jpeg_20")}
-    monkeypatch.setattr(cameras, "SHOWN", views)
+    views = {name: VISION_SETTINGS[name] for name in ("features", "raw", "jpeg_20")}
+    monkeypatch.setattr(cameras, "VISION_SETTINGS", views)
     done: list[tuple[str, int]] = []
     figures = measure_cameras(
         "ball_camera", 1, ["adahi"], on_done=lambda view, count: done.append((view, count))
