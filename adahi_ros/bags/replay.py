@@ -12,7 +12,7 @@ import numpy as np
 from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.latency import Costs, measure_costs, simulated_latency
-from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.methods import DRAFTLESS, METHODS
 from adahi_ros.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log
@@ -24,7 +24,6 @@ from adahi_ros.wireless.link.profile import LinkProfile
 from adahi_ros.yaml_files import read_yaml
 
 REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")
-DRAFTLESS = ("target",)
 
 
 @dataclass(frozen=True)

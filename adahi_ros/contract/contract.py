@@ -14,6 +14,7 @@ from adahi_ros.contract.fields import FieldReader, check_finite
 from adahi_ros.contract.operators import Operator
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
+COMMAND_FIELDS = ("positions", "velocities", "accelerations", "effort")  # of a JointTrajectoryPoint
 STRATEGIES = ("hold", "asof", "drop")
 TIMELINES = ("header", "receive")
 RELIABILITIES = ("best_effort", "reliable")

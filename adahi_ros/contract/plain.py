@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.contract import JOINT_STATE, Contract
 from adahi_ros.contract.parsing import parse_contract
 
-JOINT_STATE = {"topic": "joint_states", "type": "sensor_msgs/msg/JointState"}
+JOINTS = {"topic": "joint_states", "type": JOINT_STATE}
 TASK_STATE = {"topic": "task_state", "type": "adahi_msgs/msg/TaskState"}
 COMMAND = {"topic": "command", "type": "trajectory_msgs/msg/JointTrajectory"}
 IMAGE = {"topic": "camera/image_raw", "type": "sensor_msgs/msg/Image"}
@@ -45,7 +45,7 @@ def plain_values(
 
     observations = {}
     if joint_names:
-        observations["observation.joints"] = part(JOINT_STATE, [f"position.{name}" for name in joint_names])
+        observations["observation.joints"] = part(JOINTS, [f"position.{name}" for name in joint_names])
     if state_dim:
         observations["observation.task"] = part(TASK_STATE, [f"state.0:{state_dim}"])
     return {

@@ -198,6 +198,8 @@ METHODS = Methods(
     }
 )
 
+DRAFTLESS = ("target",)  # the robot drafts at every step of the others
+
 
 def gates_of_methods(names: Iterable[str] = METHODS) -> dict[str, str]:
     """Return the gate of every method, or of some, whose rate of transmission a threshold decides."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from adahi_ros.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_ros.evaluation.latency import measure_costs, simulated_latency, throughput
+from adahi_ros.evaluation.methods import DRAFTLESS
 from adahi_ros.evaluation.run_metrics import spread
 from adahi_ros.evaluation.sweep import FIXED, RATES, SWEPT, Point, sweep
 from adahi_ros.evaluation.traces import Trace
@@ -17,7 +18,6 @@ from adahi_ros.tasks import make
 from adahi_ros.wireless.link.profile import LinkProfile
 
 LATENCY_METHODS = ("adahi", "hybrid", "draft", "target", "random")
-DRAFTLESS = ("target",)  # the robot drafts at every step of the others
 WORST = 2.5  # percentile of throughput that the paper calls its worst case
 Progress = Callable[[str, int], None]
 

@@ -102,8 +102,8 @@ class HeardRobot:
             "window_s": self._window_s,
             "steps": len(steps),
             "rate_hz": self._rate_hz(),
-            "transmission_rate": _share(sum(step.transmitted for step in steps), len(steps)),
-            "acceptance": _share(sum(all(step.accepted) for step in verified), len(verified)),
+            "transmission_rate": _rate(sum(step.transmitted for step in steps), len(steps)),
+            "acceptance": _rate(sum(all(step.accepted) for step in verified), len(verified)),
             "fallbacks": _fallbacks(Counter(step.reason for step in steps)),
             "verify_ms": _percentiles([step.verify_ms for step in verified]),
             "total_ms": _percentiles([step.total_ms for step in steps]),
@@ -236,7 +236,7 @@ def _number(text: str | None) -> float | None:
         return None
 
 
-def _share(part: int, whole: int) -> float | None:
+def _rate(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-COMMAND_FIELDS = ("positions", "velocities", "accelerations", "effort")
+from adahi_ros.contract.contract import COMMAND_FIELDS
 
 
 @dataclass(frozen=True)

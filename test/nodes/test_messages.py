@@ -13,7 +13,9 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
+from trajectory_msgs.msg import JointTrajectoryPoint
 
+from adahi_ros.contract.contract import COMMAND_FIELDS
 from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.health import Level
 from adahi_ros.nodes.common.messages import (
@@ -54,6 +56,11 @@ def test_reasons_and_faults_have_the_numbers_of_the_messages() -> None:
     assert constants(VerifyDraft.Response, "STATUS_") == {
         name.upper(): status for status, name in STATUS_NAMES.items()
     }
+
+
+def test_a_command_has_the_fields_of_the_message() -> None:
+    fields = JointTrajectoryPoint.get_fields_and_field_types()
+    assert tuple(fields) == (*COMMAND_FIELDS, "time_from_start")
 
 
 def test_links_and_levels_have_the_numbers_of_the_messages() -> None:

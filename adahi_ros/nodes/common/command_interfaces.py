@@ -8,7 +8,6 @@ the simulator's, and that of whoever reads a recording. A new interface is a cla
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,8 @@ from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.nodes.common.messages import COMMAND_FIELDS, from_stamp, to_command, to_stamp
+from adahi_ros.contract.contract import COMMAND_FIELDS
+from adahi_ros.nodes.common.messages import doubles, from_stamp, to_command, to_stamp
 from adahi_ros.nodes.common.parameters import ParameterError, parameter
 
 TWIST_AXES = tuple(f"{part}.{axis}" for part in ("linear", "angular") for axis in "xyz")
@@ -116,7 +116,7 @@ class ForwardCommandInterface(CommandInterface):
     def message(
         self, names: Sequence[str], field: str, action: np.ndarray, period_s: float, stamp_ns: int
     ) -> Float64MultiArray:
-        return Float64MultiArray(data=_doubles(_checked(action, names, field)))
+        return Float64MultiArray(data=doubles(_checked(action, names, field)))
 
     def action(self, message: Float64MultiArray, names: Sequence[str], field: str) -> np.ndarray:
         return _checked(message.data, names, "data")
@@ -179,7 +179,7 @@ class JointJogInterface(CommandInterface):
         return self.message_type(
             header=Header(stamp=to_stamp(stamp_ns)),
             joint_names=list(names),
-            velocities=_doubles(_checked(action, names, field)),
+            velocities=doubles(_checked(action, names, field)),
             duration=period_s,
         )
 
@@ -246,7 +246,3 @@ def _order(given: Sequence[str], names: Sequence[str]) -> list[int]:
     if sorted(given) != sorted(names):
         raise ValueError(f"joint_names: {list(given)}, must be {list(names)}")
     return [list(given).index(name) for name in names]
-
-
-def _doubles(values: np.ndarray) -> array:
-    return array("d", values.tobytes())

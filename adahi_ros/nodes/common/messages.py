@@ -26,9 +26,6 @@ from adahi_ros.wire.texts import shortened
 from adahi_ros.wire.window import WireRows
 from adahi_ros.wire.window_updates import WindowUpdate
 
-COMMAND_FIELDS = tuple(
-    field for field in JointTrajectoryPoint.get_fields_and_field_types() if field != "time_from_start"
-)
 CAMERA_FRAME = "camera_optical_frame"
 JPEG = "jpeg"
 TOLD_ALIKE = (  # by StepRecord and DraftStatus
@@ -50,7 +47,8 @@ def _floats(values: np.ndarray) -> array:
     return array("f", values.astype(np.float32, copy=False).tobytes())
 
 
-def _doubles(values: np.ndarray) -> array:
+def doubles(values: np.ndarray) -> array:
+    """Return numbers as a message holds float64."""
     return array("d", np.asarray(values, dtype=np.float64).tobytes())
 
 
@@ -219,7 +217,7 @@ def to_command(
     return JointTrajectory(
         header=Header(stamp=to_stamp(stamp_ns)),
         joint_names=list(names),
-        points=[JointTrajectoryPoint(**{field: _doubles(action)}, time_from_start=reached)],
+        points=[JointTrajectoryPoint(**{field: doubles(action)}, time_from_start=reached)],
     )
 
 
@@ -230,8 +228,8 @@ def to_joint_state(
     return JointState(
         header=Header(stamp=to_stamp(stamp_ns)),
         name=list(joint_names),
-        position=_doubles(positions),
-        velocity=_doubles(velocities),
+        position=doubles(positions),
+        velocity=doubles(velocities),
     )
 
 
@@ -243,8 +241,8 @@ def to_task_state(
         header=Header(stamp=to_stamp(stamp_ns), frame_id=frame_id),
         episode_id=episode,
         step_id=step,
-        state=_doubles(state),
-        goal=_doubles(goal),
+        state=doubles(state),
+        goal=doubles(goal),
     )
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.assets import CHECKPOINTS, ENCODERS, named
+from adahi_ros.contract.contract import RELIABILITIES
 from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.parameters import ParameterError, parameter
-from adahi_ros.nodes.common.qos import RELIABILITIES
 from adahi_ros.policy.backends import BACKENDS, load_policy
 from adahi_ros.policy.interface import Policy
 from adahi_ros.vision.encoder import Encoder
@@ -34,7 +34,7 @@ class VerificationParameters:
         "best_effort",
         "QoS of verify_draft, the same at both ends: best_effort, where the robot sends again what is lost, "
         "or reliable, where DDS does; for windows of many packets",
-        choices=tuple(RELIABILITIES),
+        choices=RELIABILITIES,
     )
 
 

@@ -7,10 +7,6 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from adahi_ros.contract.contract import Channel
 
 REQUESTS_KEPT = 100  # by a verifier that is busy, of all its robots together
-RELIABILITIES = {
-    "best_effort": ReliabilityPolicy.BEST_EFFORT,
-    "reliable": ReliabilityPolicy.RELIABLE,
-}
 
 
 def observation_qos(channel: Channel) -> QoSProfile:
@@ -27,7 +23,7 @@ def verify_qos(reliability: str) -> QoSProfile:
     """Return the QoS of `verify_draft`, the same at both ends.
 
     Args:
-        reliability: a key of `RELIABILITIES`. With best_effort a lost request is sent again by the
+        reliability: one of `RELIABILITIES`. With best_effort a lost request is sent again by the
             robot, which knows when; with reliable DDS sends it again, and acknowledges every message.
     """
-    return QoSProfile(depth=REQUESTS_KEPT, reliability=RELIABILITIES[reliability])
+    return QoSProfile(depth=REQUESTS_KEPT, reliability=ReliabilityPolicy[reliability.upper()])

@@ -24,9 +24,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
+from adahi_ros.contract.contract import COMMAND_FIELDS
 from adahi_ros.files import read_bytes
 from adahi_ros.kinematics import Chain
-from adahi_ros.nodes.common.messages import COMMAND_FIELDS
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.reporting.path import (

@@ -5,14 +5,13 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.contract import COMMAND_FIELDS, Contract
 from adahi_ros.contract.parsing import ContractError
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import GATES, Trigger
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
-from adahi_ros.nodes.common.messages import COMMAND_FIELDS
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
 from adahi_ros.nodes.common.policies import PolicyParameters, VerificationParameters
 from adahi_ros.policy.signature import Signature

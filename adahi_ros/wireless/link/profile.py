@@ -75,11 +75,11 @@ class LinkProfile:
         for name in ("rate_mbit_s", "queue_bytes"):
             _above_zero(name, getattr(self, name))
         for name in ("loss", "duplicate", "reorder"):
-            _share(name, getattr(self, name))
+            _check_share(name, getattr(self, name))
         if self.burst is not None:
             _check_keys("burst", self.burst, set(Burst.__annotations__))
             for name, value in self.burst.items():
-                _share(f"burst.{name}", value)
+                _check_share(f"burst.{name}", value)
         for name in ("outages", "states"):
             if not isinstance(getattr(self, name), (list, tuple)):
                 raise ValueError(f"{name}: {getattr(self, name)!r}, must be a list of mappings")
@@ -167,7 +167,7 @@ def _above_zero(name: str, value: Any) -> None:
         raise ValueError(f"{name}: {value}, must be above 0")
 
 
-def _share(name: str, value: Any) -> None:
+def _check_share(name: str, value: Any) -> None:
     if not 0 <= _number(name, value) <= 1:
         raise ValueError(f"{name}: {value}, must be between 0 and 1")
 
