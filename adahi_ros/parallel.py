@@ -61,7 +61,7 @@ def run_jobs(
 
 def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[int, T]]:
     """Yield the index and the result of each job as it ends."""
-    # Ctrl-C reaches the whole process group, but only this process is to answer. Processes start
+    # Ctrl-C reaches the whole process group, but only this process is to act on it. Processes start
     # with the mask of the thread that starts them, which `submit` does here.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -2,8 +2,8 @@
 
 A counter-based generator (Philox; Salmon et al., SC 2011) gives every control step its own draws,
 whatever was drawn before. So a rollout is the same whether its episodes run side by side or one by
-one, in one process or over DDS, and a verifier that is asked the same question twice, or restarted
-in between, gives the same answer.
+one, in one process or over DDS, and a verifier that gets the same request twice, or is restarted
+in between, gives the same reply.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
     "require_limits": ("safety.require_limits", bool, "Refuse to be configured where nobody named limits"),
     "hold_after_s": ("safety.hold_after_s", float, "Without an observation for so long, the robot is held"),
     "require_enable": ("safety.require_enable", bool, "Move only while enable, or ~/set_enabled, says so"),
-    "fallback": ("fallback", str, "Without the target's answer: draft acts alone, hold after a few steps"),
+    "fallback": ("fallback", str, "Without the target's reply: draft acts alone, hold after a few steps"),
     "fallback_limit": (
         "fallback_limit",
         int,

@@ -39,7 +39,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "fallback",
             default_value="hold",
-            description="Without the target's answer: hold executes fallback_limit drafts in a row, then "
+            description="Without the target's reply: hold executes fallback_limit drafts in a row, then "
             "holds the robot until one is verified; draft goes on, and drafts alone seldom get anywhere",
         ),
     ]

@@ -13,7 +13,7 @@ import pytest
 
 from adahi_ros.parallel import cores, run_jobs
 
-PATIENCE_S = 60  # only what never ends takes longer
+DEADLINE_S = 60  # only what never ends takes longer
 
 # One job ends, so that its worker has nothing to do, and one waits for ever.
 PROGRAM = """
@@ -72,12 +72,12 @@ def test_what_is_told_may_end_the_call_too() -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_ctrl_c_is_answered_by_this_process_alone() -> None:
+def test_ctrl_c_is_acted_on_by_this_process_alone() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         results = run_jobs([(signal.raise_signal, (signal.SIGINT,)), (pow, (2, 3))], 2)
     except KeyboardInterrupt:
-        pytest.fail("a worker answered")
+        pytest.fail("a worker acted on it")
     assert results == [None, 8]
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
     assert signal.SIGINT not in before
@@ -103,7 +103,7 @@ def running(deaf: Callable[[], None]) -> Iterator[subprocess.Popen[str]]:
 def test_ctrl_c_leaves_no_process_behind(running: subprocess.Popen[str]) -> None:
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
     # Every process of the group holds the pipes: reading ends once all of them have.
-    said, complained = running.communicate(timeout=PATIENCE_S)
+    said, complained = running.communicate(timeout=DEADLINE_S)
     assert said == ""
     assert complained.count("Traceback") == 1, complained
     assert complained.rstrip().endswith("KeyboardInterrupt")
@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_no_process_behind(running: subprocess.Popen[str]) -> None
 
 def test_sigterm_leaves_no_process_behind(running: subprocess.Popen[str]) -> None:
     running.send_signal(signal.SIGTERM)
-    assert running.communicate(timeout=PATIENCE_S) == ("", "")
+    assert running.communicate(timeout=DEADLINE_S) == ("", "")
     assert running.returncode == 128 + signal.SIGTERM
 
 

@@ -249,22 +249,22 @@ class _Pass:
             self._tally.counts["failed_episodes"] += sum(bool(failed[rows.start]) for rows in self._runs())
         episodes: list[list[_Step]] = []
         last: Observation | None = None
-        answered = True
+        has_action = True
         for index, observation in enumerate(self._observations):
             repeated = last is not None and observation.key == last.key
             self._tally.counts["repeated_steps"] += repeated
-            if repeated and answered:
+            if repeated and has_action:
                 continue
             if not repeated:
-                self._tally.counts["steps_without_action"] += not answered
+                self._tally.counts["steps_without_action"] += not has_action
                 if last is None or self._ends(last, observation):
                     episodes.append([])
-            last, answered = observation, bool(chosen[index] >= 0)
+            last, has_action = observation, bool(chosen[index] >= 0)
             if failed[index] and not keep_failures:
-                answered = True  # nobody asks
-            elif answered:
+                has_action = True  # none is looked for
+            elif has_action:
                 episodes[-1].append(_Step(observation, self._actions[chosen[index]][1]))
-        self._tally.counts["steps_without_action"] += not answered
+        self._tally.counts["steps_without_action"] += not has_action
         return [episode for episode in episodes if episode]
 
     def _ends(self, last: Observation, following: Observation) -> bool:

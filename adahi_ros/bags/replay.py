@@ -116,7 +116,7 @@ def replay(
     """Run every method that a robot can run over recorded observations.
 
     Latency is a model: the compute measured here and now, and a round trip drawn from the link's profile
-    where the gate would have asked. No answer is late in it, and none lost.
+    where the gate would have asked. No reply is late in it, and none lost.
 
     Args:
         recorded: what was observed and done.

@@ -40,7 +40,7 @@ class BagRun:
 
     Attributes:
         steps: as the draft policy told them.
-        times_s: (T,) of the observations that they answered, since the first.
+        times_s: (T,) of the observations that they belong to, since the first.
         episodes: how they ended, where somebody judged that.
         link: samples of the link's state.
         interventions: of the safety envelope, by kind.

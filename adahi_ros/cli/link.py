@@ -87,11 +87,11 @@ def change(
     command: dict[str, Any] = {"change": fields}
     if cut is not None:
         command["cut_s"] = cut
-    answer = command_link(control or Path(os.environ[CONTROL]), command)
-    for name, value in answer["profile"].items():
+    reply = command_link(control or Path(os.environ[CONTROL]), command)
+    for name, value in reply["profile"].items():
         say(f"{name}: {value}")
     for way in ("up", "down"):
-        say(f"{way}: {', '.join(f'{value} {name}' for name, value in answer[way].items())}")
+        say(f"{way}: {', '.join(f'{value} {name}' for name, value in reply[way].items())}")
 
 
 @app.command("check")

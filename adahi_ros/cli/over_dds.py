@@ -26,7 +26,7 @@ from adahi_ros.cli.options import (
 )
 from adahi_ros.cli.terminal import console, say, write_json
 
-PATIENT_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
+LOCKSTEP_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
 
 
 def demo(
@@ -44,12 +44,12 @@ def demo(
     ] = "adahi,hybrid,draft,target,random",
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 20,
     real_time: Annotated[
-        bool, typer.Option("--real-time", help="Run at the task's rate instead of as fast as answers come.")
+        bool, typer.Option("--real-time", help="Run at the task's rate instead of as fast as replies come.")
     ] = False,
     deadline_s: Annotated[
         float | None,
         typer.Option(
-            help="For the target's answer, s. Default: one control period; 10 where the world waits."
+            help="For the target's reply, s. Default: one control period; 10 where the world waits."
         ),
     ] = None,
     picture: Annotated[
@@ -87,7 +87,7 @@ def demo(
     policies = files.load()
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
     if deadline_s is None:
-        deadline_s = 1 / make(task).spec.control_rate_hz if real_time else PATIENT_DEADLINE_S
+        deadline_s = 1 / make(task).spec.control_rate_hz if real_time else LOCKSTEP_DEADLINE_S
     window = round(make(task).spec.control_rate_hz)
     runs, figures = {}, {}
     with exclusive_domain() as domain:  # one for all methods, so that who watches goes on watching

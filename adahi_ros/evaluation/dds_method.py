@@ -18,7 +18,7 @@ def node_parameters(
         name: of a method that a robot can run.
         files: draft and target.
         calibration: thresholds of the gates.
-        deadline_s: for the target's answer.
+        deadline_s: for the target's reply.
 
     Raises:
         ValueError: no robot can run it, or its gate was not calibrated.

@@ -30,7 +30,7 @@ from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.tasks import make
 from adahi_ros.wire.request import sent_codes
 
-LOTS = 10  # evenly spaced, in the place of a drawn one
+UNIFORMS = 10  # evenly spaced, in the place of a drawn one
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Exactness:
     rounded: np.ndarray
 
     def figures(self) -> dict[str, Any]:
-        """Return means over observations; of `returned` over questions, with the 95th percentile."""
+        """Return means over observations; of `returned` over requests, with the 95th percentile."""
         order = np.argsort(self.returned)
         share = np.cumsum(self.asked[order]) / max(self.asked.sum(), np.finfo(float).tiny)
         return {
@@ -107,10 +107,10 @@ def measure_exactness(
         drawn, aim = joint(counts / UNITS), joint(q)
         back = returned(counts, q, drawn * asked)
         share = back.sum(axis=1)
-        answer = back / np.where(share > 0.0, share, 1.0)[:, None]
+        reply = back / np.where(share > 0.0, share, 1.0)[:, None]
         column = (
             share,
-            np.where(share > 0.0, _apart(answer, aim), 0.0),
+            np.where(share > 0.0, _apart(reply, aim), 0.0),
             _apart(back + drawn * (1.0 - asked), aim),
             _apart(drawn, aim),
             _apart(drawn, joint(wanted)),
@@ -161,13 +161,13 @@ def asking(policy: Policy, trigger: Trigger, past: DeviationTracker, known: Gate
         known: of E robots, with the codes that were in fact drawn.
 
     Returns:
-        (E, K ** N), in the order of `joint`. Only lots make it anything else than 0 or 1.
+        (E, K ** N), in the order of `joint`. Only a gate's own draws make it anything else than 0 or 1.
     """
     counts = _counts(known)
     robots, books, size = counts.shape
     actions_of = _distribution(policy, known.observations).actions_of
-    lots = np.tile((np.arange(LOTS) + 0.5) / LOTS, robots)
-    each = np.repeat(np.arange(robots), LOTS)  # robot by robot, as often as there are lots
+    uniforms = np.tile((np.arange(UNIFORMS) + 0.5) / UNIFORMS, robots)
+    each = np.repeat(np.arange(robots), UNIFORMS)  # robot by robot, as often as there are uniforms
     columns = []
     for combination in np.ndindex((size,) * books):
         codes = np.tile(combination, (robots, 1))
@@ -181,10 +181,10 @@ def asking(policy: Policy, trigger: Trigger, past: DeviationTracker, known: Gate
             proposal=Proposal(actions[each], drawn),
             deviation=past.deviation(actions[:, 0])[each],
             age=known.age[each],
-            uniforms=lots,
+            uniforms=uniforms,
         )
         asks = ~(trigger.score(several) <= trigger.threshold) & sound[each]
-        columns.append(asks.reshape(robots, LOTS).mean(axis=1))
+        columns.append(asks.reshape(robots, UNIFORMS).mean(axis=1))
     return np.stack(columns, axis=1)
 
 

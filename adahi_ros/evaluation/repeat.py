@@ -16,7 +16,7 @@ def repeated_true_skip_ratio(run: RunRecord, bench: Bench, method: Method, seed:
     """Return the TSR of a run: what the target would have said of each skipped draft.
 
     Same seeds, same rollout: the run is repeated with a verifier at hand. It must come out the same,
-    action for action, which it does unless answers were late.
+    action for action, which it does unless replies were late.
 
     Returns:
         None where nothing was skipped, or the run cannot be repeated.

@@ -17,7 +17,7 @@ class Trace:
         time_s: (T,).
         deviation: (T,), infinite where there was no past.
         transmitted: (T,) bool.
-        verified: (T,) bool, the answer came in time.
+        verified: (T,) bool, the reply came in time.
         accepted: (T,) bool, every code was kept.
         threshold: of the deviation; None where another gate decided.
     """
@@ -31,7 +31,7 @@ class Trace:
 
     @classmethod
     def of(cls, log: Log, episode: int, rate_hz: float, threshold: float | None) -> Trace:
-        """Take one column of a log in which every answer came."""
+        """Take one column of a log in which every reply came."""
         length = int(log.active[:, episode].sum())
         sent = log.transmitted[:length, episode]
         return cls(

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from adahi_ros.bags.run import BagRun
 from adahi_ros.evaluation.traces import Trace
 from adahi_ros.reporting.report import Picture
-from adahi_ros.reporting.style import SENT, SKIPPED, UNANSWERED, figure, titled
+from adahi_ros.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, titled
 from adahi_ros.reporting.tables import number
 from adahi_ros.reporting.trace_figure import draw_trace
 
@@ -25,7 +25,7 @@ GATE_OF_THE_TRACE = "deviation"  # the other gates' thresholds are not of the de
 LATENCIES = {
     "total_ms": "observation to action",
     "draft_ms": "draft",
-    "verify_ms": "question to answer",
+    "verify_ms": "request to reply",
     "target_compute_ms": "the target's share of that",
     "link_rtt_ms": "round trip on the link",
 }
@@ -60,8 +60,8 @@ def _latency(run: BagRun) -> Figure:
     titled(share, "the same, sorted", "observation to action (ms)", "share below")
     for mask, colour, label in (
         (~sent, SKIPPED, "skipped"),
-        (verified, SENT, "sent, answered"),
-        (sent & ~verified, UNANSWERED, "sent, no answer in time"),
+        (verified, SENT, "sent, with a reply"),
+        (sent & ~verified, WITHOUT_REPLY, "sent, no reply in time"),
     ):
         if mask.any():
             over_time.plot(run.times_s[mask], total[mask], ".", color=colour, markersize=3, label=label)
@@ -83,7 +83,7 @@ def _rate(run: BagRun) -> Figure:
     rows = [(run.times_s >= low) & (run.times_s < high) for low, high in pairwise(edges)]
     rows = [inside for inside in rows if inside.any()]
     middle = [run.times_s[inside].mean() for inside in rows]
-    for mask, colour, label in ((sent, SENT, "transmitted"), (fell_back, UNANSWERED, "fell back")):
+    for mask, colour, label in ((sent, SENT, "transmitted"), (fell_back, WITHOUT_REPLY, "fell back")):
         axes.plot(middle, [mask[inside].mean() for inside in rows], ".-", color=colour, label=label)
     axes.set_ylim(-0.03, 1.05)
     axes.legend(fontsize=7.5)
@@ -95,8 +95,8 @@ def _link(run: BagRun) -> Figure:
     rtt, loss = drawn.subplots(1, 2)
     times_s = [sample.time_s for sample in run.link]
     titled(rtt, "round trip", "time (s)", "ms").plot(times_s, [sample.rtt_ms for sample in run.link])
-    titled(loss, "missed and lost", "time (s)", "share of questions")
-    loss.plot(times_s, [sample.misses for sample in run.link], label="no answer by the deadline")
+    titled(loss, "missed and lost", "time (s)", "share of requests")
+    loss.plot(times_s, [sample.misses for sample in run.link], label="no reply by the deadline")
     loss.plot(times_s, [sample.loss for sample in run.link], label="a packet lost, it seems")
     loss.legend(fontsize=7.5)
     return drawn

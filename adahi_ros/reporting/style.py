@@ -67,7 +67,7 @@ MARKERS = Looks(
     "<>dphH8",
 )
 LINES = {"random_cool": "--", "oracle": ":"}  # the others are solid
-SKIPPED, SENT, UNANSWERED = "#56B4E9", "#D55E00", "#000000"
+SKIPPED, SENT, WITHOUT_REPLY = "#56B4E9", "#D55E00", "#000000"
 
 
 def figure(width_in: float, height_in: float) -> Figure:

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from adahi_ros.evaluation.traces import Trace
-from adahi_ros.reporting.style import SENT, SKIPPED, UNANSWERED, figure, save, titled
+from adahi_ros.reporting.style import SENT, SKIPPED, WITHOUT_REPLY, figure, save, titled
 
 
 def draw_trace(axes: Axes, trace: Trace) -> None:
@@ -21,7 +21,7 @@ def draw_trace(axes: Axes, trace: Trace) -> None:
         (~sent, SKIPPED, "o", "skipped: the draft is executed"),
         (verified & accepted, SENT, "o", "sent, accepted"),
         (verified & ~accepted, SENT, "x", "sent, resampled"),
-        (sent & ~verified, UNANSWERED, "^", "sent, no answer: the draft is executed"),
+        (sent & ~verified, WITHOUT_REPLY, "^", "sent, no reply: the draft is executed"),
     ):
         mask = mask & known
         if mask.any():

@@ -57,7 +57,7 @@ def _notes(figures: Mapping[str, Any]) -> Iterator[str]:
         yield f"ADAHI / Hybrid: {', '.join(found)}"
     for name, values in figures["methods"].items():
         if values["fallbacks"]:
-            yield f"{METHODS[name].label}: {values['fallbacks']} of {values['steps']} steps without an answer"
+            yield f"{METHODS[name].label}: {values['fallbacks']} of {values['steps']} steps without a reply"
 
 
 def draw_latency(figures: Mapping[str, Any], runs: Mapping[str, RunRecord], path: Path) -> None:

@@ -40,7 +40,7 @@ def call_figures(records: Sequence[Mapping[str, Any]], skipped: int = 0) -> dict
 
 
 def outage_figures(record: Mapping[str, Any], outage_s: float) -> dict[str, Any]:
-    """Return what an outage did: calls that failed, the longest, and when the first answer came after it.
+    """Return what an outage did: calls that failed, the longest, and when the first reply came after it.
 
     Args:
         record: of a driver that cut the link; has `cut_start_s`.

@@ -20,7 +20,7 @@ from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wire.request import VerificationRequest
 
-SILENCE = 30  # observations: a draft policy that has answered, and then none of so many, has stopped
+SILENCE = 30  # observations: a draft policy that has sent a command, and then none for so many, has stopped
 CLOCKS = 1e-3  # share by which timers and the clock of the records may differ
 SHOWN_FAULTS = 5
 
@@ -39,7 +39,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Told:
-    """A command that answers the observation with that stamp; `at_s` by the monotonic clock."""
+    """A command to the observation with that stamp; `at_s` by the monotonic clock."""
 
     at_s: float
     stamp_ns: int
@@ -81,7 +81,7 @@ class RobotLog:
                 self.records.append(StepRecord.of(values))
 
     def since(self, at_s: float) -> LogPart:
-        """Return what answers the observations from some time on."""
+        """Return what came of the observations from some time on."""
         stamps = {shown.stamp_ns for shown in self.shown if shown.at_s >= at_s}
         return LogPart(
             [shown for shown in self.shown if shown.stamp_ns in stamps],
@@ -132,7 +132,7 @@ def never(shown: Shown) -> bool:
 def unaccounted(log: RobotLog, excused: Callable[[Shown], bool] = never) -> list[str]:
     """Return what is wrong with the account of a robot's steps; nothing where all is right.
 
-    Every observation between the first and the last that a run of the draft policy has answered must have
+    Every observation between the first and the last that a run of the draft policy has commanded must have
     one command and one record that tells of it; only the last one of an episode may have been dropped for
     the first one of the next. Commands must come in the order of their observations. What was executed
     without a verification must be the draft, and the counts by reason must go up by that of every step.
@@ -149,8 +149,8 @@ def unaccounted(log: RobotLog, excused: Callable[[Shown], bool] = never) -> list
         if len(records) != len(run):
             faults.append(f"{len(run) - len(records)} observations have more than one record")
         # At first nobody may hear the commands yet; at the end one may still be under way.
-        answered = [index[record.stamp_ns] for record in run if record.stamp_ns in told]
-        for number in range(min(answered, default=0), max(answered, default=-1) + 1):
+        commanded = [index[record.stamp_ns] for record in run if record.stamp_ns in told]
+        for number in range(min(commanded, default=0), max(commanded, default=-1) + 1):
             shown, after = log.shown[number], log.shown[min(number + 1, len(log.shown) - 1)]
             without = shown.stamp_ns not in records
             dropped = without and (after.episode != shown.episode or excused(shown))
@@ -161,11 +161,11 @@ def unaccounted(log: RobotLog, excused: Callable[[Shown], bool] = never) -> list
         faults += _wrong_counts(run)
     for record in log.records:
         faults += _wrong_record(record, told.get(record.stamp_ns))
-    answering = [index[stamp_ns] for stamp_ns in told if stamp_ns in index]
-    for earlier, later in pairwise(answering):
+    commanded = [index[stamp_ns] for stamp_ns in told if stamp_ns in index]
+    for earlier, later in pairwise(commanded):
         if later < earlier:
             faults.append(f"{_name(log.shown[later])}: its command came after that of a newer observation")
-    silent = len(log.shown) - 1 - max(answering, default=-1)
+    silent = len(log.shown) - 1 - max(commanded, default=-1)
     if silent > SILENCE:
         faults.append(f"no command for the last {silent} observations")
     return faults
@@ -174,12 +174,12 @@ def unaccounted(log: RobotLog, excused: Callable[[Shown], bool] = never) -> list
 def mistimed(records: Sequence[StepRecord], deadline_s: float) -> list[str]:
     """Return what is wrong with how long steps waited, by the draft policy's own clock.
 
-    However busy the machine: who has not asked does not wait; an answer comes before its command; and a
-    question is given up no sooner than at the deadline, unless a newer observation comes first.
+    However busy the machine: who has not asked does not wait; a reply comes before its command; and a
+    request is given up no sooner than at the deadline, unless a newer observation comes first.
 
     Args:
         records: of steps.
-        deadline_s: for an answer.
+        deadline_s: for a reply.
     """
     faults = []
     for record in records:

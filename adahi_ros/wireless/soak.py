@@ -51,13 +51,13 @@ class SoakResult:
 
     Attributes:
         minutes, rate_hz, seed: as given.
-        deadline_s: for the target's answer.
+        deadline_s: for the target's reply.
         profile: of the link, as a file has it.
         observations: shown by the robot.
-        steps: answered by a command.
+        steps: that a command came of.
         verified: of them, those that the target had a say in.
         skipped: of them, those that the gate did not ask about.
-        fallbacks: of them, drafts executed without the target's answer, by reason.
+        fallbacks: of them, drafts executed without the target's reply, by reason.
         command_ms: from an observation to its command, by percentile.
         memory: by process.
         waited_s: longest wait for a processor in one sample period, by process: commands that are late by no

@@ -16,7 +16,7 @@ from adahi_ros.wireless.link.emulator import EmulatedLink
 from adahi_ros.wireless.robot_log import RobotLog
 
 LOOK_S = 0.02
-PATIENCE_S = 30.0  # only what is broken takes longer
+DEADLINE_S = 30.0  # only what is broken takes longer
 READY = "target policy of"  # what a verifier prints when it serves
 NOTHING_LOST = {  # between the robot and its own draft policy, however busy the machine
     "/joint_states": {"subscription": {"reliability": "reliable", "depth": 100}},
@@ -56,7 +56,7 @@ class Stage:
         self.wait(lambda: READY in verifier.output, "verifier")
         return verifier
 
-    def wait(self, done: Callable[[], bool], what: str, deadline_s: float = PATIENCE_S) -> None:
+    def wait(self, done: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
         """Read the log until something is so.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Bags of a toy robot: two joints, a task's state and goal, a trajectory command that answers each state."""
+"""Bags of a toy robot: two joints, a task's state and goal, a trajectory command to each state."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ STEPS = 40
 
 
 def records(step_record: Callable[..., StepRecord]) -> list[StepRecord]:
-    """Two episodes: every second step sent, one of four of those without an answer."""
+    """Two episodes: every second step sent, one of four of those without a reply."""
     made = []
     for row in range(STEPS):
         sent, late = row % 2 == 0, row % 8 == 0

@@ -63,7 +63,7 @@ def test_a_link_that_is_none_cannot_be_changed(
 ) -> None:
     monkeypatch.delenv("ADAHI_LINK_CONTROL", raising=False)
     assert "ADAHI_LINK_CONTROL" in fails("link", "set", "--loss", 0.1)
-    assert "no link answers there" in fails("link", "set", "--control", tmp_path / "control", "--loss", 0.1)
+    assert "no link replies there" in fails("link", "set", "--control", tmp_path / "control", "--loss", 0.1)
 
 
 @needs_a_link

@@ -87,7 +87,7 @@ def test_nothing_is_claimed_of_what_was_not_run(names: tuple[str, ...], claimed:
 
 
 @pytest.mark.parametrize("method", ["adahi", "draft"])
-def test_where_nothing_succeeds_there_is_still_an_answer(method: str) -> None:
+def test_where_nothing_succeeds_there_is_still_a_claim(method: str) -> None:
     names = ("adahi", "hybrid", "target", "random", "draft")
     nothing = {name: figures(0.0, interval=(0.0, 0.1)) for name in names}
     assert {claim.holds for claim in check_claims(nothing)} == {True, False}

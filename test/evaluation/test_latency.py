@@ -46,7 +46,7 @@ def test_without_a_draft_its_time_is_not_paid(log: Log) -> None:
     np.testing.assert_array_equal(without[~log.transmitted], 0.0)
 
 
-def test_however_the_link_varies_no_answer_comes_before_the_question(log: Log) -> None:
+def test_however_the_link_varies_no_reply_comes_before_the_request(log: Log) -> None:
     wild = LinkProfile(rtt_mean_ms=1.0, rtt_jitter_ms=100.0, rate_mbit_s=8.0)
     latency = simulated_latency(log, True, COSTS, wild, 0, range(EPISODES))
     assert latency[log.transmitted].min() == pytest.approx(0.5 + 1.0 + 3.0)

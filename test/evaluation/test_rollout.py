@@ -112,7 +112,7 @@ BAD = [(1e6, False), (np.nan, False), (np.nan, True)]
 
 
 @pytest.mark.parametrize(("value", "logits"), BAD)
-def test_an_answer_that_is_no_action_is_refused_and_the_draft_executed(
+def test_a_reply_that_is_no_action_is_refused_and_the_draft_executed(
     policies: Policies, faulty: Callable[..., Policy], value: float, logits: bool
 ) -> None:
     world = disturbed((0, 1), (3, 2), (7, 4))

@@ -17,7 +17,7 @@ SKIPPED = {"transmitted": False, "verified": False, "accepted": (), "request_byt
 
 @pytest.fixture
 def run(step_record: Make) -> RunRecord:
-    """Two episodes: answered, resampled, skipped; then a late answer and no verifier."""
+    """Two episodes: kept, resampled, skipped; then a late reply and no verifier."""
     return RunRecord(
         (
             step_record(deviation=float("inf"), score=float("inf"), total_ms=2.0, verify_ms=1.0),
@@ -49,14 +49,14 @@ def test_figures_by_hand(run: RunRecord) -> None:
     assert figures["per_action_latency_ms"]["p50"] == 2.0
     assert figures["throughput_per_s"] == [round(3e3 / 7, 2), round(2e3 / 51, 2)]  # of each episode
     assert run_figures(run, 1)["throughput_per_s"] == [500, 250, 1000, 20, 1000]
-    assert figures["verify_rtt_ms"]["mean"] == 2.0  # of answers that came
+    assert figures["verify_rtt_ms"]["mean"] == 2.0  # of replies that came
     assert figures["target_compute_ms"]["p99"] == pytest.approx(0.2)
     assert figures["request_bytes"] == pytest.approx((400 + 600 + 400) / 3)
     assert figures["response_bytes"] == 60.0
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures
 
 
-def test_a_run_without_questions_has_no_round_trip(step_record: Make) -> None:
+def test_a_run_without_requests_has_no_round_trip(step_record: Make) -> None:
     run = RunRecord((step_record(gate="never", **SKIPPED),), (EpisodeRecord(0, 1, False),))
     figures = run_figures(run, 20)
     for name in ("acceptance_rate", "verify_rtt_ms", "request_bytes", "response_bytes"):

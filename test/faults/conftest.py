@@ -85,7 +85,7 @@ class Scene:
         return resumed
 
     def steps_since(self, at_s: float, count: int) -> LogPart:
-        """Wait until so many observations of after a moment are answered; return what became of them."""
+        """Wait for the commands to so many observations of after a moment; return what became of them."""
         self.stage.wait(lambda: len(self.stage.log.since(at_s).records) >= count, f"{count} steps")
         return self.stage.log.since(at_s)
 
@@ -96,7 +96,7 @@ class Scene:
 
         Args:
             since_s: when the fault began.
-            excused: from an answer, as in `unaccounted`.
+            excused: from a command, as in `unaccounted`.
 
         Returns:
             What the fault has cost since then, for people.

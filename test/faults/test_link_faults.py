@@ -38,14 +38,14 @@ def test_drafts_through_an_outage_then_verification_again(scene: Any, outage_s: 
     back_s = time.monotonic() + outage_s
     resumed = scene.resumed_since(back_s)
     reasons = scene.stage.log.since(start_s).reasons()
-    # Where the next observation came before the timer of the deadline was served, the question is superseded.
+    # Where the next observation came before the timer of the deadline was served, the request is superseded.
     # How many open the breaker depends on what was missed just before the cut.
     assert reasons[Reason.DEADLINE] + reasons[Reason.SUPERSEDED] > 0
     assert reasons[Reason.BREAKER_OPEN] > 0
     print(f"outage of {outage_s} s: {scene.check(start_s)}; verified again after {resumed} more")
 
 
-def test_answers_that_come_when_nobody_waits_any_more_are_dropped(scene: Any) -> None:
+def test_replies_that_come_when_nobody_waits_any_more_are_dropped(scene: Any) -> None:
     usual_ms = scene.profile.rtt_mean_ms
     scene.stage.link.change(rtt_mean_ms=LATE_MS)
     start_s = time.monotonic()
@@ -55,4 +55,4 @@ def test_answers_that_come_when_nobody_waits_any_more_are_dropped(scene: Any) ->
     late = scene.stage.log.since(start_s)
     resumed = scene.resumed_since(time.monotonic())
     assert not any(record.verified for record in late.records)
-    print(f"late answers: {scene.check(start_s)}; verified again after {resumed} more")
+    print(f"late replies: {scene.check(start_s)}; verified again after {resumed} more")

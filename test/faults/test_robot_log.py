@@ -17,7 +17,7 @@ COUNT = 6
 
 @pytest.fixture
 def log(tmp_path: Path, step_record: Callable[..., StepRecord]) -> RobotLog:
-    """Six observations at 10 Hz, all answered by their drafts, all right."""
+    """Six observations at 10 Hz, all commanded by their drafts, all right."""
     log = RobotLog(tmp_path / "nothing")
     for step in range(COUNT):
         log.shown.append(Shown(0.1 * step, step, 0, step, [0.0], []))
@@ -31,7 +31,7 @@ def test_nothing_is_wrong_where_all_is_right(log: RobotLog) -> None:
     assert unaccounted(log) == []
 
 
-def test_what_was_shown_before_the_first_answer_and_after_the_last_may_have_none(log: RobotLog) -> None:
+def test_what_was_shown_before_the_first_command_and_after_the_last_may_have_none(log: RobotLog) -> None:
     log.shown.insert(0, Shown(-0.1, 100, 9, 0, [0.0], []))
     log.shown.append(Shown(0.6, 101, 0, COUNT, [0.0], []))
     assert unaccounted(log) == []

@@ -53,9 +53,9 @@ def test_the_table_is_whole_on_a_terminal_of_eighty_columns() -> None:
     assert "…" not in said
 
 
-def test_steps_without_an_answer_are_told_of() -> None:
-    assert "without an answer" not in shown(figures())
-    assert "Hybrid: 3 of 40 steps without an answer" in shown(figures(fallbacks=3))
+def test_steps_without_a_reply_are_told_of() -> None:
+    assert "without a reply" not in shown(figures())
+    assert "Hybrid: 3 of 40 steps without a reply" in shown(figures(fallbacks=3))
 
 
 def test_it_is_drawn(step_record: Callable[..., StepRecord], tmp_path: Path) -> None:

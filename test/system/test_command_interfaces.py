@@ -85,7 +85,7 @@ def test_in_lockstep_each_command_is_one_step_of_the_world(stage: Any, task: str
 
 
 @pytest.mark.parametrize(("task", "interface"), MOVED)
-def test_a_command_that_answers_nothing_is_executed_at_once(stage: Any, task: str, interface: str) -> None:
+def test_a_command_that_names_no_state_is_executed_at_once(stage: Any, task: str, interface: str) -> None:
     """In real time, where the first command sets the clock going."""
     with controlled(stage, task, interface) as controller:
         assert controller.wait_for(0).step_id == 0
@@ -94,7 +94,7 @@ def test_a_command_that_answers_nothing_is_executed_at_once(stage: Any, task: st
         assert "ignored" not in controller.process.output
 
 
-def test_in_lockstep_a_command_that_answers_nothing_is_no_step(stage: Any) -> None:
+def test_in_lockstep_a_command_that_names_no_state_is_no_step(stage: Any) -> None:
     """A policy that holds its robot says so again and again; that is nothing to warn of."""
     with controlled(stage, "ball", "joint_trajectory", lockstep=True, command_timeout_s=0.05) as controller:
         controller.wait_for(0)

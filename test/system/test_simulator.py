@@ -81,8 +81,8 @@ def send_garbage(pilot: Pilot) -> None:
             (names, np.zeros(1), 0),
             (names[:1], np.zeros(1), 0),
             (("elbow_joint", names[1]), good, 0),
-            (names, good, -10_000_000_000),  # answers a state that is long past
-            (names, good, 10_000_000_000),  # answers one that is not there yet
+            (names, good, -10_000_000_000),  # belongs to a state that is long past
+            (names, good, 10_000_000_000),  # to one that is not there yet
         ]
     ):
         stamp = from_stamp(pilot.state(FIRST_EPISODE, 0).header.stamp)

@@ -83,18 +83,18 @@ class Observer:
     ) -> Any:
         """Call a service and return its response.
 
-        The question is sent again where no answer comes: DDS may have found the way to the service
+        The request is sent again where no reply comes: DDS may have found the way to the service
         but not yet the way back. So this is for services that may be asked twice.
 
         Raises:
-            TimeoutError: it is not there, or does not answer, by the deadline.
+            TimeoutError: it is not there, or does not reply, by the deadline.
         """
         name = client.srv_name
         self.wait_until(client.service_is_ready, deadline_s, f"service {name}", check)
         futures: list[Future] = []
         next_send = 0.0
 
-        def answered() -> bool:
+        def replied() -> bool:
             nonlocal next_send
             if time.monotonic() >= next_send:
                 futures.append(client.call_async(request))
@@ -102,7 +102,7 @@ class Observer:
             return any(future.done() for future in futures)
 
         try:
-            self.wait_until(answered, deadline_s, f"answer of {name}", check)
+            self.wait_until(replied, deadline_s, f"reply of {name}", check)
         finally:
             for future in futures:
                 client.remove_pending_request(future)
@@ -114,7 +114,7 @@ class Observer:
         """Let a lifecycle node make a transition; return whether it is where that leads to.
 
         Raises:
-            TimeoutError: it is not there, or does not answer, by the deadline.
+            TimeoutError: it is not there, or does not reply, by the deadline.
         """
         transition, goal = TRANSITIONS[label]
         request = ChangeState.Request(transition=Transition(id=transition))
@@ -125,7 +125,7 @@ class Observer:
         """Return the state of a lifecycle node.
 
         Raises:
-            TimeoutError: it is not there, or does not answer, by the deadline.
+            TimeoutError: it is not there, or does not reply, by the deadline.
         """
         client = self._client(GetState, f"{name}/get_state")
         return str(self.call(client, GetState.Request(), deadline_s, check).current_state.label)

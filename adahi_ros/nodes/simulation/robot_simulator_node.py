@@ -78,7 +78,7 @@ class RobotSimulatorParameters:
     )
     max_command_age_s: float = parameter(
         0.15,
-        "In real time, from the observation that a command answers; with none so new the joints hold still",
+        "In real time, since the observation that a command is to; with none so new the joints hold still",
         1e-3,
         60.0,
     )

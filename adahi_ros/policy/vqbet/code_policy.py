@@ -17,7 +17,7 @@ from adahi_ros.policy.vqbet.sizes import NetworkSizes
 
 @dataclass(frozen=True)
 class Prediction:
-    """A network's answer for B windows.
+    """A network's output for B windows.
 
     Attributes:
         logits: (B, N, K) float32, one independent distribution per codebook.

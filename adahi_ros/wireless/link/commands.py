@@ -14,7 +14,7 @@ from adahi_ros.wireless.link.inhabitants import end_all, gone
 from adahi_ros.wireless.link.namespaces import end_with_parent
 
 SERVER_PREFIX, CONTROL = "ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"
-PATIENCE_S = 1.0
+END_S = 1.0
 
 
 def environment_of(link: EmulatedLink) -> dict[str, str]:
@@ -48,7 +48,7 @@ def run_commands(link: EmulatedLink, robot: Sequence[str], server: Sequence[str]
             started.append(_start(link.robot, robot, environment))
             status = started[-1].wait()
         except KeyboardInterrupt:  # a terminal has told the commands too, which may have something to finish
-            gone(running, PATIENCE_S)
+            gone(running, END_S)
             raise
         finally:
             end_all(running)

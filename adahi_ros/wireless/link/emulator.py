@@ -36,7 +36,7 @@ __all__ = [
 logger = logging.getLogger(__name__)
 CONTROL = "control"
 END_S = 15.0  # the link's process may have to end others
-ANSWER_S = 5.0
+REPLY_S = 5.0
 MESSAGE_BYTES = 1 << 16
 # Whoever enters a mount namespace is at its root; the second shell goes back to where it was.
 ENTER = """exec nsenter {namespaces} -- sh -c 'cd "$0" && exec "$@"' "$PWD" "$@"
@@ -121,8 +121,8 @@ class EmulatedLink:
 
     def traffic(self) -> Traffic:
         """Return what it has carried so far."""
-        answer = command_link(self.control, {})
-        return Traffic(Counts(**answer["up"]), Counts(**answer["down"]))
+        reply = command_link(self.control, {})
+        return Traffic(Counts(**reply["up"]), Counts(**reply["down"]))
 
 
 def command_link(control: Path, command: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,18 +138,18 @@ def command_link(control: Path, command: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-            connection.settimeout(ANSWER_S)
+            connection.settimeout(REPLY_S)
             connection.connect(str(control))
             connection.send(json.dumps(command).encode())
             received = connection.recv(MESSAGE_BYTES)
     except OSError as error:
-        raise LinkUnavailable(f"{control}: no link answers there ({error})") from None
+        raise LinkUnavailable(f"{control}: no link replies there ({error})") from None
     if not received:
         raise LinkUnavailable(f"{control}: the link has ended")
-    answer: dict[str, Any] = json.loads(received)
-    if "error" in answer:
-        raise ValueError(answer["error"])
-    return answer
+    reply: dict[str, Any] = json.loads(received)
+    if "error" in reply:
+        raise ValueError(reply["error"])
+    return reply
 
 
 def on_cores(cores: Collection[int] | None) -> list[str]:

@@ -34,7 +34,7 @@ MESSAGE_BYTES = 1 << 16
 PRIORITY = 50
 AWAKE_S = 3e-4  # before a frame is due: whoever sleeps wakes up late
 LATENESS_S, SMOOTHING = 1e-4, 0.1
-PATIENCE_S = 1.0  # for those who have been told already that their parent is gone
+END_S = 1.0  # for those who have been told already that their parent is gone
 
 
 class Line:
@@ -98,7 +98,7 @@ class Link:
         return self.clock() - self._lateness_s
 
     def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Do what a command says; return the answer.
+        """Do what a command says; return the reply.
 
         Raises:
             ValueError: it cannot be done.
@@ -113,7 +113,7 @@ class Link:
         return {"up": self.up.counts, "down": self.down.counts, "profile": self._profile.values()}
 
     def carry(self, listener: socket.socket) -> None:
-        """Carry frames and answer commands until the standard input ends."""
+        """Carry frames and reply to commands until the standard input ends."""
         handlers: dict[int, Callable[[], object]] = {
             listener.fileno(): lambda: accept(),
             sys.stdin.fileno(): leave,
@@ -121,11 +121,11 @@ class Link:
             self.down.source: lambda: self.down.take(self._sent_s),
         }
 
-        def answer(connection: socket.socket) -> None:
+        def reply(connection: socket.socket) -> None:
             with suppress(OSError):
                 message = connection.recv(MESSAGE_BYTES)
                 if message:
-                    connection.send(self._answer(message))
+                    connection.send(self._reply(message))
                     return
             del handlers[connection.fileno()]
             connection.close()
@@ -133,7 +133,7 @@ class Link:
         def accept() -> None:
             connection, _ = listener.accept()
             connection.setblocking(False)
-            handlers[connection.fileno()] = lambda: answer(connection)
+            handlers[connection.fileno()] = lambda: reply(connection)
 
         while True:
             for descriptor in self._wait(handlers):
@@ -151,7 +151,7 @@ class Link:
             self._lateness_s += SMOOTHING * (late_s - self._lateness_s)
         return ready
 
-    def _answer(self, message: bytes) -> bytes:
+    def _reply(self, message: bytes) -> bytes:
         try:
             return json.dumps(self.obey(json.loads(message))).encode()
         except (ValueError, TypeError) as error:
@@ -184,7 +184,7 @@ def end_inhabitants(*hosts: Host) -> None:
     def inhabitants() -> set[int]:
         return set().union(*map(processes_in, networks)) - ours
 
-    if not gone(inhabitants, PATIENCE_S):
+    if not gone(inhabitants, END_S):
         end_all(inhabitants)
 
 

@@ -119,11 +119,11 @@ def _ping(address: str, count: str, lost_s: str) -> None:
         here.connect((address, PORT))
         for number in range(int(count)):
             sent_s = time.perf_counter()
-            question = number.to_bytes(PING_BYTES, "big")
-            here.send(question)
+            request = number.to_bytes(PING_BYTES, "big")
+            here.send(request)
             here.settimeout(float(lost_s))
             with suppress(TimeoutError):
-                while here.recv(PING_BYTES) != question:  # a late one, or a duplicate
+                while here.recv(PING_BYTES) != request:  # a late one, or a duplicate
                     pass
                 trips_ms.append((time.perf_counter() - sent_s) * 1e3)
             time.sleep(PAUSE_S)

@@ -153,7 +153,7 @@ def _configure(control: socket.socket, address: str, peer: str) -> None:
     """Give the interface its address and routes, and bring it up.
 
     The peer's hardware address is entered by hand: looking for it would cost a round trip at first,
-    and seconds where the question is lost.
+    and seconds where the request is lost.
     """
     fcntl.ioctl(control, _SIOCSIFHWADDR, _request(INTERFACE, _hardware(address)))
     fcntl.ioctl(control, _SIOCSIFADDR, _request(INTERFACE, _internet(address)))
@@ -174,8 +174,8 @@ def _configure(control: socket.socket, address: str, peer: str) -> None:
 
 
 def _up(control: socket.socket, name: str) -> None:
-    answer = fcntl.ioctl(control, _SIOCGIFFLAGS, _request(name, b""))
-    (flags,) = struct.unpack_from("H", answer, 16)
+    reply = fcntl.ioctl(control, _SIOCGIFFLAGS, _request(name, b""))
+    (flags,) = struct.unpack_from("H", reply, 16)
     fcntl.ioctl(control, _SIOCSIFFLAGS, _request(name, struct.pack("H", flags | _IFF_UP)))
 
 

@@ -87,10 +87,10 @@ def test_packets_cross_both_ways_and_take_their_time(link: EmulatedLink, sockets
     link.change(rtt_mean_ms=40.0)
     robot, server = sockets
     sent_s = time.monotonic()
-    robot.send(b"question")
-    question, sender = server.recvfrom(100)
-    server.sendto(b"answer", sender)
-    assert (question, robot.recv(100)) == (b"question", b"answer")
+    robot.send(b"request")
+    request, sender = server.recvfrom(100)
+    server.sendto(b"reply", sender)
+    assert (request, robot.recv(100)) == (b"request", b"reply")
     assert sender[0] == link.robot.address
     assert time.monotonic() - sent_s > 0.039
 
@@ -209,7 +209,7 @@ def test_nothing_is_left_of_a_link_even_after_an_error() -> None:
         raise KeyError
     assert not link.robot.net.exists()
     assert not link.control.parent.exists()
-    with pytest.raises(LinkUnavailable, match="no link answers there"):
+    with pytest.raises(LinkUnavailable, match="no link replies there"):
         command_link(link.control, {})
 
 
@@ -229,7 +229,7 @@ def test_a_machine_that_lacks_something_is_told_what(monkeypatch: pytest.MonkeyP
         pass
 
 
-def test_what_the_link_answers_is_its_profile_too(link: EmulatedLink) -> None:
+def test_what_the_link_replies_is_its_profile_too(link: EmulatedLink) -> None:
     link.change(loss=0.25)
-    answer = command_link(link.control, {})
-    assert LinkProfile(**json.loads(json.dumps(answer["profile"]))) == QUICK.changed({"loss": 0.25})
+    reply = command_link(link.control, {})
+    assert LinkProfile(**json.loads(json.dumps(reply["profile"]))) == QUICK.changed({"loss": 0.25})
