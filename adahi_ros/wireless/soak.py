@@ -16,13 +16,12 @@ from adahi_ros.gates.scores import Trigger
 from adahi_ros.nodes.launching.child_processes import NodeProcess
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.wire.records import Reason
+from adahi_ros.wireless.endurance import Memory, grown, late_commands, memory_of
 from adahi_ros.wireless.link.emulator import emulated_link
 from adahi_ros.wireless.link.profile import LinkProfile, profile_named
 from adahi_ros.wireless.robot_log import Replay, RobotLog, mistimed, shortened, unaccounted
 from adahi_ros.wireless.stage import Stage, stage_across
 
-WARM_UP, WINDOW = 0.2, 0.15  # shares of the run: before memory is looked at, and at its start and end
-LARGEST_GROWTH = 0.01
 LATE_S = 0.25  # beyond the deadline, and beyond what processes wait for a processor
 DEADLINE_SHARE = 0.75  # of a control period
 START_S = 60.0
@@ -31,18 +30,6 @@ TICK_S = 5.0  # between two calls of `on_progress`
 GATE = Trigger("deviation", 0.9)
 JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
 PERCENTILES = (50, 95, 99, 100)
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Resident memory of one process: medians of the first samples after the warm-up, and of the last."""
-
-    first_bytes: int
-    last_bytes: int
-
-    @property
-    def growth(self) -> float:
-        return self.last_bytes / self.first_bytes - 1.0
 
 
 @dataclass(frozen=True)
@@ -138,9 +125,9 @@ def soak(
         crashes = _crashes(nodes)
     part = stage.log.since(0.0)
     latencies_ms, reasons = 1e3 * part.latencies_s(), part.reasons()
-    memory = {name: _memory(samples) for name, samples in sizes.items()}
+    memory = {name: memory_of(samples) for name, samples in sizes.items()}
     waited = {name: float(max(np.diff(samples), default=0.0)) for name, samples in waits.items()}
-    late = _late(latencies_ms, 1e3 * (deadline_s + LATE_S + sum(waited.values())))
+    late = late_commands(latencies_ms, 1e3 * (deadline_s + LATE_S + sum(waited.values())))
     verified = sum(record.verified for record in part.records)
     skipped = reasons.pop(Reason.NONE, 0) - verified
     return SoakResult(
@@ -157,7 +144,7 @@ def soak(
         {f"p{each}": float(np.percentile(latencies_ms, each)) for each in PERCENTILES},
         memory,
         waited,
-        [*crashes, *_wrong_steps(stage.log, folder, seed, deadline_s), *late, *_grown(memory)],
+        [*crashes, *_wrong_steps(stage.log, folder, seed, deadline_s), *late, *grown(memory)],
     )
 
 
@@ -228,22 +215,3 @@ def waited_s(pid: int) -> float:
         return 1e-9 * int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
     except FileNotFoundError:  # a kernel without CONFIG_SCHED_INFO
         return 0.0
-
-
-def _memory(samples: Sequence[int]) -> Memory:
-    count = len(samples)
-    first = samples[int(WARM_UP * count) : int((WARM_UP + WINDOW) * count) + 1]
-    return Memory(int(np.median(first)), int(np.median(samples[-max(1, int(WINDOW * count)) :])))
-
-
-def _late(latencies_ms: np.ndarray, limit_ms: float) -> list[str]:
-    late = int((latencies_ms > limit_ms).sum())
-    return [f"{late} commands later than {limit_ms:.0f} ms"] if late else []
-
-
-def _grown(memory: Mapping[str, Memory]) -> list[str]:
-    return [
-        f"{name}: resident memory grew by {each.growth:.2%} ({each.first_bytes} to {each.last_bytes} bytes)"
-        for name, each in memory.items()
-        if each.growth >= LARGEST_GROWTH
-    ]

@@ -1,0 +1,45 @@
+"""What a long run must not show: memory that grows, and commands that are late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+WARM_UP, WINDOW = 0.2, 0.15  # shares of the run: before memory is looked at, and at its start and end
+LARGEST_GROWTH = 0.01
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Resident memory of one process: medians of the first samples after the warm-up, and of the last."""
+
+    first_bytes: int
+    last_bytes: int
+
+    @property
+    def growth(self) -> float:
+        return self.last_bytes / self.first_bytes - 1.0
+
+
+def memory_of(samples: Sequence[int]) -> Memory:
+    """Return a process's memory at both ends of a run, from samples in bytes over all of it, at least one."""
+    count = len(samples)
+    first = samples[int(WARM_UP * count) : int((WARM_UP + WINDOW) * count) + 1]
+    return Memory(int(np.median(first)), int(np.median(samples[-max(1, int(WINDOW * count)) :])))
+
+
+def late_commands(latencies_ms: np.ndarray, limit_ms: float) -> list[str]:
+    """Return what is wrong with latencies (T,): nothing, or how many are above the limit."""
+    late = int((latencies_ms > limit_ms).sum())
+    return [f"{late} commands later than {limit_ms:.0f} ms"] if late else []
+
+
+def grown(memory: Mapping[str, Memory]) -> list[str]:
+    """Return a fault for every process, by name, whose memory has grown by `LARGEST_GROWTH` or more."""
+    return [
+        f"{name}: resident memory grew by {each.growth:.2%} ({each.first_bytes} to {each.last_bytes} bytes)"
+        for name, each in memory.items()
+        if each.growth >= LARGEST_GROWTH
+    ]
