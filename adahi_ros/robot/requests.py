@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.transport import Reply, Sent, StepRequest
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestError, check_reply
 from adahi_ros.wire.sent_reply import OK
@@ -94,11 +94,11 @@ class PendingRequest:
         self.request_bytes += message.size_bytes
 
 
-def judged(target: Signature, request: StepRequest, reply: Reply, verify_ms: float) -> Outcome:
+def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: float) -> Outcome:
     """Return what a reply means for the step that a request was about.
 
     Args:
-        target: what the target proposes.
+        target: what it proposes, and by which rule.
         request: that was sent.
         reply: unchecked.
         verify_ms: request sent to reply received.
@@ -117,10 +117,9 @@ def judged(target: Signature, request: StepRequest, reply: Reply, verify_ms: flo
     if not 0.0 <= reply.compute_ms < math.inf:
         message = f"compute_time_ms: {reply.compute_ms}, must be finite and at least 0"
         return Outcome(None, Reason.BAD_ANSWER, message, reply_bytes=size)
-    drawn = request.draft.distribution
-    drafted = 0 if drawn is None else drawn.codes.size
     try:
-        verification = check_reply(target, 0, drafted, reply.accepted, reply.actions)
+        parts = target.parts(request.draft)
+        verification = check_reply(target.signature, 0, parts, reply.accepted, reply.actions)
     except RequestError as error:
         return Outcome(None, Reason.BAD_ANSWER, str(error), reply_bytes=size)
     return Outcome(verification, Reason.NONE, "", verify_ms, reply.compute_ms, size)

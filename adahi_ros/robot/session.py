@@ -210,7 +210,7 @@ class VerifierSession:
             self._send_whole(pending, now_s)
             return
         took_s = now_s - pending.submitted_s
-        outcome = judged(self.target, pending.request, reply, 1e3 * took_s)
+        outcome = judged(self._target, pending.request, reply, 1e3 * took_s)
         self._end(pending, outcome)
         self._learn(pending, outcome, reply.window_kept, took_s, now_s)
         on_trial = self._breaker.on_trial

@@ -35,6 +35,12 @@ class Description:
     encoder_fingerprint: str = ""
     protocol: int = PROTOCOL_VERSION
 
+    def parts(self, draft: Proposal) -> int | None:
+        """Return how many parts of a draft a reply judges: its codes; None where the rule has other parts."""
+        if not ACCEPTANCES[self.acceptance].needs_codes:
+            return None
+        return 0 if draft.distribution is None else draft.distribution.codes.size
+
 
 @dataclass(frozen=True)
 class Wants:

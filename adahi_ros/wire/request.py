@@ -179,14 +179,14 @@ def _unknown_actions(codes: np.ndarray) -> np.ndarray:
 
 
 def check_reply(
-    target: Signature, ahead: int, drafted: int, accepted: Sequence[bool], actions: Sequence[float]
+    target: Signature, ahead: int, parts: int | None, accepted: Sequence[bool], actions: Sequence[float]
 ) -> Verdict:
     """Make one robot's verdict of what came, or refuse it.
 
     Args:
         target: what the target proposes.
         ahead: how many control steps after that of the request the reply should begin.
-        drafted: N, the codes that were sent.
+        parts: N, of the draft, that are judged; None where the rule says how many.
         accepted: N.
         actions: (T - ahead) * A.
 
@@ -194,7 +194,8 @@ def check_reply(
         RequestError: wrong size, or not finite.
     """
     # Without arrays until all is well: the robot waits, and for so few values they would take longer.
-    _check_size("accepted", len(accepted), (drafted,))
+    if parts is not None:
+        _check_size("accepted", len(accepted), (parts,))
     shape = (target.horizon - ahead, target.action_dim)
     _check_size("actions", len(actions), shape)
     if not math.isfinite(sum(actions)):  # no sum of finite float32 values is infinite as a double
@@ -202,5 +203,5 @@ def check_reply(
         raise RequestError(RequestFault.NOT_FINITE, f"actions[{index}]: {value}, must be finite")
     return Verdict(
         np.array(actions, dtype=np.float32).reshape(1, *shape),
-        np.array(accepted, dtype=bool).reshape(1, drafted),
+        np.array(accepted, dtype=bool).reshape(1, len(accepted)),
     )

@@ -25,6 +25,7 @@ from adahi_ros.nodes.robot.request_messages import reply_of
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault
 from adahi_ros.wire.texts import NAME_LENGTH, TEXT_LENGTH
@@ -37,6 +38,7 @@ SIGNATURE = Signature(
     conditions=(Feature("goal", 4),),
     codes=CodeSpace("f123456789abcdef", 2, 16),
 )
+DESCRIBED = Description("target", "speculative", SIGNATURE)
 MANY = 1 << 20
 LONG: dict[str, tuple[Any, str]] = {
     "robot_id": ("x" * MANY, "robot_id: length 1048576, must be at most 64"),
@@ -99,7 +101,7 @@ def test_a_long_message_of_a_step_is_shortened(step_record: Callable[..., StepRe
 def test_a_long_message_of_a_verifier_is_shortened() -> None:
     response = VerifyDraft.Response(check_fields=False, status=6, message="x" * MANY)
     request = StepRequest(None, 0, 0, None)  # type: ignore[arg-type]  # of which a refusal needs nothing
-    assert judged(SIGNATURE, request, reply_of(0, response), 1.0).message == "x" * (TEXT_LENGTH - 3) + "..."
+    assert judged(DESCRIBED, request, reply_of(0, response), 1.0).message == "x" * (TEXT_LENGTH - 3) + "..."
 
 
 def test_what_a_verifier_describes_at_length_is_shortened() -> None:
@@ -134,10 +136,10 @@ def test_a_reply_that_is_too_long_is_a_bad_one_and_is_not_measured(
     with pytest.raises(RuntimeError):
         serialize_message(response)  # a message that came, and cannot be sent
     request = StepRequest(None, 0, 0, None)  # type: ignore[arg-type]
-    outcome = judged(SIGNATURE, request, reply_of(0, response), 1.0)
-    assert (outcome.verification, outcome.reason) == (None, Reason.BAD_ANSWER)
-    assert outcome.message.startswith(f"{field}: length {len(value)}, must be at most")
-    assert outcome.reply_bytes == 0
+    answer = judged(DESCRIBED, request, reply_of(0, response), 1.0)
+    assert (answer.verification, answer.reason) == (None, Reason.BAD_ANSWER)
+    assert answer.message.startswith(f"{field}: length {len(value)}, must be at most")
+    assert answer.reply_bytes == 0
 
 
 def test_texts_have_the_bounds_of_the_messages() -> None:

@@ -11,6 +11,7 @@ from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.robot.requests import OK, Outcome, judged
 from adahi_ros.robot.transport import Reply, StepRequest
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestFault, sent_codes
 from adahi_ros.wire.window import WireWindow
@@ -27,7 +28,7 @@ RIGHT = Reply(0, OK, "", 3, 7, 7, (True, False), (0.5, -0.5), 0.25, True, 60)
 
 
 def outcome_of(**changes: Any) -> Outcome:
-    return judged(TARGET, REQUEST, replace(RIGHT, **changes), 12.0)
+    return judged(Description("target", "speculative", TARGET), REQUEST, replace(RIGHT, **changes), 12.0)
 
 
 def test_a_good_reply_may_be_executed() -> None:

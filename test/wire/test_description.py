@@ -41,6 +41,13 @@ def test_what_fits_is_no_misfit(described: Description) -> None:
     assert Wants(DRAFT, OFFERED).misfit(described) is None
 
 
+def test_a_reply_judges_every_code_or_what_its_rule_says() -> None:
+    codes = sent_codes(np.zeros((1, 2), np.int64), counted(np.full((1, 2, 4), 0.25)))
+    drafts = [Proposal(np.zeros((1, 0, 2), np.float32), drawn) for drawn in (codes, None)]
+    assert [GOOD.parts(draft) for draft in drafts] == [2, 0]
+    assert [told(acceptance="replace").parts(draft) for draft in drafts] == [None, None]
+
+
 def test_a_rule_that_this_robot_cannot_use_is_a_misfit(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "no_such_module:Rule", "adahi_ros.acceptances")
     monkeypatch.setattr(description.ACCEPTANCES, "_added", {"broken": [broken]})

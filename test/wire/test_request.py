@@ -175,6 +175,7 @@ def test_a_good_reply_gets_its_shapes_and_types() -> None:
     np.testing.assert_array_equal(verdict.actions, [[[0, 1], [2, 3]]])
     assert (verdict.accepted.dtype, verdict.actions.dtype) == (np.bool_, np.float32)
     assert check_reply(TARGET, 0, 0, [], np.arange(4.0).tolist()).accepted.shape == (1, 0)
+    assert check_reply(TARGET, 0, None, [True] * 3, np.arange(4.0).tolist()).accepted.shape == (1, 3)
 
 
 def test_a_reply_that_begins_later_is_shorter() -> None:
