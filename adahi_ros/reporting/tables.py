@@ -118,13 +118,13 @@ def calibration_table(calibration: Calibration) -> Table:
     )
     rows = {
         "deviation": f"normalization {calibration.normalization}, smoothing {calibration.smoothing}",
-        **(_rejections(figures) if "bins" in figures else {}),
+        **(_rejections(figures) if "rank_correlation" in figures else {}),
         **{
             f"threshold, {gate} gate": f"{value:.4f}, TR {figures['measured_rates'].get(gate, 1 - value):.3f}"
             for gate, value in calibration.thresholds.items()
         },
     }
-    if "bins" in figures:
+    if "rank_correlation" in figures:
         rows["rejection probability there"] = number(figures["rejection_at_threshold"])
     for name, value in rows.items():
         table.add_row(name, value)

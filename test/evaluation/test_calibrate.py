@@ -4,13 +4,15 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
 from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import PolicyFiles
+from adahi_ros.evaluation.bench import Policies, PolicyFiles
 from adahi_ros.evaluation.calibrate import (
     FOLDS,
     SMOOTHINGS,
@@ -18,6 +20,7 @@ from adahi_ros.evaluation.calibrate import (
     calibrate,
     deviations,
     measure,
+    methods_to_calibrate,
     rank_correlation,
     searched_gates,
 )
@@ -28,6 +31,7 @@ from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.parameter_file import Calibration, load_calibration
+from adahi_ros.gates.scores import GATES, DeviationGate
 from adahi_ros.reporting.calibration_figure import draw_calibrations
 
 RATE = 0.45
@@ -68,6 +72,19 @@ def test_a_gate_is_searched_by_the_first_method_that_has_it(monkeypatch: pytest.
     monkeypatch.setitem(METHODS, "new", GatedMethod("New", "", "new"))
     monkeypatch.setitem(METHODS, "new_cool", GatedMethod("New cool", "", "new", draft_temperature=0.3))
     assert searched_gates() == {**known, "new": "new"}
+
+
+def test_every_gate_that_there_is_gets_a_threshold(
+    policies: Policies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = searched_gates()
+    assert searched_gates(methods_to_calibrate(policies)) == shipped
+    monkeypatch.setitem(GATES.shipped, "new", DeviationGate)
+    assert searched_gates(methods_to_calibrate(policies)) == {**shipped, "new": "new:speculative"}
+    codeless: Any = SimpleNamespace(share_codes=False)
+    assert searched_gates(methods_to_calibrate(codeless)) == {
+        gate: f"{gate}:replace" for gate in ("deviation", "uncertainty", "new")
+    }
 
 
 def test_a_task_that_a_file_describes_is_noted_by_its_name(
