@@ -1,0 +1,188 @@
+"""docs/extending.md does what it says, from outside of the package: its files, its lines, its commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs/extending.md").read_text()
+SECTIONS = ("A task", "A draft", "A target", "An acceptance rule", "A gate")
+GROUPS = {"tasks": 1, "policies": 2, "acceptances": 1, "gates": 1}
+
+NODES = """
+import os
+from types import SimpleNamespace
+import rclpy
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
+
+with exclusive_domain() as domain:
+    os.environ.update(loopback_environment(domain))
+    rclpy.init()
+    from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
+    from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
+
+    def with_(**values):
+        return [Parameter(name.replace("__", "."), value=value) for name, value in values.items()]
+
+    folder = os.path.abspath("policies")
+    TargetVerifierNode(parameter_overrides=with_(checkpoint=f"{folder}/target", rule="near"))
+    robot = DraftPolicyNode(
+        parameter_overrides=with_(
+            checkpoint=f"{folder}/draft",
+            gate__name="link",
+            joint_names=["rail_joint"],
+            command__field="velocities",
+        )
+    )
+    assert robot.trigger_configure() == TransitionCallbackReturn.SUCCESS
+    trigger = robot._loop.controller.config.trigger
+    assert trigger.name == "link"
+
+    robot.set_parameters(with_(gate__name="torn"))  # cannot be imported, which is only seen then
+    robot._loop.observe = lambda observation: None
+    robot._observe(SimpleNamespace(stamp_ns=0))
+    assert robot._loop.controller.config.trigger == trigger
+    robot.trigger_cleanup()
+    assert robot.trigger_configure() == TransitionCallbackReturn.FAILURE
+"""
+TORN = [("adahi_ros.gates", "torn = no_such_module:Gate")]
+
+
+def section(title: str) -> str:
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def lines(text: str) -> list[tuple[str, str]]:
+    """Return groups and lines of entry points that a text tells."""
+    return re.findall(r"Line, in `(adahi_ros\.\w+)`: `([^`]+)`", text)
+
+
+def commands(text: str) -> list[str]:
+    return re.findall(r"^    (adahi .+)$", text, re.MULTILINE)
+
+
+def write_package(folder: Path, name: str, points: list[tuple[str, str]]) -> None:
+    """Make a package that is installed in a folder, as far as Python can tell."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    groups = sorted({group for group, _ in points})
+    text = "\n".join(
+        f"[{group}]\n" + "\n".join(line for each, line in points if each == group) for group in groups
+    )
+    (info / "entry_points.txt").write_text(text + "\n")
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all files of the five sections, and their lines installed."""
+    folder = tmp_path_factory.mktemp("outside")
+    text = "".join(map(section, SECTIONS))
+    written = re.findall(r"`([\w/]+\.(?:py|yaml))`:\n\n```(?:python|yaml)\n(.*?)```", text, re.DOTALL)
+    for path, block in written:
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(block)
+    assert len(written) == text.count("```") / 2 == len(SECTIONS) + 2
+    write_package(folder, "my_robot", lines(text))
+    return folder
+
+
+def run(folder: Path, *command: str) -> str:
+    path = os.pathsep.join(filter(None, (str(folder), str(ROOT), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=os.environ | {"PYTHONPATH": path}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def adahi(folder: Path, command: str, *more: str) -> str:
+    program = "from adahi_ros.cli import main; main()"
+    return run(folder, sys.executable, "-c", program, *shlex.split(command)[1:], "--workers", "1", *more)
+
+
+def test_each_section_has_one_file_one_line_and_a_way_to_try_it() -> None:
+    found = [lines(section(title)) for title in SECTIONS]
+    assert all(len(each) == 1 for each in found)
+    groups = [each[0][0].removeprefix("adahi_ros.") for each in found]
+    assert {group: groups.count(group) for group in groups} == GROUPS
+    for title in SECTIONS:
+        assert section(title).count("```python") == 1
+        assert "\nTest" in section(title)
+    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1]
+
+
+def test_the_world_is_there_with_its_expert(outside: Path) -> None:
+    (command,) = commands(section("A task"))
+    adahi(outside, command, "--json", "demos.json")
+    assert json.loads((outside / "demos.json").read_text())["kept"] == 20  # the expert succeeds
+
+
+def figures_of(outside: Path, title: str) -> dict[str, dict[str, float]]:
+    command = commands(section(title))[0]
+    adahi(outside, command, "--json", "figures.json")
+    figures: dict[str, dict[str, float]] = json.loads((outside / "figures.json").read_text())["methods"]
+    return figures
+
+
+def test_draft_and_target_act_in_it(outside: Path) -> None:
+    figures = figures_of(outside, "A target")
+    alone, target = figures["never:replace"], figures["always:replace"]
+    assert (alone["transmission_rate"], target["transmission_rate"]) == (0.0, 1.0)
+    assert alone["success_rate"] + 0.2 < target["success_rate"] > 0.9
+
+
+def test_the_acceptance_rule_keeps_some_and_not_others(outside: Path) -> None:
+    (figures,) = figures_of(outside, "An acceptance rule").values()
+    (rejected,) = figures["rejection_rate"]
+    assert 0.1 < rejected < 0.9
+    assert figures["success_rate"] > 0.9
+
+
+def test_the_gate_gets_a_threshold_for_the_rate(outside: Path) -> None:
+    figures = figures_of(outside, "A gate")
+    assert figures["link:near"]["gate"] == "link"
+    for method in figures.values():
+        assert method["transmission_rate"] == pytest.approx(0.3, abs=0.1)
+
+
+def test_a_calibration_has_its_threshold(outside: Path) -> None:
+    command = "adahi calibrate corridor --checkpoints policies --rate 0.4 --episodes 20 --out corridor.yaml"
+    adahi(outside, command)
+    found = yaml.safe_load((outside / "corridor.yaml").read_text())["/**"]["ros__parameters"]
+    assert found["calibration"]["thresholds"].keys() >= {"deviation", "link", "random"}
+
+
+def test_they_work_together_as_three_nodes(outside: Path) -> None:
+    command = commands(section("An acceptance rule"))[1]
+    adahi(outside, command, "--picture", "demo.png", "--json", "demo.json")
+    figures = json.loads((outside / "demo.json").read_text())["methods"]["always:near"]
+    assert figures["transmitted"] == figures["steps"] > 5
+    assert figures["fallbacks"] == 0
+    assert 0 < figures["acceptance_rate"] < 1
+
+
+def test_the_nodes_take_them_and_refuse_what_is_broken(outside: Path) -> None:
+    write_package(outside, "torn", TORN)
+    said = run(outside, sys.executable, "-c", NODES)
+    told = "adahi_ros.gates: 'torn' of torn: no_such_module:Gate cannot be imported"
+    assert re.search(rf"\[ERROR\].*: {told} .*; goes on with the gate before", said)
+    assert re.search(rf"\[ERROR\].*: cannot be configured: {told}", said)
+
+
+def test_every_line_that_the_page_begins_with_is_that_of_a_section() -> None:
+    ((group, line),) = lines(section("A gate"))
+    assert f'entry_points={{"{group}": ["{line}"]}}' in PAGE
+    name, _, value = line.partition(" = ")
+    assert f'[project.entry-points."{group}"]\n{name} = "{value}"\n' in PAGE
