@@ -1,6 +1,6 @@
 """What we make of LeRobot's files, beside what LeRobot makes of them.
 
-    export PYTHONPATH=$(.venv/bin/python benchmarks/peers/environments.py lerobot_grpc)
+    export PYTHONPATH=$(.venv/bin/python -m adahi_ros.wireless.peers.environments lerobot_grpc)
     .venv/bin/python benchmarks/lerobot_conformance.py [--write test/data/lerobot]
 
 LeRobot itself writes a small dataset and two VQ-BeTs with drawn weights, and runs them. Prints how far our

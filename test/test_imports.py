@@ -62,6 +62,8 @@ MAY_IMPORT = {
     "nodes.simulation": ALGORITHM | {"nodes.common"},
     "nodes.monitoring": ALGORITHM | {"nodes.common", "bags", "reporting"},
     "nodes.launching": ALGORITHM | {"nodes.common"},
+    "wireless.peers": ALGORITHM | {"evaluation"},
+    "nodes.measuring": ALGORITHM | {"nodes.common", "nodes.robot", "wireless.peers"},
     "wireless": ALGORITHM | {"evaluation", "nodes"},
 }
 ROS = {

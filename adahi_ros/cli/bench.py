@@ -76,7 +76,7 @@ def peers(
     from adahi_ros.policy.vqbet.growth import grown_policies
     from adahi_ros.reporting.wireless_calls import draw_peers, peers_table
     from adahi_ros.wireless.link.profile import profile_named
-    from adahi_ros.wireless.peers import PEERS, compare_peers
+    from adahi_ros.wireless.peer_comparison import PEERS, compare_peers
 
     picture_file("--picture", picture)
     names = PEERS if ways == "all" else tuple(name.strip() for name in ways.split(","))

@@ -1,4 +1,4 @@
-"""Calls across a link, as `wireless/peers.py` and `wireless/dds.py` measured them: tables, and pictures."""
+"""Calls across a link, as `wireless` measured them of peers and of DDS settings: tables, and pictures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def peers_table(figures: Mapping[str, Any]) -> Table:
     """Return latency, bytes, losses and an outage of each peer.
 
     Args:
-        figures: of `wireless.peers.compare_peers`, with `profile` and `calls`.
+        figures: of `wireless.peer_comparison.compare_peers`, with `profile` and `calls`.
     """
     trip = figures["link_rtt_ms"]["p50"]
     title = f"a remote policy at every step, across {figures['profile']}, {figures['calls']} calls a turn; ms"

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.assets import asset
 from adahi_ros.wireless.ends import DDS, dds_environment, run_at_robot, serving
 from adahi_ros.wireless.figures import call_figures
 from adahi_ros.wireless.link.emulator import EmulatedLink, emulated_link
@@ -17,6 +16,7 @@ from adahi_ros.wireless.link.profile import profile_named
 LINKS = ("wifi_ac", "wifi_ac_loss_1", "wifi_ac_loss_5", "wifi_ac_bursts")
 SIZES = {"1_kB": (1_000, 300), "100_kB": (100_000, 60)}  # bytes of a request, calls
 TIMEOUT_S = 10.0
+PROGRAM = ("-m", "adahi_ros.nodes.measuring.service_calls")
 LIMIT_S = 40.0  # some settings lose nearly every call on some links
 
 
@@ -50,13 +50,12 @@ def compare_dds(
 
 
 def _measure(link: EmulatedLink, setting: str, size_bytes: int, calls: int) -> dict[str, Any]:
-    script = str(asset("benchmarks/service_calls.py"))
     variables = dds_environment(setting)
     with tempfile.TemporaryDirectory(prefix="adahi_dds_") as scratch:
         out = Path(scratch) / "calls.json"
-        command = [script, "drive", "--size_bytes", str(size_bytes), "--calls", str(calls)]
+        command = [*PROGRAM, "drive", "--size_bytes", str(size_bytes), "--calls", str(calls)]
         command += ["--timeout_s", str(TIMEOUT_S), "--limit_s", str(LIMIT_S), "--out", str(out)]
-        with serving(link, [script, "serve"], variables, "ready"):
+        with serving(link, [*PROGRAM, "serve"], variables, "ready"):
             run_at_robot(link, command, variables)
         figures = call_figures([json.loads(out.read_text())])
     del figures["compute_ms"]  # there is none

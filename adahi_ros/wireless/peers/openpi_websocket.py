@@ -18,11 +18,11 @@ import numpy as np
 import websockets
 import websockets.asyncio.server
 import websockets.sync.client
-from driving import TargetAlone, peer
 from openpi_client import msgpack_numpy
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
 from adahi_ros.policy.interface import Policy
+from adahi_ros.wireless.peers.driving import TargetAlone, peer
 
 
 class WebsocketServer:

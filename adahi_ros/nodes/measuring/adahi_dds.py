@@ -1,7 +1,8 @@
-"""Ours: hybrid inference at every step: drafts, and asks a target verifier node over DDS. See `driving.py`.
+"""Ours: hybrid inference at every step: drafts, and asks a target verifier node over DDS.
 
 The draft is part of the step, as it is on the robot, and its time part of the models' compute. The server is
-the node itself; address and port mean nothing to DDS, which finds it.
+the node itself; address and port mean nothing to DDS, which finds it. See `wireless/peers/driving.py` for
+how to run it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import time
 
 import numpy as np
 import rclpy
-from driving import AS_DRAFTED, peer
 from rclpy.node import Node
 
 from adahi_ros.nodes.common.timers import DueTimer
@@ -22,6 +22,7 @@ from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.description import Wants
 from adahi_ros.wire.window import WireWindow
+from adahi_ros.wireless.peers.driving import AS_DRAFTED, peer
 
 
 class NoReplyError(Exception):

@@ -1,19 +1,16 @@
 """Ways to ask a remote policy for every action, side by side: one link, one model, the same observations.
 
-The ways are the scripts in `benchmarks/peers`, each with packages of its own.
+The ways are the programs in `wireless/peers`, each with packages of its own, and ours over DDS.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,6 +21,8 @@ from adahi_ros.wireless.figures import call_figures, outage_figures
 from adahi_ros.wireless.link.emulator import EmulatedLink, emulated_link
 from adahi_ros.wireless.link.measure import round_trips_ms
 from adahi_ros.wireless.link.profile import LinkProfile
+from adahi_ros.wireless.peers import environments
+from adahi_ros.wireless.peers.observations import write_observations
 
 OURS = "adahi_dds"
 PEERS = (OURS, "openpi_websocket", "lerobot_grpc", "flask_waitress", "flask_json")
@@ -54,17 +53,10 @@ class Trial:
     timeout_s: float = TIMEOUT_S
 
 
-def scripts() -> Path:
-    """Return the folder of the peers' scripts."""
-    return asset("benchmarks/peers")
-
-
-def _script(name: str) -> ModuleType:
-    """Import one of the scripts that need nothing but this project."""
-    folder = str(scripts())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    return importlib.import_module(name)
+def program(name: str) -> list[str]:
+    """Return what the interpreter is given to run a peer."""
+    room = "nodes.measuring" if name == OURS else "wireless.peers"
+    return ["-m", f"adahi_ros.{room}.{name}"]
 
 
 def compare_peers(
@@ -94,7 +86,6 @@ def compare_peers(
         (`call_figures`, and `beyond_ms`: p50 less the link's and the models', also by turn), with 1 % loss
         (`loss_1pct`), both in `TURNS`, and through an outage (`outage`).
     """
-    environments = _script("environments")
     found: dict[str, Mapping[str, str]] = {}
     for name in names:
         try:
@@ -108,7 +99,7 @@ def compare_peers(
         emulated_link(profile, seed, cores[1]) as link,
     ):
         observations = Path(scratch) / "observations.safetensors"
-        _script("observations").write_observations(task, calls, observations, seed)
+        write_observations(task, calls, observations, seed)
         trips = round_trips_ms(link, profile, PINGS)
         trials = (
             *TURNS * [Trial("clean"), Trial("loss_1pct", loss=0.01)],
@@ -162,7 +153,7 @@ def _measure(
     extra = {**variables, **(dds_environment("wireless") if name == OURS else {})}
     at_robot, at_server = cores
     with _server(link, name, target, extra, at_server):
-        command = [str(scripts() / f"{name}.py"), "drive", "--address", link.server.address]
+        command = [*program(name), "drive", "--address", link.server.address]
         command += ["--port", str(PORT), "--checkpoint", str(asset(f"checkpoints/{task}") / "draft")]
         command += ["--observations", str(observations), "--calls", str(calls), "--out", str(out)]
         command += ["--period_s", str(PERIOD_S), "--timeout_s", str(trial.timeout_s)]
@@ -184,5 +175,5 @@ def _server(
             f"checkpoint:={target}",
         ]
         return serving(link, node, extra, "target policy of", cores)
-    command = [str(scripts() / f"{name}.py"), "serve", "--address", link.server.address]
+    command = [*program(name), "serve", "--address", link.server.address]
     return serving(link, [*command, "--port", str(PORT), "--checkpoint", str(target)], extra, "ready", cores)

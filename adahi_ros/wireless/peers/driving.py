@@ -1,10 +1,10 @@
 """What the peers share: the command line, the control loop, what it reads and writes.
 
-A peer is a way to ask a remote policy for every action. Each is one script beside this file, run with
-its packages (`environments.py`) on PYTHONPATH:
+A peer is a way to ask a remote policy for every action. Each is one program, beside this file or, for ours,
+`nodes/measuring/adahi_dds.py`, run with its packages (`environments.py`) on PYTHONPATH:
 
-    NAME.py serve --address A --port P --checkpoint DIR/target
-    NAME.py drive --address A --port P --checkpoint DIR/draft --observations FILE.safetensors \
+    python -m MODULE serve --address A --port P --checkpoint DIR/target
+    python -m MODULE drive --address A --port P --checkpoint DIR/draft --observations FILE.safetensors \
         --calls N --out FILE.json
 
 and consists of a class that is a `Server`, one that is a `Client`, and a call of `peer`; what it installs

@@ -1,7 +1,7 @@
 """Calls of a ROS 2 service that does nothing, so that only DDS and the link are measured.
 
-    service_calls.py serve
-    service_calls.py drive --size_bytes 1000 --calls 300 --out FILE.json
+    python -m adahi_ros.nodes.measuring.service_calls serve
+    python -m adahi_ros.nodes.measuring.service_calls drive --size_bytes 1000 --calls 300 --out FILE.json
 
 One call a control period, the next not before the last is answered or given up: as a robot asks that
 waits for each action. `adahi bench dds` runs both at the ends of an emulated link, with DDS settings
@@ -20,11 +20,11 @@ from typing import Annotated
 import rclpy
 import typer
 from adahi_msgs.srv import VerifyDraft
-from peers.driving import Call, LinkWatch
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.wireless.peers.driving import Call, LinkWatch
 
 SERVICE = "verify_draft"
 WAIT_S = 60.0

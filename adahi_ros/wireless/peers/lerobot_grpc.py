@@ -26,10 +26,10 @@ from typing import Any
 import grpc
 import numpy as np
 import torch
-from driving import TargetAlone, peer
 
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.signature import Signature
+from adahi_ros.wireless.peers.driving import TargetAlone, peer
 
 WORKERS = 4  # as LeRobot serves
 OBSERVATION = "window_and_goal"

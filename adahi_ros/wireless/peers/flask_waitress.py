@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from driving import peer
-from flask_json import JsonClient, JsonServer
 from waitress.server import create_server
+
+from adahi_ros.wireless.peers.driving import peer
+from adahi_ros.wireless.peers.flask_json import JsonClient, JsonServer
 
 
 class WaitressServer(JsonServer):

@@ -1,7 +1,7 @@
 """The peers' packages: each peer has a folder of its own in the user's cache, never in .venv.
 
-    export PYTHONPATH=$(.venv/bin/python benchmarks/peers/environments.py NAME)
-    .venv/bin/python benchmarks/peers/NAME.py --help
+    export PYTHONPATH=$(.venv/bin/python -m adahi_ros.wireless.peers.environments NAME)
+    .venv/bin/python -m adahi_ros.wireless.peers.NAME --help
 
 `PEERS` names every package of a peer with its version, but for those that this project has anyway,
 numpy and torch among them. Nothing is installed that is not named there.
@@ -20,7 +20,6 @@ from typing import Annotated
 
 import typer
 
-FOLDER = Path(__file__).resolve().parent
 PIP = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
 FLASK = (
     "flask==3.1.3",
@@ -121,7 +120,7 @@ def environment(name: str) -> Path:
         )
         _run(
             f"{name}: its packages do not work here",
-            [sys.executable, str(FOLDER / f"{name}.py"), "--help"],
+            [sys.executable, "-m", f"{__package__}.{name}", "--help"],
             variables(partial),
         )
         if not packages.is_dir():  # another process may have been faster

@@ -1,6 +1,6 @@
 """The windows that all peers are asked about: those of the draft policy at work.
 
-.venv/bin/python benchmarks/peers/observations.py [TASK] [--calls N] [--seed S] --out FILE.safetensors
+python -m adahi_ros.wireless.peers.observations [TASK] [--calls N] [--seed S] --out FILE.safetensors
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from driving import BACKEND, Observations
 
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.episodes import evaluation_episodes
@@ -21,6 +20,7 @@ from adahi_ros.policy.proposal import CodeDistribution
 from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.tasks import make
+from adahi_ros.wireless.peers.driving import BACKEND, Observations
 
 
 def write_observations(task: str, calls: int, out: Path, seed: int = 0) -> None:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,10 @@ from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import UNITS
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
-from benchmarks.peers import environments
-from benchmarks.peers.driving import (
+from adahi_ros.wireless.peer_comparison import OURS, program
+from adahi_ros.wireless.peer_comparison import PEERS as COMPARED
+from adahi_ros.wireless.peers import environments
+from adahi_ros.wireless.peers.driving import (
     FIRST_CONNECTION_S,
     Call,
     Observations,
@@ -27,8 +29,9 @@ from benchmarks.peers.driving import (
     drive,
     peer,
 )
-from benchmarks.peers.environments import FOLDER, PEERS, EnvironmentMissingError, environment, folder
+from adahi_ros.wireless.peers.environments import PEERS, EnvironmentMissingError, environment, folder
 
+ROOM = "adahi_ros.wireless.peers"
 INSTALLED = {name: folder(name) for name in PEERS}  # before the tests get a cache of their own
 CONNECTING_S = 0.25
 PERIOD_S = 0.125  # as all durations here, a binary fraction: sums are exact
@@ -232,8 +235,8 @@ def test_what_was_driven_is_written(
 def observations(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten steps of ball balancing."""
     path = tmp_path_factory.mktemp("observations") / "ball.safetensors"
-    script = [sys.executable, str(FOLDER / "observations.py"), "ball", "--calls", "10", "--out", str(path)]
-    subprocess.run(script, check=True)
+    program = [sys.executable, "-m", f"{ROOM}.observations", "ball", "--calls", "10", "--out", str(path)]
+    subprocess.run(program, check=True)
     return path
 
 
@@ -250,8 +253,9 @@ def test_windows_are_those_of_steps_in_order(observations: Path) -> None:
     }
 
 
-def test_every_peer_has_a_script_and_packages_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert all((FOLDER / f"{name}.py").is_file() for name in PEERS)
+def test_every_peer_is_a_program_and_has_packages_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(COMPARED) == {OURS, *PEERS}
+    assert all(find_spec(program(name)[1]) for name in COMPARED)
     assert len({folder(name) for name in PEERS}) == len(PEERS)
     before = folder("flask_json")
     monkeypatch.setitem(PEERS, "flask_json", ("flask==0.1",))
@@ -284,17 +288,17 @@ def test_packages_that_do_not_work_are_told_and_leave_nothing(monkeypatch: pytes
 def test_a_peer_answers_every_question(name: str, observations: Path, tmp_path: Path) -> None:
     packages = INSTALLED[name]
     if not packages.is_dir():
-        pytest.skip(f"not installed; 'python benchmarks/peers/environments.py {name}' does")
+        pytest.skip(f"not installed; 'python -m {ROOM}.environments {name}' does")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    env = {**os.environ, "PYTHONPATH": str(packages)}
-    script = [sys.executable, str(FOLDER / f"{name}.py")]
+    env = environments.variables(packages)
+    command = [sys.executable, *program(name)]
     place = ["--address", "127.0.0.1", "--port", str(port)]
     policies = asset("checkpoints/ball")
     out = tmp_path / "calls.json"
     server = subprocess.Popen(
-        [*script, "serve", *place, "--checkpoint", str(policies / "target")],
+        [*command, "serve", *place, "--checkpoint", str(policies / "target")],
         env=env,
         stdout=subprocess.PIPE,
         text=True,
@@ -304,7 +308,7 @@ def test_a_peer_answers_every_question(name: str, observations: Path, tmp_path: 
         assert server.stdout.readline() == "ready\n"
         driving = ["--observations", str(observations), "--calls", "10", "--period_s", "0", "--out", str(out)]
         driving += ["--checkpoint", str(policies / "draft"), "--timeout_s", "20"]
-        subprocess.run([*script, "drive", *place, *driving], env=env, check=True)
+        subprocess.run([*command, "drive", *place, *driving], env=env, check=True)
     finally:
         server.terminate()
         server.wait()

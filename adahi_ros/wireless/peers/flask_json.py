@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import requests
-from driving import peer
 from flask import Flask, request
 from werkzeug.serving import make_server
 
@@ -23,6 +22,7 @@ from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.wire.request import VerificationRequest, sent_codes
+from adahi_ros.wireless.peers.driving import peer
 
 
 class JsonServer:

@@ -1,0 +1,1 @@
+"""Programs at the ends of a link whose calls are measured."""

@@ -1,0 +1,1 @@
+"""Ways to ask a remote policy for every action, to compare ours with; each runs in processes of its own."""
