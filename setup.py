@@ -27,7 +27,6 @@ setup(
         *shared("launch"),
         *shared("config"),
         *shared("checkpoints"),
-        *shared("benchmarks"),
         *shared("adahi_msgs/msg"),  # to read bags where no ROS is installed
     ],
     python_requires=">=3.10",
