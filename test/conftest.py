@@ -37,6 +37,7 @@ for name in TERMINALS | {"ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"}:
     os.environ.pop(name, None)
 
 settings.register_profile("adahi", derandomize=True, deadline=None, database=None)
+settings.register_profile("long", max_examples=20_000, deadline=None)  # for hours: see test/fuzz
 settings.load_profile("adahi")
 
 EPISODES = 12

@@ -1,0 +1,220 @@
+"""Garbage over DDS to nodes that run, amid good messages that are answered; garbage to nodes that start."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import rclpy
+import yaml
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.msg import ParameterValue
+from rcl_interfaces.srv import SetParametersAtomically
+from rclpy.context import Context
+from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
+from std_msgs.msg import Bool
+
+from adahi_ros.nodes.common.messages import from_stamp, verify_qos
+from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
+from adahi_ros.nodes.monitoring import bag_recorder_node, path_markers_node
+from adahi_ros.nodes.robot import draft_policy_node
+from adahi_ros.nodes.server import target_verifier_node
+from adahi_ros.nodes.simulation import robot_simulator_node
+
+POSITION = 0.15
+ANSWER_S, ATTEMPTS = (
+    0.4,
+    25,
+)  # for a command; then a new episode begins, for the window may be full of garbage
+NODES: tuple[tuple[Any, Any], ...] = (
+    (draft_policy_node.DraftPolicyNode, draft_policy_node.TABLE),
+    (target_verifier_node.TargetVerifierNode, target_verifier_node.TABLE),
+    (robot_simulator_node.RobotSimulatorNode, robot_simulator_node.TABLE),
+    (bag_recorder_node.BagRecorderNode, bag_recorder_node.TABLE),
+    (path_markers_node.PathMarkersNode, path_markers_node.TABLE),
+)
+LIVE = sorted(row.name for row in draft_policy_node.TABLE if row.live)
+few = settings(
+    max_examples=max(1, settings.default.max_examples // 4), phases=[Phase.generate]
+)  # none is shrunk
+
+
+class Driven:
+    """A draft policy node within limits, the robot that it drives, and a verifier's node beside it."""
+
+    def __init__(self, stage: Any, robot: Any, limits: str) -> None:
+        self.stage, self.robot, self.episode = stage, robot, 1000
+        topics = ("joint_states", "task_state")
+        self.nodes = [
+            stage.start(
+                "draft_policy_node",
+                checkpoint="ball/draft",
+                gate__name="never",
+                verifier_wait_s=0.0,
+                safety__limits=limits,
+                qos_overrides={f"/{each}": {"subscription": {"reliability": "reliable"}} for each in topics},
+            ),
+            stage.start(
+                "target_verifier_node", checkpoint="ball/target", verification__reliability="reliable"
+            ),
+        ]
+        assert stage.change_state("configure")
+        assert stage.change_state("activate")
+        self.enable_out = stage.node.create_publisher(Bool, "enable", 10)
+        self.setting = stage.node.create_client(
+            SetParametersAtomically, "draft_policy/set_parameters_atomically"
+        )
+        qos = verify_qos("reliable")
+        self.verifying = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=qos)
+        describing = stage.node.create_client(DescribeTarget, "describe_target")
+        self.target = stage.call(describing, DescribeTarget.Request())
+        self.expect()
+
+    def send(self, topic: str, message: Any) -> None:
+        publishers = {"joint_states": self.robot.joints_out, "task_state": self.robot.state_out}
+        try:
+            publishers.get(topic, self.enable_out).publish(message)
+        except RuntimeError:  # what no middleware sends reaches nobody
+            assert isinstance(message, bytes)
+
+    def expect(self) -> None:
+        """Show good observations until one is answered."""
+        for _ in range(ATTEMPTS):
+            self.episode += 1
+            self.enable_out.publish(Bool(data=True))
+            stamp_ns = self.robot.show(self.episode, 0)
+            answered = partial(self.answered, stamp_ns)
+            try:
+                self.stage.observer.wait_until(answered, ANSWER_S, "", self.stage.check)
+            except TimeoutError:
+                continue
+            break
+        else:
+            pytest.fail(f"no command for {ATTEMPTS} good observations")
+        for command in self.robot.commands:
+            (point,) = command.points
+            assert np.isfinite(point.positions).all()
+            assert np.abs(point.positions).max() <= POSITION + 1e-9
+        self.robot.commands.clear()
+        for node in self.nodes:
+            assert "Traceback" not in node.output
+
+    def answered(self, stamp_ns: int) -> bool:
+        return any(from_stamp(command.header.stamp) == stamp_ns for command in self.robot.commands)
+
+
+@pytest.fixture(scope="module")
+def driven(
+    stage: Any, make_robot: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Driven]:
+    limits = tmp_path_factory.mktemp("limits") / "limits.yaml"
+    entry = {"position": [-POSITION, POSITION], "velocity": 0.5, "acceleration": 10.0}
+    limits.write_text(yaml.safe_dump({"limits": {"default": entry}}))
+    driven = Driven(stage, make_robot(stage), str(limits))
+    yield driven
+    stage.processes.end()
+    for node in driven.nodes:
+        assert node.exit_code == 0
+        assert "Traceback" not in node.output
+
+
+@few
+@given(data=st.data())
+def test_garbage_to_a_node_that_drives_a_robot(
+    driven: Driven, garbage: ModuleType, data: st.DataObject
+) -> None:
+    now_ns = driven.robot.now()
+    messages = {**garbage.observed(0, 0, now_ns), "enable": Bool(data=True)}
+    for topic in data.draw(st.lists(st.sampled_from(sorted(messages)), min_size=1, max_size=4)):
+        message = messages[topic]
+        if data.draw(st.booleans()):
+            serialized = serialize_message(message)  # without its header no middleware passes it on
+            driven.send(topic, serialized[:4] + (garbage.torn(data.draw, serialized[4:]) or b"\0"))
+        else:
+            driven.send(topic, garbage.mutated(data.draw, message))
+    name = data.draw(st.sampled_from((*LIVE, "checkpoint", "nowhere", "safety.limits")))
+    value = garbage.mutated(data.draw, ParameterValue(string_value="always", double_value=0.5), 6)
+    value.type = data.draw(st.integers(0, 10))
+    parameter = ParameterMessage(name=name, value=value)
+    result = driven.stage.call(driven.setting, SetParametersAtomically.Request(parameters=[parameter])).result
+    assert result.successful or result.reason
+    driven.expect()
+
+
+@few
+@given(data=st.data())
+def test_garbage_to_a_verifier(driven: Driven, garbage: ModuleType, data: st.DataObject) -> None:
+    its = driven.target
+    good = VerifyDraft.Request(
+        protocol=its.protocol,
+        robot_id="robot",
+        tokenizer_fingerprint=int(its.tokenizer_fingerprint, 16),
+        observation_window=array("f", bytes(4 * its.history * sum(its.feature_sizes))),
+        goal=array("f", bytes(4 * sum(its.condition_sizes))),
+        codes=array("H", bytes(2 * its.codebooks)),
+        draft_probabilities=array("H", [65535, *[0] * (its.codebook_size - 1)] * its.codebooks),
+    )
+    response = driven.stage.call(driven.verifying, garbage.mutated(data.draw, good))
+    assert response.status != VerifyDraft.Response.STATUS_INTERNAL_ERROR
+    assert bool(response.message) == (response.status != VerifyDraft.Response.STATUS_OK)
+    assert np.isfinite(response.actions).all()
+    assert driven.stage.call(driven.verifying, good).status == VerifyDraft.Response.STATUS_OK
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[Context]:
+    """A place on this machine where nobody else is."""
+    with exclusive_domain() as domain, pytest.MonkeyPatch.context() as patch:
+        for name, value in loopback_environment(domain).items():
+            patch.setitem(os.environ, name, value)
+        context = Context()
+        rclpy.init(context=context, domain_id=domain)
+        yield context
+        rclpy.shutdown(context=context)
+
+
+@few
+@given(data=st.data())
+def test_a_node_starts_or_says_which_parameter_is_wrong(
+    context: Context, garbage: ModuleType, data: st.DataObject
+) -> None:
+    make, table = data.draw(st.sampled_from(NODES))
+    rows = {row.name: row for row in data.draw(st.lists(st.sampled_from(table), min_size=1, max_size=3))}
+    inside = st.integers(-(2**63), 2**63 - 1)
+    kinds = {
+        bool: st.booleans(),
+        int: inside,
+        float: garbage.floats,
+        str: garbage.texts,
+        list: st.lists(garbage.texts, max_size=3),
+    }
+    values = {
+        name: data.draw(kinds[type(row.default)] | st.one_of(*kinds.values())) for name, row in rows.items()
+    }
+    try:
+        node = make(
+            context=context,
+            parameter_overrides=[Parameter(name, value=value) for name, value in values.items()],
+            use_global_arguments=False,
+            enable_rosout=False,
+            start_parameter_services=False,
+        )
+    except (ValueError, OSError) as error:
+        if not any(name in str(error) for name in values):
+            raise
+        return
+    try:
+        if make is draft_policy_node.DraftPolicyNode:
+            node.trigger_configure()
+    finally:
+        node.destroy_node()
