@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 from array import array
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -172,11 +174,12 @@ def test_garbage_to_a_verifier(driven: Driven, garbage: ModuleType, data: st.Dat
 
 
 @pytest.fixture(scope="module")
-def context() -> Iterator[Context]:
-    """A place on this machine where nobody else is."""
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
+    """A place on this machine where nobody else is, and an empty folder to work in."""
     with exclusive_domain() as domain, pytest.MonkeyPatch.context() as patch:
         for name, value in loopback_environment(domain).items():
             patch.setitem(os.environ, name, value)
+        patch.chdir(tmp_path_factory.mktemp("started"))
         context = Context()
         rclpy.init(context=context, domain_id=domain)
         yield context
@@ -188,6 +191,8 @@ def context() -> Iterator[Context]:
 def test_a_node_starts_or_says_which_parameter_is_wrong(
     context: Context, garbage: ModuleType, data: st.DataObject
 ) -> None:
+    for made in Path().iterdir():  # a recorder that has started has made its bag
+        shutil.rmtree(made)
     make, table = data.draw(st.sampled_from(NODES))
     rows = {row.name: row for row in data.draw(st.lists(st.sampled_from(table), min_size=1, max_size=3))}
     inside = st.integers(-(2**63), 2**63 - 1)
