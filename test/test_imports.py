@@ -85,6 +85,8 @@ ROS = {
     "visualization_msgs",
 }
 
+NOT_INSTALLED = {"benchmarks", "test", "tools"}
+
 
 def imported(file: Path) -> set[str]:
     names: set[str] = set()
@@ -154,3 +156,17 @@ def test_neither_end_loads_the_other(node: str, other: str) -> None:
     ).stdout.split()
     strange = [name for name in loaded if f"{name}.".startswith(f"adahi_ros.{other}.")]
     assert not strange
+
+
+def test_nothing_that_is_installed_needs_what_is_not() -> None:
+    root = PACKAGE.parent
+    for file in (root / "setup.py", *sorted(PACKAGE.rglob("*.py")), *sorted((root / "launch").glob("*.py"))):
+        tree = ast.parse(file.read_text())
+        said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+        paths = [
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
+        ]
+        for name in (*paths, *(each.replace(".", "/") for each in imported(file))):
+            assert NOT_INSTALLED.isdisjoint(name.split("/")), f"{file.name} needs {name}"
