@@ -23,9 +23,8 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.nodes.common.messages import describe, fill_reply, fingerprint_number, from_request
-from adahi_ros.nodes.robot.dds_transport import _described as described_by
-from adahi_ros.nodes.robot.dds_transport import reply_of
+from adahi_ros.nodes.common.messages import describe, fingerprint_number, from_request, to_reply
+from adahi_ros.nodes.robot.request_messages import described_of, reply_of
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import UNITS
 from adahi_ros.policy.interface import Policy
@@ -46,6 +45,7 @@ from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import to_jpeg
 from adahi_ros.wire.description import Description, Wants
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError
+from adahi_ros.wire.sent_reply import OK, SentReply
 from adahi_ros.wire.window_updates import WindowUpdate
 
 NANOSECONDS = 1_000_000_000
@@ -227,7 +227,7 @@ class Robot:
             )
         if data.draw(st.sampled_from((False, False, False, True))):
             message = garbage.mutated(data.draw, message)
-        self.arrived.append((described_by if request is None else reply_of)(sent, message))
+        self.arrived.append((described_of if request is None else reply_of)(sent, message))
         self.loop.poll()
 
 
@@ -331,10 +331,12 @@ def test_a_request_is_refused_by_its_field_or_gets_sound_actions(
         except RequestError as error:
             names_the_field(error, good.get_fields_and_field_types())
         else:
-            for numbers in (request.observation_window, request.goal, replied.verdict.actions):
+            verdict, kept = replied
+            for numbers in (request.observation_window, request.goal, verdict.actions):
                 assert np.isfinite(numbers).all()
-            assert len(request.codes) == replied.verdict.accepted.size == len(good.codes)
-            fill_reply(VerifyDraft.Response(), replied)
-    one, other = (each.verify(from_request(good), 1.0).verdict for each in (engine, fresh))
+            assert len(request.codes) == verdict.accepted.size == len(good.codes)
+            accepted = tuple(map(bool, verdict.accepted[0]))
+            to_reply(SentReply(OK, "", 0, 0, 0, verdict.actions.ravel(), accepted, kept))
+    one, other = (each.verify(from_request(good), 1.0)[0] for each in (engine, fresh))
     np.testing.assert_array_equal(one.actions, other.actions)
     np.testing.assert_array_equal(one.accepted, other.accepted)

@@ -1,4 +1,4 @@
-"""Garbage over DDS to nodes that run, amid good messages that are answered; garbage to nodes that start."""
+"""Garbage over DDS to nodes that run, amid good messages that are commanded; garbage to nodes that start."""
 
 from __future__ import annotations
 
@@ -26,26 +26,25 @@ from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from std_msgs.msg import Bool
 
-from adahi_ros.nodes.common.messages import from_stamp, verify_qos
+from adahi_ros.nodes.common.messages import from_stamp
+from adahi_ros.nodes.common.parameters import rows
+from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.monitoring import bag_recorder_node, path_markers_node
 from adahi_ros.nodes.robot import draft_policy_node
 from adahi_ros.nodes.server import target_verifier_node
 from adahi_ros.nodes.simulation import robot_simulator_node
 
-POSITION = 0.15
-ANSWER_S, ATTEMPTS = (
-    0.4,
-    25,
-)  # for a command; then a new episode begins, for the window may be full of garbage
+POSITION = 0.02  # rad
+REPLY_S, ATTEMPTS = 0.4, 25  # for a command; then a new episode begins: the window may be full of garbage
 NODES: tuple[tuple[Any, Any], ...] = (
-    (draft_policy_node.DraftPolicyNode, draft_policy_node.TABLE),
-    (target_verifier_node.TargetVerifierNode, target_verifier_node.TABLE),
-    (robot_simulator_node.RobotSimulatorNode, robot_simulator_node.TABLE),
-    (bag_recorder_node.BagRecorderNode, bag_recorder_node.TABLE),
-    (path_markers_node.PathMarkersNode, path_markers_node.TABLE),
+    (draft_policy_node.DraftPolicyNode, draft_policy_node.DraftPolicyParameters),
+    (target_verifier_node.TargetVerifierNode, target_verifier_node.TargetVerifierParameters),
+    (robot_simulator_node.RobotSimulatorNode, robot_simulator_node.RobotSimulatorParameters),
+    (bag_recorder_node.BagRecorderNode, bag_recorder_node.BagRecorderParameters),
+    (path_markers_node.PathMarkersNode, path_markers_node.PathMarkersParameters),
 )
-LIVE = sorted(row.name for row in draft_policy_node.TABLE if row.live)
+LIVE = sorted(row.name for row in rows(draft_policy_node.DraftPolicyParameters) if row.live)
 few = settings(
     max_examples=max(1, settings.default.max_examples // 4), phases=[Phase.generate]
 )  # none is shrunk
@@ -90,14 +89,14 @@ class Driven:
             assert isinstance(message, bytes)
 
     def expect(self) -> None:
-        """Show good observations until one is answered."""
+        """Show good observations until a command comes."""
         for _ in range(ATTEMPTS):
             self.episode += 1
             self.enable_out.publish(Bool(data=True))
             stamp_ns = self.robot.show(self.episode, 0)
-            answered = partial(self.answered, stamp_ns)
+            commanded = partial(self.commanded, stamp_ns)
             try:
-                self.stage.observer.wait_until(answered, ANSWER_S, "", self.stage.check)
+                self.stage.observer.wait_until(commanded, REPLY_S, "", self.stage.check)
             except TimeoutError:
                 continue
             break
@@ -111,7 +110,7 @@ class Driven:
         for node in self.nodes:
             assert "Traceback" not in node.output
 
-    def answered(self, stamp_ns: int) -> bool:
+    def commanded(self, stamp_ns: int) -> bool:
         return any(from_stamp(command.header.stamp) == stamp_ns for command in self.robot.commands)
 
 
@@ -193,8 +192,9 @@ def test_a_node_starts_or_says_which_parameter_is_wrong(
 ) -> None:
     for made in Path().iterdir():  # a recorder that has started has made its bag
         shutil.rmtree(made)
-    make, table = data.draw(st.sampled_from(NODES))
-    rows = {row.name: row for row in data.draw(st.lists(st.sampled_from(table), min_size=1, max_size=3))}
+    make, kind = data.draw(st.sampled_from(NODES))
+    named = st.lists(st.sampled_from(rows(kind)), min_size=1, max_size=3)
+    chosen = {row.name: row for row in data.draw(named)}
     inside = st.integers(-(2**63), 2**63 - 1)
     kinds = {
         bool: st.booleans(),
@@ -204,7 +204,7 @@ def test_a_node_starts_or_says_which_parameter_is_wrong(
         list: st.lists(garbage.texts, max_size=3),
     }
     values = {
-        name: data.draw(kinds[type(row.default)] | st.one_of(*kinds.values())) for name, row in rows.items()
+        name: data.draw(kinds[type(row.default)] | st.one_of(*kinds.values())) for name, row in chosen.items()
     }
     try:
         node = make(
