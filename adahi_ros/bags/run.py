@@ -119,7 +119,7 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
         "successes": successes if run.episodes else None,
         "success_ci95": list(wilson_interval(successes, len(run.episodes))) if run.episodes else None,
         "transmission_rate": float(np.mean([step.transmitted for step in steps])),
-        "answered_rate": len(verified) / max(1, sum(step.transmitted for step in steps)),
+        "reply_rate": len(verified) / max(1, sum(step.transmitted for step in steps)),
         "acceptance_rate": float(np.mean([all(step.accepted) for step in verified])) if verified else None,
         "fallbacks": dict(reasons),
         "total_ms": _spread([step.total_ms for step in steps]),

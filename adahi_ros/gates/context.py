@@ -22,8 +22,8 @@ class LinkEstimate:
         loss: average share of requests that seem to have lost a packet on their way.
         misses: average share of requests without a reply by the deadline.
         goodput_bytes_s: of requests replied to in time and their replies, per second.
-        questions: requests so far.
-        answers: of them, those with a reply in time.
+        requests: requests so far.
+        replies: of them, those with a reply in time.
     """
 
     rtt_ms: float = math.nan
@@ -31,8 +31,8 @@ class LinkEstimate:
     loss: float = math.nan
     misses: float = math.nan
     goodput_bytes_s: float = 0.0
-    questions: int = 0
-    answers: int = 0
+    requests: int = 0
+    replies: int = 0
 
 
 @dataclass(frozen=True)

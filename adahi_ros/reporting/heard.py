@@ -19,7 +19,7 @@ PERCENTILES = {"p50": 50, "p95": 95}
 LEVELS = {b"\0": "OK", b"\1": "WARN", b"\2": "ERROR", b"\3": "STALE"}  # as numbered in DiagnosticStatus
 LINK_FIGURES = (
     *("rtt_ms", "rtt_deviation_ms", "loss", "misses", "goodput_bytes_s"),
-    *("questions", "answers", "windows_resent"),
+    *("requests", "replies", "windows_resent"),
 )
 
 

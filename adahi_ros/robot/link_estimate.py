@@ -52,8 +52,8 @@ class LinkEstimator:
             loss=_moved(old.loss, float(late)),
             misses=_moved(old.misses, 0.0),
             goodput_bytes_s=self._decayed(now_s) + size_bytes / GOODPUT_S,
-            questions=old.questions + 1,
-            answers=old.answers + 1,
+            requests=old.requests + 1,
+            replies=old.replies + 1,
         )
         self._counted_s = now_s
 
@@ -74,7 +74,7 @@ class LinkEstimator:
             old,
             loss=_moved(old.loss, 1.0),
             misses=_moved(old.misses, 1.0),
-            questions=old.questions + 1,
+            requests=old.requests + 1,
         )
 
     def estimate(self, now_s: float) -> LinkEstimate:

@@ -270,7 +270,7 @@ class ControlLoop:
         try:
             action = self.controller.finish(step, outcome.verification)[0]
         except ValueError as error:
-            outcome = Outcome(None, Reason.BAD_ANSWER, str(error), reply_bytes=outcome.reply_bytes)
+            outcome = Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=outcome.reply_bytes)
             action = self.controller.finish(step, None)[0]
         if outcome.verification is not None:
             self.fallback.verified()

@@ -30,7 +30,7 @@ class Fate(Enum):
 FATES = {
     Reason.NONE: Fate.REPLIED,
     Reason.REFUSED: Fate.REFUSED,
-    Reason.BAD_ANSWER: Fate.BAD_REPLY,
+    Reason.BAD_REPLY: Fate.BAD_REPLY,
     Reason.DEADLINE: Fate.MISSED,
     Reason.SUPERSEDED: Fate.SUPERSEDED,
 }
@@ -105,7 +105,7 @@ def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: f
     """
     size = reply.size_bytes
     if reply.fault:
-        return Outcome(None, Reason.BAD_ANSWER, reply.fault, reply_bytes=size)
+        return Outcome(None, Reason.BAD_REPLY, reply.fault, reply_bytes=size)
     if reply.status != OK:
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)
@@ -113,13 +113,13 @@ def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: f
     named = reply.episode, reply.step, reply.first_step
     if named != wanted:
         message = f"episode_id, step_id, first_step: {named}, must be {wanted}"
-        return Outcome(None, Reason.BAD_ANSWER, message, reply_bytes=size)
+        return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     if not 0.0 <= reply.compute_ms < math.inf:
         message = f"compute_time_ms: {reply.compute_ms}, must be finite and at least 0"
-        return Outcome(None, Reason.BAD_ANSWER, message, reply_bytes=size)
+        return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     try:
         parts = target.parts(request.draft)
         verification = check_reply(target.signature, 0, parts, reply.accepted, reply.actions)
     except RequestError as error:
-        return Outcome(None, Reason.BAD_ANSWER, str(error), reply_bytes=size)
+        return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
     return Outcome(verification, Reason.NONE, "", verify_ms, reply.compute_ms, size)

@@ -15,7 +15,7 @@ class Reason(IntEnum):
     NO_VERIFIER = 1
     DEADLINE = 2
     REFUSED = 3
-    BAD_ANSWER = 4
+    BAD_REPLY = 4
     SUPERSEDED = 5
     BREAKER_OPEN = 6
     FALLBACK_LIMIT = 7

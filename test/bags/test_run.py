@@ -121,7 +121,7 @@ def test_figures_are_those_of_the_same_run_over_dds(run_bag: Path) -> None:
     assert found["verify_ms"] == same["verify_rtt_ms"]
     assert found["fallbacks"] == {"DEADLINE": same["fallbacks"]}
     assert (found["successes"], found["judged_episodes"]) == (1, 2)
-    assert found["answered_rate"] == 0.75
+    assert found["reply_rate"] == 0.75
     assert found["interventions"] == {"position": 6, "acceleration": 1, "stale": 2}
     assert (found["link_rtt_ms"]["mean"], found["link_loss"]) == (4.0, 0.25)
     json.dumps(found, allow_nan=False)

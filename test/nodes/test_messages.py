@@ -240,7 +240,7 @@ def test_a_link_state_survives_the_wire() -> None:
     assert (state.robot_id, state.verifier, state.windows_resent) == ("robot", 3, 2)
     assert (state.rtt_ms, state.rtt_deviation_ms, state.loss) == (12.5, 0.25, 0.125)
     assert math.isnan(state.misses)
-    assert (state.goodput_bytes_s, state.questions, state.answers) == (2048.0, 10, 9)
+    assert (state.goodput_bytes_s, state.requests, state.replies) == (2048.0, 10, 9)
 
 
 @pytest.mark.parametrize(("period_s", "sec", "nanosec"), [(0.05, 0, 50_000_000), (2.5, 2, 500_000_000)])

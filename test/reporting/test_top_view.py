@@ -11,7 +11,7 @@ from rich.console import Console
 
 from adahi_ros.reporting.top_view import COLUMNS, TopView, spark
 
-REASONS = ("no verifier", "deadline", "refused", "bad answer", "superseded", "breaker open")
+REASONS = ("no verifier", "deadline", "refused", "bad reply", "superseded", "breaker open")
 SAFETY = ("position", "velocity", "acceleration", "step", "not finite", "stale", "disabled", "deactivated")
 FIGURES: dict[str, Any] = {
     "topic": "/r1/draft_status",
@@ -48,8 +48,8 @@ FIGURES: dict[str, Any] = {
         "loss": 0.02,
         "misses": 0.03,
         "goodput_bytes_s": 12100.0,
-        "questions": 14000,
-        "answers": 13900,
+        "requests": 14000,
+        "replies": 13900,
         "windows_resent": 3,
     },
     "safety": {

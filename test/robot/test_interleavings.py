@@ -31,7 +31,7 @@ from adahi_ros.wire.request import RequestFault
 FATE_OF = {
     Reason.NONE: {Fate.REPLIED},
     Reason.REFUSED: {Fate.REFUSED},
-    Reason.BAD_ANSWER: {Fate.BAD_REPLY, Fate.REPLIED},  # sound, but for the action that it makes
+    Reason.BAD_REPLY: {Fate.BAD_REPLY, Fate.REPLIED},  # sound, but for the action that it makes
     Reason.DEADLINE: {Fate.MISSED},
     Reason.SUPERSEDED: {Fate.SUPERSEDED},
 }
@@ -292,9 +292,9 @@ class Interleavings(RuleBasedStateMachine):
             return
         fates = [each.pending.fate for each in self.robot.session.submitted[self.requests :]]
         estimate = self.robot.session.estimate(self.robot.link.now_s)
-        assert estimate.answers == sum(fate in IN_TIME for fate in fates)
+        assert estimate.replies == sum(fate in IN_TIME for fate in fates)
         missed = sum(fate in (Fate.MISSED, Fate.SUPERSEDED) for fate in fates)
-        assert estimate.questions == estimate.answers + missed
+        assert estimate.requests == estimate.replies + missed
 
     @invariant()
     def trouble_is_told_where_there_is_any(self) -> None:

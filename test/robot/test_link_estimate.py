@@ -13,7 +13,7 @@ def test_nothing_is_known_before_the_first_request() -> None:
     estimate = LinkEstimator().estimate(100.0)
     assert math.isnan(estimate.rtt_ms)
     assert math.isnan(estimate.loss)
-    assert (estimate.goodput_bytes_s, estimate.questions, estimate.answers) == (0.0, 0, 0)
+    assert (estimate.goodput_bytes_s, estimate.requests, estimate.replies) == (0.0, 0, 0)
 
 
 def steady(estimator: LinkEstimator, requests: int, seed: int = 0) -> float:
@@ -31,7 +31,7 @@ def test_a_steady_link() -> None:
     assert estimate.rtt_deviation_ms == pytest.approx(0.3 * math.sqrt(2 / math.pi), abs=0.15)
     assert (estimate.loss, estimate.misses) == (0.0, 0.0)
     assert estimate.goodput_bytes_s == pytest.approx(10_000, rel=0.05)
-    assert (estimate.questions, estimate.answers) == (400, 400)
+    assert (estimate.requests, estimate.replies) == (400, 400)
 
 
 def test_the_round_trip_time_follows_the_link() -> None:
@@ -61,7 +61,7 @@ def test_misses_count_as_loss_too_and_leave_the_round_trip_time_alone() -> None:
     estimate = estimator.estimate(now_s)
     assert estimate.rtt_ms == before
     assert estimate.loss == estimate.misses == pytest.approx(1.0, abs=0.01)
-    assert (estimate.questions, estimate.answers) == (150, 100)
+    assert (estimate.requests, estimate.replies) == (150, 100)
 
 
 def test_goodput_fades_in_silence() -> None:

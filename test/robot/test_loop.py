@@ -166,8 +166,8 @@ def test_an_observation_that_nothing_sound_is_made_of_is_as_if_it_had_never_been
     ("changes", "reason", "message"),
     [
         ({"status": 3, "message": "goal[0]: nan"}, Reason.REFUSED, "goal[0]: nan"),
-        ({"accepted": (True,)}, Reason.BAD_ANSWER, "accepted"),
-        ({"actions": (0.0, -1e30)}, Reason.BAD_ANSWER, "action[1]"),  # sound but for what it does
+        ({"accepted": (True,)}, Reason.BAD_REPLY, "accepted"),
+        ({"actions": (0.0, -1e30)}, Reason.BAD_REPLY, "action[1]"),  # sound but for what it does
     ],
 )
 def test_a_reply_that_is_no_good_executes_the_draft(

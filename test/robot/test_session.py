@@ -274,7 +274,7 @@ def test_an_estimate_is_only_read(robot: Any) -> None:
     first = robot.session.estimate(now_s)
     robot.session.estimate(now_s + 100.0)
     assert robot.session.estimate(now_s) == first
-    assert (first.questions, first.answers) == (1, 1)
+    assert (first.requests, first.replies) == (1, 1)
     assert first.rtt_ms == pytest.approx(9.0)  # without the verifier's own share
 
 

@@ -105,7 +105,7 @@ def test_what_the_gate_leaves_to_the_draft_neither_counts_nor_ends_the_row(alone
     ("changes", "message"),
     [
         ({"status": 6, "message": "no"}, "refused: no"),
-        ({"step": 99}, "bad answer: episode_id, step_id, first_step: (0, 99, 1), must be (0, 1, 1)"),
+        ({"step": 99}, "bad reply: episode_id, step_id, first_step: (0, 99, 1), must be (0, 1, 1)"),
     ],
 )
 def test_requests_without_a_good_reply_count(make_robot: Make, changes: dict[str, Any], message: str) -> None:

@@ -50,7 +50,7 @@ def test_the_state_of_the_link_is_published(scene: Any) -> None:
     assert state.verifier == LinkState.VERIFIER_READY
     assert 0.0 < state.rtt_ms < 30_000.0
     assert state.goodput_bytes_s > 0.0
-    assert state.answers <= state.questions
+    assert state.replies <= state.requests
 
 
 def test_live_parameters(scene: Any) -> None:

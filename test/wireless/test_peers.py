@@ -51,7 +51,7 @@ class Clock:
 
 
 class ScriptedClient:
-    """Takes so many seconds for each question; fails, once they have passed, where they are negative."""
+    """Takes so many seconds for each request; fails, once they have passed, where they are negative."""
 
     failures = (ConnectionError,)
 

@@ -77,7 +77,7 @@ class Observations:
 
 @dataclass(frozen=True)
 class Call:
-    """One question to the remote policy.
+    """One request to the remote policy.
 
     Attributes:
         start_s: when the robot had its window, on this machine's monotonic clock.
@@ -100,7 +100,7 @@ class Server(Protocol):
 
 
 class Client(Protocol):
-    """Asks a server, one question at a time."""
+    """Asks a server, one request at a time."""
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:
@@ -166,7 +166,7 @@ def drive(
     calls: list[Call] = []
     connected = True
     due = clock()
-    for question in zip(*vars(observations).values(), strict=True):
+    for asked in zip(*vars(observations).values(), strict=True):
         client.rest(max(0.0, due - clock()))
         before(len(calls))
         start = clock()
@@ -174,7 +174,7 @@ def drive(
             if not connected:
                 client.connect()
                 connected = True
-            chunk, compute_ms = client.ask(*question)
+            chunk, compute_ms = client.ask(*asked)
         except client.failures:
             calls.append(Call(start, 1e3 * (clock() - start), None, False))
             client.close()

@@ -78,13 +78,13 @@ class JsonClient:
         self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
         """See `Client.ask`."""
-        question = {
+        request = {
             "window": window.tolist(),
             "goal": goal.tolist(),
             "codes": codes.tolist(),
             "probabilities": probabilities_of(counts).tolist(),
         }
-        response = self._session.post(self._url, json=question, timeout=self._timeout_s)
+        response = self._session.post(self._url, json=request, timeout=self._timeout_s)
         response.raise_for_status()
         said = response.json()
         return np.array(said["actions"], np.float32), said["compute_ms"]
