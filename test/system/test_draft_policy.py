@@ -45,7 +45,7 @@ def test_the_state_of_the_link_is_published(scene: Any) -> None:
     robot.show(episode, 1)
     scene.verifier.reply(scene.verifier.wait_for_request(episode, 1))
     assert robot.answer_to(episode, 1).verified
-    scene.stage.wait(lambda: bool(states) and states[-1].answers > 0, "link state")
+    scene.stage.wait(lambda: bool(states) and states[-1].replies > 0, "link state")
     state = states[-1]
     assert state.verifier == LinkState.VERIFIER_READY
     assert 0.0 < state.rtt_ms < 30_000.0
