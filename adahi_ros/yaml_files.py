@@ -15,7 +15,6 @@ LARGEST = 1 << 18  # bytes; PyYAML takes seconds for them
 MOST_ENTRIES = 100_000  # with aliases and merge keys written out: a few lines of them make billions
 LONGEST_NUMBER = 1000  # characters; the time for some forms grows with the square of that
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-MERGE = "tag:yaml.org,2002:merge"
 
 
 def read_yaml(path: Path) -> Any:

@@ -40,7 +40,6 @@ from adahi_ros.reporting.path import (
     PointError,
 )
 
-COORDINATES = ("x", "y", "z")
 LARGEST_INDEX = 999
 ENTRY = f"Entry of the action that is {{}} in frame_id, m; {UNUSED} for none"
 WARNING_PERIOD_S = 5.0
