@@ -4,7 +4,7 @@
 
 At every observation of hybrid inference behind a gate, by all combinations of codes and not by sampling:
 total variation from the target's distribution of codes, of what comes back when the gate asks (the mean and
-the 95th percentile over questions), of what is executed, asked or not, and of what is drafted.
+the 95th percentile over requests), of what is executed, asked or not, and of what is drafted.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ class ControlLoop:
         """Begin the step of an observation; its command goes out now, or when the reply is there.
 
         An observation that is repeated, because its command was lost, gets the same command again. One whose
-        draft was withheld is asked about again.
+        draft was withheld is sent to the target again.
 
         Raises:
             InputError: another observation has the number of the one before.

@@ -84,7 +84,7 @@ class Guard:
         self._why: Intervention | None = None  # it is held
         self._rested = 0
         self._held = True  # the next action ends a hold
-        self._answer: np.ndarray | None = None
+        self._commanded: np.ndarray | None = None
         self._owed: tuple[np.ndarray, np.ndarray | None] | None = None
         self._put_s = self._moved_s = now_s
         self._earned_s = config.period_s
@@ -113,7 +113,7 @@ class Guard:
         self._active = True
         self._enabled_until_s = 0.0 if self._config.require_enable else np.inf
         self._heard_s = now_s
-        self._answer = self._owed = None
+        self._commanded = self._owed = None
         self.counts.clear()
         self._hold_ends()
 
@@ -156,8 +156,8 @@ class Guard:
             measured: positions (A,) of what is commanded, NaN where unknown; None where none is known.
             now_s: the time.
         """
-        self._answer = self._owed = None
-        why = self._fault(now_s)  # stale is the answer to an observation that is long past
+        self._commanded = self._owed = None
+        why = self._fault(now_s)  # stale where the observation is long past
         if why is not None:
             self._owed = (wanted, measured)
             self._count((why,))
@@ -177,12 +177,12 @@ class Guard:
         self._moved_s = now_s
         admitted = self._envelope.admit(wanted, measured, interval_s)
         told = (Intervention.DISPLACED,) if displaced else ()
-        self._answer = self._put(Admitted(admitted.action, told + admitted.interventions))
-        return self._answer
+        self._commanded = self._put(Admitted(admitted.action, told + admitted.interventions))
+        return self._commanded
 
     def withhold(self, now_s: float) -> np.ndarray | None:
         """Return what holds the robot, for its action may not go without the target; None at rest."""
-        self._answer = self._owed = None
+        self._commanded = self._owed = None
         self._count((self._fault(now_s) or Intervention.UNVERIFIED,))
         return self.look(now_s)
 
@@ -190,13 +190,13 @@ class Guard:
         """Return the last action's command again, for an observation that was repeated.
 
         None where the robot was held since: an observation that only repeats itself does not tell that the
-        robot may move. But one that never got its action, because the robot was not enabled or the answer
+        robot may move. But one that never got its action, because the robot was not enabled or the reply
         came too late, gets it.
         """
         if self._owed is not None and self.enabled(now_s):
             self.heard(now_s)
             return self.act(*self._owed, now_s)
-        return self._answer if self._fault(now_s) is None else None
+        return self._commanded if self._fault(now_s) is None else None
 
     def look(self, now_s: float) -> np.ndarray | None:
         """Return the command that holds the robot where that is due; to be asked every control period."""
@@ -204,7 +204,7 @@ class Guard:
         why = self._fault(now_s) or self._why
         if not self._moving or why is None:
             return None
-        self._answer = None
+        self._commanded = None
         if why is not self._why:
             self._rested = 0
         return self._brake(why, now_s)

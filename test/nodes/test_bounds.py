@@ -136,10 +136,10 @@ def test_a_reply_that_is_too_long_is_a_bad_one_and_is_not_measured(
     with pytest.raises(RuntimeError):
         serialize_message(response)  # a message that came, and cannot be sent
     request = StepRequest(None, 0, 0, None)  # type: ignore[arg-type]
-    answer = judged(DESCRIBED, request, reply_of(0, response), 1.0)
-    assert (answer.verification, answer.reason) == (None, Reason.BAD_REPLY)
-    assert answer.message.startswith(f"{field}: length {len(value)}, must be at most")
-    assert answer.reply_bytes == 0
+    judgement = judged(DESCRIBED, request, reply_of(0, response), 1.0)
+    assert (judgement.verification, judgement.reason) == (None, Reason.BAD_REPLY)
+    assert judgement.message.startswith(f"{field}: length {len(value)}, must be at most")
+    assert judgement.reply_bytes == 0
 
 
 def test_texts_have_the_bounds_of_the_messages() -> None:

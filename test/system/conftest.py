@@ -116,7 +116,7 @@ class Robot:
         return found()[0]
 
     def command_to(self, stamp_ns: int) -> tuple[float, ...]:
-        """Wait for the command that answers an observation; return its positions as float32."""
+        """Wait for the command that belongs to an observation; return its positions as float32."""
 
         def found() -> list[JointTrajectory]:
             return [command for command in self.commands if from_stamp(command.header.stamp) == stamp_ns]

@@ -15,7 +15,7 @@ from adahi_ros.nodes.common.messages import to_stamp
 
 
 def test_what_overflows_the_policy_moves_nothing(scene: Any) -> None:
-    """The next good observation is answered as if the one too large had never been."""
+    """The next good observation gets its command as if the one too large had never been."""
     episode, robot = scene.new_episode(), scene.robot
     commands = len(robot.commands)
     scene.health.clear()

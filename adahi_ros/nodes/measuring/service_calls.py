@@ -3,7 +3,7 @@
     python -m adahi_ros.nodes.measuring.service_calls serve
     python -m adahi_ros.nodes.measuring.service_calls drive --size_bytes 1000 --calls 300 --out FILE.json
 
-One call a control period, the next not before the last is answered or given up: as a robot asks that
+One call a control period, the next not before the last is replied to or given up: as a robot asks that
 waits for each action. `adahi bench dds` runs both at the ends of an emulated link, with DDS settings
 from the environment.
 """
@@ -35,17 +35,17 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command()
 def serve() -> None:
-    """Answer until SIGTERM; `ready` on standard output says that it listens."""
+    """Reply until SIGTERM; `ready` on standard output says that it listens."""
     rclpy.init()
     node = Node("service_calls_server")
 
-    def answer(request: VerifyDraft.Request, response: VerifyDraft.Response) -> VerifyDraft.Response:
+    def reply(request: VerifyDraft.Request, response: VerifyDraft.Response) -> VerifyDraft.Response:
         response.accepted = [True, True]
         response.actions = array("f", [0.0, 0.0])
         response.step_id = request.step_id
         return response
 
-    service = node.create_service(VerifyDraft, SERVICE, answer)
+    service = node.create_service(VerifyDraft, SERVICE, reply)
     executor = UrgentExecutor(node, lambda: Urgent(services=[service]))
     print("ready", flush=True)
     try:

@@ -161,7 +161,7 @@ class DraftPolicyParameters(PolicyParameters):
     )
     fallback: str = parameter(
         "draft",
-        "What becomes of a draft that the gate wants verified and that gets no answer: draft executes it; "
+        "What becomes of a draft that the gate wants verified and that gets no reply: draft executes it; "
         "hold does so for fallback_limit steps in a row, then holds the robot until one is verified",
         choices=FALLBACKS,
     )

@@ -82,8 +82,8 @@ class Call:
     Attributes:
         start_s: when the robot had its window, on this machine's monotonic clock.
         ms: from then until the robot had its action, or gave up.
-        compute_ms: what the models took, the server's by its own account; None without an answer.
-        ok: whether there was an answer.
+        compute_ms: what the models took, the server's by its own account; None without a reply.
+        ok: whether there was a reply.
     """
 
     start_s: float
@@ -93,10 +93,10 @@ class Call:
 
 
 class Server(Protocol):
-    """Answers with the target policy that it is made with."""
+    """Replies with the target policy that it is made with."""
 
     def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
-        """Listen, call `ready`, answer for ever."""
+        """Listen, call `ready`, reply for ever."""
 
 
 class Client(Protocol):
@@ -148,7 +148,7 @@ def drive(
     clock: Callable[[], float] = time.monotonic,
     before: Callable[[int], None] = lambda index: None,
 ) -> list[Call]:
-    """Ask about every window in order, one a control period; an answer that is late delays what follows.
+    """Ask about every window in order, one a control period; a reply that is late delays what follows.
 
     A call that fails is recorded, and the next one connects anew, in its own time.
 
@@ -156,7 +156,7 @@ def drive(
         client: already connected.
         observations: of N steps.
         period_s: between the starts of two calls, at least.
-        check: raises ValueError at chunks (1, W, A) that are no answer.
+        check: raises ValueError at chunks (1, W, A) that are no reply.
         clock: seconds.
         before: called before each call with how many there have been.
 
@@ -258,7 +258,7 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
             port: Annotated[int, typer.Option(min=1, max=65535)],
             checkpoint: Annotated[Path, typer.Option(help="DIR/NAME of the target policy.")],
         ) -> None:
-            """Answer until SIGTERM; `ready` on standard output says that it listens."""
+            """Reply until SIGTERM; `ready` on standard output says that it listens."""
             server = make_server(_loaded(checkpoint))
             server.serve(address, port, lambda: print("ready", flush=True))
 

@@ -1,7 +1,7 @@
 """Flask and JSON over HTTP, as in the ADAHI paper: the draft is posted, the target verifies it.
 
 A Flask application on the server that `app.run(threaded=True)` starts, and a `requests.Session`. That
-server closes the connection after every answer, so every step opens one; `flask_waitress.py` keeps it.
+server closes the connection after every reply, so every step opens one; `flask_waitress.py` keeps it.
 See `driving.py` for how to run it.
 """
 

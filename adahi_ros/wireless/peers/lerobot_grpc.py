@@ -149,9 +149,9 @@ class GrpcClient:
     ) -> None:
         with contextlib.suppress(grpc.RpcError, ValueError):  # ValueError: the channel is closed
             while True:
-                answer = stub.GetActions(services_pb2.Empty())
-                if answer.data:  # empty where no observation came for a while
-                    received.put(pickle.loads(answer.data))  # noqa: S301 LeRobot's way
+                reply = stub.GetActions(services_pb2.Empty())
+                if reply.data:  # empty where no observation came for a while
+                    received.put(pickle.loads(reply.data))  # noqa: S301 LeRobot's way
 
     def ask(
         self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray

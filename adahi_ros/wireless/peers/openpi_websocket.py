@@ -55,7 +55,7 @@ class WebsocketServer:
 
 
 class ImpatientPolicy(WebsocketClientPolicy):
-    """openpi's client, which else waits for ever for an answer and ten seconds for a connection."""
+    """openpi's client, which else waits for ever for a reply and ten seconds for a connection."""
 
     def __init__(self, address: str, port: int, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -91,8 +91,8 @@ class WebsocketClient:
     ) -> tuple[np.ndarray, float]:
         """See `Client.ask`; openpi's servers are told no drafts."""
         assert self._policy is not None
-        answer = self._policy.infer({"window": window, "goal": goal})
-        return answer["actions"], answer["server_timing"]["infer_ms"]
+        reply = self._policy.infer({"window": window, "goal": goal})
+        return reply["actions"], reply["server_timing"]["infer_ms"]
 
     def rest(self, duration_s: float) -> None:
         """See `Client.rest`."""
