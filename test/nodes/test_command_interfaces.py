@@ -19,9 +19,9 @@ from adahi_ros.nodes.common.command_interfaces import (
     INTERFACE_OF_KIND,
     CommandInterface,
     command_interface,
-    command_qos,
 )
 from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.qos import command_qos
 
 JOINTS = ("panda_joint1", "panda_joint2", "panda_joint3")
 AXES = ("angular.z", "linear.x", "linear.y")

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import TwistStamped
-from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory
 
@@ -221,14 +220,6 @@ def command_interface(name: str, names: Sequence[str], field: str, frame_id: str
             f"command.joint_names: {list(names)}, must be of {', '.join(kind.names)} for {name}"
         )
     return kind(frame_id)
-
-
-def command_qos() -> QoSProfile:
-    """Return the QoS of commands: reliable, as controllers subscribe them, and only the newest matters.
-
-    A new one each time: rclpy writes what is overridden into it.
-    """
-    return QoSProfile(depth=1)
 
 
 def _checked(values: Any, names: Sequence[str], where: str) -> np.ndarray:

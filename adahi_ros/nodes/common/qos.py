@@ -27,3 +27,11 @@ def verify_qos(reliability: str) -> QoSProfile:
             robot, which knows when; with reliable DDS sends it again, and acknowledges every message.
     """
     return QoSProfile(depth=REQUESTS_KEPT, reliability=ReliabilityPolicy[reliability.upper()])
+
+
+def command_qos() -> QoSProfile:
+    """Return the QoS of commands: reliable, as controllers subscribe them, and only the newest matters.
+
+    A new one each time: rclpy writes what is overridden into it.
+    """
+    return QoSProfile(depth=1)

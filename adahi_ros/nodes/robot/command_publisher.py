@@ -21,10 +21,10 @@ from adahi_ros.nodes.common.command_interfaces import (
     INTERFACE_OF_KIND,
     CommandInterface,
     command_interface,
-    command_qos,
 )
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.qos import command_qos
 from adahi_ros.nodes.common.urgent_executor import Urgent
 from adahi_ros.nodes.robot.draft_policy_parameters import BY_CONTRACT, DraftPolicyParameters
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord

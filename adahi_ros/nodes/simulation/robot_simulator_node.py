@@ -32,7 +32,6 @@ from adahi_ros.nodes.common.command_interfaces import (
     COMMAND_INTERFACES,
     TwistParameters,
     command_interface,
-    command_qos,
 )
 from adahi_ros.nodes.common.messages import (
     to_episode_result,
@@ -42,6 +41,7 @@ from adahi_ros.nodes.common.messages import (
     to_task_state,
 )
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
+from adahi_ros.nodes.common.qos import command_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.tasks import TASKS, make, make_expert
 from adahi_ros.tasks.base import has_camera
