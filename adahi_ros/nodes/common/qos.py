@@ -7,6 +7,8 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from adahi_ros.contract.contract import Channel
 
 REQUESTS_KEPT = 100  # by a verifier that is busy, of all its robots together
+LISTENING = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+"""Of who only watches: heard from any publisher, and no load on one."""
 
 
 def observation_qos(channel: Channel) -> QoSProfile:

@@ -19,7 +19,7 @@ from adahi_msgs.msg import DraftStatus
 from geometry_msgs.msg import Point
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
@@ -28,6 +28,7 @@ from adahi_ros.contract.contract import COMMAND_FIELDS
 from adahi_ros.files import read_bytes
 from adahi_ros.kinematics import Chain
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
+from adahi_ros.nodes.common.qos import LISTENING
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.reporting.path import (
     DRAFTED,
@@ -43,7 +44,6 @@ from adahi_ros.reporting.path import (
 LARGEST_INDEX = 999
 ENTRY = f"Entry of the action that is {{}} in frame_id, m; {UNUSED} for none"
 WARNING_PERIOD_S = 5.0
-LISTENING = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 

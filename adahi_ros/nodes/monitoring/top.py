@@ -17,13 +17,12 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.utilities import try_shutdown
 
 from adahi_ros.nodes.common.messages import from_status
+from adahi_ros.nodes.common.qos import LISTENING
 from adahi_ros.reporting.heard import Fleet, HeardRobot
 
-LISTENING = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 POLL_S = 0.1  # Ctrl-C waits for so long at most
 LOOK_S = 0.5  # from one look for new robots to the next
 
