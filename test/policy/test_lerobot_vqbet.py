@@ -20,10 +20,11 @@ from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.networks.fitting import Run
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.lerobot import checkpoint as lerobot_checkpoint
 from adahi_ros.policy.lerobot import encoder as lerobot_encoder
-from adahi_ros.policy.lerobot.checkpoint import RANGES, read_checkpoint
+from adahi_ros.policy.lerobot import files as lerobot_files
+from adahi_ros.policy.lerobot.checkpoint import read_checkpoint
 from adahi_ros.policy.lerobot.encoder import load_encoder
+from adahi_ros.policy.lerobot.scaling import RANGES
 from adahi_ros.policy.lerobot.vqbet import LeRobotPolicy, lerobot_tokenizer
 from adahi_ros.policy.vqbet.checkpoint import load_decoder, save_policy, save_tokenizer
 from adahi_ros.policy.vqbet.training import CodeFitConfig, train_policy
@@ -300,7 +301,7 @@ def test_sizes_are_compared_with_the_weights_before_any_is_read(
     change: Callable[[dict[str, Any]], None],
     message: str,
 ) -> None:
-    monkeypatch.setattr(lerobot_checkpoint, "load_file", None)
+    monkeypatch.setattr(lerobot_files, "load_file", None)
     edit(parallel / "config.json", change)
     with pytest.raises(CheckpointError, match=rf"(config\.json|model\.safetensors): .*{message}"):
         read_checkpoint(parallel)

@@ -9,39 +9,33 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
-from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes
 from adahi_ros.networks.checkpoint_files import (
-    UNREADABLE,
     CheckpointError,
     Shapes,
     check_count,
     check_shapes,
     read_shapes,
 )
+from adahi_ros.policy.lerobot.files import ACTION, CONFIG, mapping, read_json, read_tensors
+from adahi_ros.policy.lerobot.scaling import Processor, Scaling, among_weights, shaped
 from adahi_ros.policy.vqbet.checkpoint import LONGEST_WINDOW
 from adahi_ros.policy.vqbet.decoder import MAX_COMBINATIONS
 
-CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 MODEL = "vqbet."
 STATE = "observation.state"
-ACTION = "action"
 VQ = "action_head.vqvae_model"
 CODEBOOKS = 2  # LeRobot's residual VQ has always two
 MOST_CODES = math.isqrt(MAX_COMBINATIONS)
 LARGEST_TABLE = 1 << 26  # numbers of all pairs of codes
 LARGEST_IMAGE = 1 << 24  # pixels
 HIGHEST_TEMPERATURE = 1e6
-EPSILON = 1e-8  # LeRobot's own, where a scale would be zero
 SIZES = (
     "n_obs_steps",
     "action_chunk_size",
@@ -56,24 +50,6 @@ SIZES = (
     "gpt_n_head",
     "gpt_hidden_dim",
 )
-RANGES = {"MIN_MAX": ("min", "max"), "QUANTILES": ("q01", "q99"), "QUANTILE10": ("q10", "q90")}
-PLAIN_STEPS = ("rename_observations_processor", "to_batch_processor", "device_processor")
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """Where a feature's numbers lie: normalized = (value - shift) / scale + bias.
-
-    Attributes:
-        shift, scale: as the feature is shaped; scale positive.
-        bias: what `shift` becomes.
-        still: likewise, true for what never moved in the data: LeRobot scales it by nearly nothing.
-    """
-
-    shift: Tensor
-    scale: Tensor
-    bias: float
-    still: Tensor
 
 
 @dataclass(frozen=True)
@@ -124,7 +100,7 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
             file, field, value and what was expected.
     """
     where = folder / CONFIG
-    config = _read_json(where)
+    config = read_json(where)
     image = _check_config(config, where)
     weights = folder / WEIGHTS
     if not weights.is_file():
@@ -136,7 +112,7 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
         raise
     except ValueError as error:
         raise CheckpointError(f"{weights}: {MODEL}{error}") from None
-    tensors = _read_tensors(weights)
+    tensors = read_tensors(weights)
     model = {name.removeprefix(MODEL): value for name, value in tensors.items() if name.startswith(MODEL)}
     discretized = model.get("action_head.vqvae_model.discretized")
     if discretized is None or discretized.numel() != 1 or not bool(discretized):
@@ -147,19 +123,19 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
     inputs = config["input_features"]
     files = [where, weights]
     if (folder / "policy_preprocessor.json").is_file():
-        before = _Processor(folder / "policy_preprocessor.json", "normalizer_processor")
-        after = _Processor(folder / "policy_postprocessor.json", "unnormalizer_processor")
+        before = Processor(folder / "policy_preprocessor.json", "normalizer_processor")
+        after = Processor(folder / "policy_postprocessor.json", "unnormalizer_processor")
         files += before.files + after.files
         scalings = (before.scaling(STATE), before.scaling(image), after.scaling(ACTION))
     else:
         scalings = (
-            _among_weights(config, "normalize_inputs", STATE, "STATE", tensors, weights),
-            _among_weights(config, "normalize_inputs", image, "VISUAL", tensors, weights),
-            _among_weights(config, "unnormalize_outputs", ACTION, "ACTION", tensors, weights),
+            among_weights(config, "normalize_inputs", STATE, "STATE", tensors, weights),
+            among_weights(config, "normalize_inputs", image, "VISUAL", tensors, weights),
+            among_weights(config, "unnormalize_outputs", ACTION, "ACTION", tensors, weights),
         )
     shapes = (inputs[STATE]["shape"], [3, 1, 1], config["output_features"][ACTION]["shape"])
     state, frame, action = (
-        _shaped(scaling, shape, folder) for scaling, shape in zip(scalings, shapes, strict=True)
+        shaped(scaling, shape, folder) for scaling, shape in zip(scalings, shapes, strict=True)
     )
     _, rows, columns = inputs[image]["shape"]
     digest = hashlib.sha256()
@@ -168,28 +144,6 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
     return LeRobotCheckpoint(
         folder, config, model, (rows, columns), state, frame, action, digest.hexdigest()[:16]
     )
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = parse_json(read_bytes(path))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such file; expected the folder of a LeRobot policy") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not JSON ({error})") from None
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path}: must be a mapping")
-    return value
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        check_size(path, LARGEST_WEIGHTS)
-        return dict(load_file(path))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such file") from None
-    except UNREADABLE as error:
-        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
 
 
 def _check_config(config: dict[str, Any], where: Path) -> str:
@@ -223,7 +177,7 @@ def _check_config(config: dict[str, Any], where: Path) -> str:
         if not isinstance(config.get(name), bool):
             raise CheckpointError(f"{where}: {name}: {config.get(name)!r}, must be true or false")
     _features(config, "output_features", {ACTION: ("ACTION", 1)}, where)
-    inputs = _mapping(config, "input_features", where)
+    inputs = mapping(config, "input_features", where)
     cameras = [name for name, feature in inputs.items() if _type(feature) == "VISUAL"]
     if len(cameras) != 1:
         there = ", ".join(cameras) or "none"
@@ -277,13 +231,6 @@ def _check_sizes(config: dict[str, Any], shapes: Shapes) -> None:
     check_shapes(shapes, wanted)
 
 
-def _mapping(config: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
-    value = config.get(name)
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{where}: {name}: {value!r}, must be a mapping")
-    return value
-
-
 def _sizes(value: Any, count: int) -> bool:
     return (
         isinstance(value, list)
@@ -298,7 +245,7 @@ def _type(feature: Any) -> Any:
 
 def _features(config: dict[str, Any], name: str, wanted: dict[str, tuple[str, int]], where: Path) -> None:
     """Check that a mapping of features has those wanted, of a type and a rank, and no others."""
-    features = _mapping(config, name, where)
+    features = mapping(config, name, where)
     for key in features:
         if key not in wanted:
             raise CheckpointError(
@@ -311,102 +258,3 @@ def _features(config: dict[str, Any], name: str, wanted: dict[str, tuple[str, in
         shape = features[key].get("shape")
         if not _sizes(shape, rank):
             raise CheckpointError(f"{where}: {name}: {key}: shape: {shape!r}, must be of {rank} sizes from 1")
-
-
-class _Processor:
-    """One of the two files with which LeRobot since 0.4 scales what goes into a policy, or comes out.
-
-    Attributes:
-        files: the file, and that with the numbers.
-    """
-
-    def __init__(self, path: Path, step_name: str) -> None:
-        self.files = [path]
-        self._path = path
-        steps = _read_json(path).get("steps")
-        if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-            raise CheckpointError(f"{path}: steps: must be a list of mappings")
-        found = []
-        for step in steps:
-            name = step.get("registry_name", step.get("class"))
-            if name == step_name:
-                found.append(step)
-            elif name not in PLAIN_STEPS:
-                known = ", ".join((step_name, *PLAIN_STEPS))
-                raise CheckpointError(f"{path}: steps: {name}: not known here, must be of {known}")
-        if len(found) != 1:
-            raise CheckpointError(f"{path}: steps: {step_name}: {len(found)} times, must be once")
-        self._config = _mapping(found[0], "config", path)
-        self._stats: dict[str, Tensor] = {}
-        if (state_file := found[0].get("state_file")) is not None:
-            state_path = path.parent / Path(str(state_file)).name
-            self.files.append(state_path)
-            self._stats = _read_tensors(state_path)
-
-    def scaling(self, key: str) -> Scaling:
-        feature = _mapping(self._config, "features", self._path).get(key)
-        if not isinstance(feature, dict):
-            raise CheckpointError(f"{self._path}: features: {key}: missing")
-        mode = _mapping(self._config, "norm_map", self._path).get(str(feature.get("type")), "IDENTITY")
-        alone = self._config.get("normalize_observation_keys")
-        if alone is not None and not isinstance(alone, list):
-            raise CheckpointError(f"{self._path}: normalize_observation_keys: {alone!r}, must be a list")
-        if key != ACTION and alone is not None and key not in alone:
-            mode = "IDENTITY"
-        epsilon = self._config.get("eps", EPSILON)
-        if not isinstance(epsilon, (int, float)) or not 0 <= epsilon <= 1:
-            raise CheckpointError(f"{self._path}: eps: {epsilon!r}, must be from 0 to 1")
-        names = {stat: f"{key}.{stat}" for stat in _statistics(mode, self._path)}
-        return _scaling(mode, names, self._stats, epsilon, self.files[-1])
-
-
-def _among_weights(
-    config: dict[str, Any], layer: str, key: str, kind: str, tensors: dict[str, Tensor], path: Path
-) -> Scaling:
-    """Read the scaling of a feature as LeRobot before 0.4 stored it."""
-    mode = _mapping(config, "normalization_mapping", path.parent / CONFIG).get(kind, "IDENTITY")
-    buffer = f"{layer}.buffer_{key.replace('.', '_')}"
-    names = {stat: f"{buffer}.{stat}" for stat in _statistics(mode, path.parent / CONFIG)}
-    return _scaling(mode, names, tensors, EPSILON, path)
-
-
-def _statistics(mode: Any, where: Path) -> tuple[str, ...]:
-    known = {"IDENTITY": (), "MEAN_STD": ("mean", "std"), **RANGES}
-    if not isinstance(mode, str) or mode not in known:
-        raise CheckpointError(f"{where}: normalization: {mode!r}, must be of {', '.join(known)}")
-    return known[mode]
-
-
-def _scaling(
-    mode: str, names: dict[str, str], tensors: dict[str, Tensor], epsilon: float, where: Path
-) -> Scaling:
-    for name in names.values():
-        if name not in tensors:
-            raise CheckpointError(f"{where}: {name}: missing, but its normalization is {mode}")
-        if not torch.isfinite(tensors[name]).all():
-            raise CheckpointError(f"{where}: {name}: holds values that are not finite")
-    if mode == "IDENTITY":
-        return Scaling(torch.zeros(()), torch.ones(()), 0.0, torch.tensor(False))
-    first, second = (tensors[name].float() for name in names.values())
-    if first.shape != second.shape:
-        shapes = f"{tuple(first.shape)}, {tuple(second.shape)}"
-        raise CheckpointError(f"{where}: {', '.join(names.values())}: of shapes {shapes}, must be the same")
-    if mode == "MEAN_STD":
-        return Scaling(first, second + epsilon, 0.0, second == 0)
-    reach = second - first
-    still = reach == 0
-    return Scaling(first, torch.where(still, epsilon, reach) / 2, -1.0, still)
-
-
-def _shaped(scaling: Scaling, shape: list[int], folder: Path) -> Scaling:
-    try:
-        shift, scale, still = (
-            part.expand(shape).contiguous() for part in (scaling.shift, scaling.scale, scaling.still)
-        )
-    except RuntimeError:
-        raise CheckpointError(
-            f"{folder}: normalization: of shape {tuple(scaling.shift.shape)}, must be {tuple(shape)}"
-        ) from None
-    if not (scale > 0).all():
-        raise CheckpointError(f"{folder}: normalization: scale {scale.min()}, must be above 0")
-    return Scaling(shift, scale, scaling.bias, still)

@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from adahi_ros.networks.checkpoint_files import CheckpointError, check_shapes
-from adahi_ros.policy.lerobot.checkpoint import CONFIG, WEIGHTS, LeRobotCheckpoint, read_checkpoint
+from adahi_ros.policy.lerobot.checkpoint import WEIGHTS, LeRobotCheckpoint, read_checkpoint
+from adahi_ros.policy.lerobot.files import CONFIG
 
 PART = "rgb_encoder"
 BLOCKS = {"resnet18": (2, 2, 2, 2), "resnet34": (3, 4, 6, 3)}

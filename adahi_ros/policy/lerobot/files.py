@@ -1,0 +1,45 @@
+"""Files of LeRobot's checkpoints: JSON and safetensors, or an error that names what is wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes
+from adahi_ros.networks.checkpoint_files import UNREADABLE, CheckpointError
+
+CONFIG = "config.json"
+ACTION = "action"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = parse_json(read_bytes(path))
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: no such file; expected the folder of a LeRobot policy") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path}: must be a mapping")
+    return value
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        check_size(path, LARGEST_WEIGHTS)
+        return dict(load_file(path))
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: no such file") from None
+    except UNREADABLE as error:
+        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
+
+
+def mapping(config: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
+    value = config.get(name)
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{where}: {name}: {value!r}, must be a mapping")
+    return value
