@@ -1,5 +1,4 @@
-"""Proposes actions: the shared action tokenizer and the VQ-BeT policies on it.
+"""Proposes actions: what a policy is to everyone, and where each kind comes from by its name.
 
-Only `tokenizer`, `vqbet`, `training` and `torch_backend` need torch; a robot that runs exported
-policies imports none of them.
+A robot that runs exported policies needs no torch: what does is imported when its backend is asked for.
 """

@@ -89,7 +89,7 @@ class HeardRobot:
         while self._steps and self._steps[0][0] < now_s - self._window_s:
             self._steps.popleft()
 
-    def _of(self, kind: str, now_s: float, read: Any) -> dict[str, Any] | None:
+    def _of(self, kind: str, now_s: float, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any] | None:
         if kind not in self._newest:
             return None
         at_s, message = self._newest[kind]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -60,7 +60,7 @@ class Column:
     header: str
     cell: Callable[[Figures], Text]
     rank: int
-    justify: Any = "right"
+    justify: JustifyMethod = "right"
 
 
 def name(robot: Figures) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from collections.abc import Hashable
+from typing import NamedTuple
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
@@ -54,7 +55,7 @@ class Engine:
         self._fingerprint = signature.codes and int(signature.codes.fingerprint, 16)
         length, dim = signature.history, signature.observation_dim
         self._windows = WindowCache(length, dim, images, robots, max_age_s)
-        self._remembered: OrderedDict[tuple[Any, ...], Verdict] = OrderedDict()
+        self._remembered: OrderedDict[Hashable, Verdict] = OrderedDict()
 
     def verify(self, request: SentRequest, now_s: float) -> Replied:
         """Return what one robot is to do (M = 1), from its `first_step` on.
@@ -108,7 +109,7 @@ class Engine:
                 f"first_step: {request.first_step}, must be from {request.step} to {last}",
             )
 
-    def _remember(self, asked: tuple[Any, ...], verdict: Verdict) -> None:
+    def _remember(self, asked: Hashable, verdict: Verdict) -> None:
         """Keep a reply for when its request is repeated. Draws are addressed: it would be the same."""
         self._remembered[asked] = verdict
         if len(self._remembered) > REPLIES_KEPT:

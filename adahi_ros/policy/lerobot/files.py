@@ -17,6 +17,11 @@ ACTION = "action"
 
 
 def read_json(path: Path) -> dict[str, Any]:
+    """Return a mapping from a JSON file.
+
+    Raises:
+        CheckpointError: it is missing, or none.
+    """
     try:
         value = parse_json(read_bytes(path))
     except FileNotFoundError:
@@ -29,6 +34,11 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors file, by name.
+
+    Raises:
+        CheckpointError: it is missing, too large, or none.
+    """
     try:
         check_size(path, LARGEST_WEIGHTS)
         return dict(load_file(path))
@@ -39,6 +49,11 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def mapping(config: Mapping[str, Any], name: str, where: Path) -> dict[str, Any]:
+    """Return an entry of a file that must be a mapping.
+
+    Raises:
+        CheckpointError: it is none; names file, field and value.
+    """
     value = config.get(name)
     if not isinstance(value, dict):
         raise CheckpointError(f"{where}: {name}: {value!r}, must be a mapping")

@@ -64,6 +64,11 @@ class Processor:
             self._stats = read_tensors(state_path)
 
     def scaling(self, key: str) -> Scaling:
+        """Return how a feature is scaled.
+
+        Raises:
+            CheckpointError: the file does not say, or says what cannot be.
+        """
         feature = mapping(self._config, "features", self._path).get(key)
         if not isinstance(feature, dict):
             raise CheckpointError(f"{self._path}: features: {key}: missing")
@@ -83,7 +88,11 @@ class Processor:
 def among_weights(
     config: dict[str, Any], layer: str, key: str, kind: str, tensors: dict[str, Tensor], path: Path
 ) -> Scaling:
-    """Read the scaling of a feature as LeRobot before 0.4 stored it."""
+    """Read the scaling of a feature as LeRobot before 0.4 stored it.
+
+    Raises:
+        CheckpointError: it is missing, or cannot be.
+    """
     mode = mapping(config, "normalization_mapping", path.parent / CONFIG).get(kind, "IDENTITY")
     buffer = f"{layer}.buffer_{key.replace('.', '_')}"
     names = {stat: f"{buffer}.{stat}" for stat in _statistics(mode, path.parent / CONFIG)}
@@ -119,6 +128,11 @@ def _scaling(
 
 
 def shaped(scaling: Scaling, shape: list[int], folder: Path) -> Scaling:
+    """Return a scaling in the shape of its feature.
+
+    Raises:
+        CheckpointError: it is of another shape, or a scale is not positive.
+    """
     try:
         shift, scale, still = (
             part.expand(shape).contiguous() for part in (scaling.shift, scaling.scale, scaling.still)
