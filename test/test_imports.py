@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "safety": {"contract"},
     "acceptance": {"policy"},
     "wire": {"policy", "acceptance"},
-    "gates": {"policy"},
+    "gates": {"networks", "policy"},
     "robot": {"policy", "vision", "contract", "acceptance", "wire", "gates"},
     "server": {"policy", "vision", "wire", "acceptance"},
     "tasks": {"vision", "contract"},
