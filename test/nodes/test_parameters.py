@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, dataclass
+from typing import Any
 
 import pytest
 from rcl_interfaces.msg import Parameter as Message
@@ -91,6 +92,35 @@ def test_what_a_node_reads_is_what_was_set() -> None:
         assert parameters.read().ends == Ends((), 0.75)
         node.destroy_node()
         observer.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("size", 99, "size: 99, must be from 0 to 10"),
+        ("size", 1.0, "size: 1.0, must be from 0 to 10"),
+        ("size", "many", "size: 'many', must be from 0 to 10"),
+        ("ends.low", 7.0, "ends.low: 7.0, must be from 0 to 1"),
+        ("ends.low", 1, "ends.low: 1, must be from 0 to 1, with a decimal point as in 1.0"),
+    ],
+)
+def test_what_is_of_another_type_or_out_of_range_is_told_in_one_sentence(
+    name: str, value: Any, says: str
+) -> None:
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "watcher")
+        node = Node(
+            "parameters",
+            context=observer.context,
+            use_global_arguments=False,
+            parameter_overrides=[Value(name, value=value)],
+        )
+        parameters = Parameters(node, Nested)
+        with pytest.raises(ParameterError) as told:
+            parameters.read()
+        node.destroy_node()
+        observer.close()
+    assert str(told.value) == says
 
 
 def test_what_another_refuses_is_not_taken_for_set(node: Node) -> None:

@@ -115,7 +115,14 @@ class Parameter:
             right = math.isfinite(value)
         else:
             right = True
-        return None if right else f"{self.name}: {shortened(repr(value), TOLD)}, must be {self.allowed}"
+        return None if right else self.refusal(value)
+
+    def refusal(self, value: Any) -> str:
+        """Say that a value, which may be of a wrong type, cannot be, and what can."""
+        must = f"{self.name}: {shortened(repr(value), TOLD)}, must be {self.allowed}"
+        if isinstance(self.default, float) and type(value) is int:  # to ROS, 1 is no 1.0
+            must += f", with a decimal point as in {shortened(repr(float(value)), TOLD)}"
+        return must
 
 
 def parameter(
@@ -220,9 +227,9 @@ class Parameters(Generic[P]):
             try:
                 value = node.declare_parameter(row.name, row.default, row.descriptor()).value
                 fault = row.fault(value)
-            except ParameterException as error:  # of another type, or out of range
+            except ParameterException:  # of another type, or out of range
                 node.declare_parameter(row.name, row.default, row.descriptor(), ignore_override=True)
-                fault = f"{error}, must be {row.allowed}"
+                fault = row.refusal(self.told_beside(row.name))
             if fault is not None:
                 self._faults[row.name] = fault
         self._warn_of_unknown()
