@@ -11,7 +11,7 @@ from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.wire.records import StepRecord
 
 SHOWN_STEPS = 12
-BAR_WIDTH = 30
+BAR_WIDTH = 22  # with it, a line has 80 columns
 REFRESH_HZ = 8
 
 
@@ -91,7 +91,7 @@ class LiveView:
             )
         head = Text.assemble(
             (self._method.label, "bold"),
-            f"  {self._method.about}   episode {len(self._seen)} of {self._episodes}"
+            f"  {self._method.about}\nepisode {len(self._seen)} of {self._episodes}"
             f"   transmitted {self._transmitted / self._count:.0%} of {self._count} steps",
         )
         return Group(head, table)

@@ -67,6 +67,19 @@ def test_the_newest_steps_are_shown_and_all_are_counted(step_record: Make) -> No
     assert console.file.getvalue() == ""  # type: ignore[attr-defined]  # no terminal: nothing moves
 
 
+def test_every_figure_is_whole_in_a_terminal_of_80_columns(step_record: Make) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    with LiveView(console, "adahi", 20) as view:
+        view.show(step_record(step=1000, deviation=12.34, accepted=(False,) * 12, total_ms=1000.0))
+        lines = shown(view, console).splitlines()
+    assert len(lines) == 4
+    assert "episode 1 of 20   transmitted 100% of 1 steps" in lines[1]
+    assert lines[2].split() == ["step", "deviation", "score", "against", "threshold", "verdict", "ms"]
+    assert lines[3].split()[:2] == ["1000", "12.34"]
+    assert "sent, 12 of 12 codes resampled" in lines[3]
+    assert lines[3].rstrip().endswith("1000.0")
+
+
 def test_a_terminal_sees_it_and_is_left_clean(step_record: Make) -> None:
     console = Console(file=io.StringIO(), width=120, height=40, force_terminal=True)
     with LiveView(console, "random", 1) as view:
