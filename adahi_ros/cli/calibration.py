@@ -10,6 +10,7 @@ import typer
 
 from adahi_ros.assets import asset, is_shipped, shipped
 from adahi_ros.cli.options import (
+    TASKS_THERE_ARE,
     Backend,
     Checkpoints,
     JsonFile,
@@ -38,7 +39,7 @@ def calibrate(
     workers: Workers,
     task: Annotated[
         str | None,
-        typer.Argument(help="The task: ball, kitchen, swarm, or a YAML file of another; none with --bag."),
+        typer.Argument(help=f"{TASKS_THERE_ARE}; none with --bag."),
     ] = None,
     bag: Annotated[
         list[Path] | None,

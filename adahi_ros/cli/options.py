@@ -11,6 +11,10 @@ from adahi_ros.assets import asset, is_shipped
 from adahi_ros.files import check_writable
 from adahi_ros.parallel import cores
 
+TASKS_THERE_ARE = (  # those shipped; to ask the registry would load what help does not need
+    "The task: ball, ball_camera, inverted_pendulum, kitchen, kitchen_camera, swarm, or a YAML file of "
+    "another"
+)
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp")
 
 
@@ -82,10 +86,7 @@ def _tried(param: typer.CallbackParam, value: Path | None) -> Path | None:
 
 TaskName = Annotated[
     str,
-    typer.Argument(
-        help="The task: ball, ball_camera, kitchen, kitchen_camera, swarm, or a YAML file.",
-        callback=known_task,
-    ),
+    typer.Argument(help=f"{TASKS_THERE_ARE}.", callback=known_task),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 JsonFile = Annotated[

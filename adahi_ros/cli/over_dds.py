@@ -18,10 +18,10 @@ from adahi_ros.cli.options import (
     JsonFile,
     Rate,
     Seed,
+    TaskName,
     Workers,
     file_name,
     folder_of,
-    known_task,
     picture_file,
 )
 from adahi_ros.cli.terminal import console, say, write_json
@@ -30,14 +30,7 @@ LOCKSTEP_DEADLINE_S = 10.0  # a busy machine must not change what a run without 
 
 
 def demo(
-    task: Annotated[
-        str,
-        typer.Argument(
-            help="The task: ball, ball_camera, inverted_pendulum, kitchen, kitchen_camera, swarm, or a YAML "
-            "file of another.",
-            callback=known_task,
-        ),
-    ],
+    task: TaskName,
     workers: Workers,
     methods: Annotated[
         str, typer.Option("--methods", "--method", help="One, or several separated by commas.")

@@ -9,6 +9,7 @@ import typer
 
 from adahi_ros.assets import asset, is_shipped, shipped
 from adahi_ros.cli.options import (
+    TASKS_THERE_ARE,
     Checkpoints,
     JsonFile,
     Overwrite,
@@ -26,9 +27,7 @@ from adahi_ros.cli.terminal import command_line, progress, say, write_json
 def train(
     task: Annotated[
         str,
-        typer.Argument(
-            help="The task: ball, kitchen, swarm, a YAML file of another; with --data, what that is of."
-        ),
+        typer.Argument(help=f"{TASKS_THERE_ARE}; with --data, what that is of."),
     ],
     workers: Workers,
     out: Annotated[Path | None, typer.Option(help="Folder to write. Default: checkpoints/TASK.")] = None,

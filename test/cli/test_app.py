@@ -37,6 +37,11 @@ def test_every_verb_has_help(verb: str, run: Callable[..., Result]) -> None:
         assert option in re.sub(r"\x1b\[[0-9;]*m", "", result.output)
 
 
+@pytest.mark.parametrize("verb", OF_A_TASK)
+def test_help_names_every_task(verb: str, run: Callable[..., Result]) -> None:
+    assert set(names()) <= set(re.findall(r"\w+", run(verb, "--help").stdout))
+
+
 @pytest.mark.parametrize("verb", ["evaluate", "figures"])
 def test_help_loads_nothing_heavy(verb: str, loaded_by_help: Callable[[str], set[str]]) -> None:
     heavy = {"torch", "onnxruntime", "numpy", "scipy", "matplotlib", "jinja2", "rclpy"}
