@@ -42,7 +42,9 @@ def demo(
     deadline_s: Annotated[
         float | None,
         typer.Option(
-            help="For the target's reply, s. Default: one control period; 10 where the world waits."
+            min=0.001,
+            max=60.0,
+            help="For the target's reply, s. Default: one control period; 10 where the world waits.",
         ),
     ] = None,
     picture: Annotated[

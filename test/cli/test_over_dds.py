@@ -9,7 +9,6 @@ import pytest
 from typer.testing import Result
 
 from adahi_ros.evaluation.methods import METHODS, GatedMethod
-from adahi_ros.tasks import names
 
 pytest.importorskip("rclpy")
 
@@ -24,8 +23,14 @@ def test_what_no_robot_can_do_is_refused_with_what_one_can(name: str, fails: Cal
     assert said.startswith(f"adahi: methods: '{name}', must be of {', '.join(ON_AIR)}, or GATE:RULE of ")
 
 
-def test_help_names_every_task(run: Callable[..., Result]) -> None:
-    assert set(names()) <= set(re.findall(r"\w+", run("demo", "--help").stdout))
+@pytest.mark.parametrize("deadline_s", [-1, 0.0001, 100])
+def test_a_deadline_that_no_robot_takes_is_refused_before_anything_starts(
+    deadline_s: float, run: Callable[..., Result]
+) -> None:
+    refused = run("demo", "ball", "--deadline-s", deadline_s)
+    assert refused.exit_code == 2
+    assert "--deadline-s" in refused.output
+    assert "starting" not in refused.output
 
 
 def test_all_methods_run_in_the_one_domain_that_is_told(
