@@ -184,6 +184,9 @@ def calibration_for(
     """Load a calibration for these methods; make it anew where the user asks for another rate or temperature.
 
     Where there is no file, a rate is all it takes; where no method has a threshold, not even that.
+
+    Raises:
+        ValueError: nobody gave a file or a rate, none is shipped, and a method has a threshold.
     """
     from adahi_ros.evaluation.bench import check_fits
     from adahi_ros.evaluation.calibrate import EPISODES
@@ -193,7 +196,11 @@ def calibration_for(
 
     name, policies = file_name(task), files.load()
     shipped_file = f"config/{name}.yaml"
-    if path is None and not shipped(shipped_file) and (rate is not None or not gates_of_methods(methods)):
+    if path is None and not shipped(shipped_file):
+        if rate is None and gates_of_methods(methods):
+            raise ValueError(
+                f"--calibration: none, must be given for {name}, of which none is shipped; or give --rate"
+            )
         digests = policies.draft.digest, policies.target.digest
         found = Calibration(name, *digests, 0.5, "std", 1.0, 1.0, {})
         say(f"policies: {files.folder}")

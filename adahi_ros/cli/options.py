@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.assets import asset, is_shipped
+from adahi_ros.assets import asset, is_shipped, shipped
 from adahi_ros.files import check_writable
 from adahi_ros.parallel import cores
 
@@ -34,8 +34,17 @@ def file_name(task: str) -> str:
 
 
 def folder_of(task: str, checkpoints: Path | None) -> Path:
-    """Return the folder of a task's checkpoints."""
-    return checkpoints if checkpoints is not None else asset(f"checkpoints/{file_name(task)}")
+    """Return the folder of a task's checkpoints.
+
+    Raises:
+        ValueError: nobody gave one, and none is shipped.
+    """
+    if checkpoints is not None:
+        return checkpoints
+    name = file_name(task)
+    if not shipped(f"checkpoints/{name}"):
+        raise ValueError(f"--checkpoints: none, must be given for {name}, of which no policies are shipped")
+    return asset(f"checkpoints/{name}")
 
 
 def existing(option: str, path: Path) -> Path:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from adahi_ros.assets import asset
+
 Run, Fails = Callable[..., Result], Callable[..., str]
 
 
@@ -76,6 +78,20 @@ def test_checkpoints_that_are_not_there_are_named(fails: Fails, tmp_path: Path) 
     bracketed = tmp_path / "[red]" / "ball"
     assert f"{bracketed / 'draft.json'}: no such checkpoint" in fails(
         "evaluate", "ball", "--checkpoints", bracketed
+    )
+
+
+def test_what_a_task_without_shipped_files_needs_is_named(
+    checkpoints: Path, tmp_path: Path, fails: Fails
+) -> None:
+    task = tmp_path / "pole.yaml"
+    described = asset("config/tasks/inverted_pendulum.yaml").read_text()
+    task.write_text(described.replace("name: inverted_pendulum", "name: pole"))
+    assert fails("evaluate", task) == (
+        "adahi: --checkpoints: none, must be given for pole, of which no policies are shipped\n"
+    )
+    assert fails("evaluate", task, "--checkpoints", checkpoints) == (
+        "adahi: --calibration: none, must be given for pole, of which none is shipped; or give --rate\n"
     )
 
 
