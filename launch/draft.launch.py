@@ -86,7 +86,11 @@ def check_params_file(context: LaunchContext) -> None:
     """
     file = LaunchConfiguration("params_file").perform(context)
     if not Path(file).is_file():
-        raise ValueError(f"params_file: there is no file {Path(file).absolute()}")
+        task = LaunchConfiguration("task").perform(context)
+        raise ValueError(
+            f"params_file: there is no file {Path(file).absolute()}; where it is not given, "
+            f"it is that of task, {task!r}"
+        )
 
 
 def start(context: LaunchContext) -> list[Node]:
