@@ -9,6 +9,7 @@ from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.policy.interface import Policy, Sampling
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
+from adahi_ros.wire.sent_reply import PARTS_MOST
 
 
 class TargetVerifier:
@@ -45,8 +46,9 @@ class TargetVerifier:
 
         Raises:
             RequestError: the target makes nothing finite of an observation.
+            ValueError: what came out is no verdict of the target's sizes.
         """
-        verdict = self.verify_each(request, draws)
+        verdict = self._checked(self.verify_each(request, draws), len(draws))
         if not np.isfinite(verdict.actions).all():
             raise RequestError(
                 RequestFault.NOT_FINITE,
@@ -58,6 +60,22 @@ class TargetVerifier:
         """Verify M drafts; no numbers where the target makes nothing finite of an observation."""
         proposal = self.policy.propose(request.observations, draws[..., 1], self._sampling)
         return self.acceptance.verify(request.draft, proposal, draws)
+
+    def _checked(self, verdict: Verdict, robots: int) -> Verdict:
+        """Return a verdict as what it should be: policy and rule may be another package's."""
+        signature, needs_codes = self.policy.signature, self.acceptance.needs_codes
+        with np.errstate(over="ignore"):  # infinite, then; that is told apart
+            actions = np.asarray(verdict.actions, dtype=np.float32)
+        accepted = np.asarray(verdict.accepted, dtype=bool)
+        expected = robots, signature.horizon, signature.action_dim
+        if actions.shape != expected:
+            raise ValueError(f"actions: of shape {actions.shape}, must be {expected}, the target's")
+        parts = accepted.shape[-1] if accepted.ndim == 2 else 0
+        told = signature.codes.codebooks if needs_codes and signature.codes is not None else parts
+        if accepted.shape != (robots, told) or told > PARTS_MOST:
+            allowed = told if needs_codes else f"at most {PARTS_MOST}"
+            raise ValueError(f"accepted: of shape {accepted.shape}, must be ({robots}, N), N {allowed}")
+        return Verdict(actions, accepted)
 
 
 def verification_stream(robot_id: str) -> str:

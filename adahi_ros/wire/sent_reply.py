@@ -10,6 +10,8 @@ from adahi_ros.wire.request import NOTHING, RequestFault
 
 OK = 0  # as a status, besides the numbers of `RequestFault`
 INTERNAL_ERROR = 6  # likewise
+PARTS_MOST = 64
+"""Of a draft, that a reply may judge, as in `VerifyDraft.srv`."""
 STATUS_NAMES = {
     OK: "ok",
     INTERNAL_ERROR: "internal_error",

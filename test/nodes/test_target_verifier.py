@@ -6,6 +6,7 @@ import time
 import tracemalloc
 from array import array
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,8 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import CompressedImage
 
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.health import Level
 from adahi_ros.nodes.common.messages import fingerprint_number
 from adahi_ros.nodes.launching.domain import exclusive_domain
@@ -214,6 +217,40 @@ def test_an_error_is_replied_and_said_and_the_next_request_is_served(
     assert health.message.startswith("1 requests refused")  # a name that was shared above may be told, too
     assert health.values["replies.internal_error"] == 1
     assert ask(robot_id="unlucky", episode_id=8).status == VerifyDraft.Response.STATUS_OK
+
+
+LIES: dict[str, dict[str, Any]] = {
+    "more actions than a message may have": {"actions": np.zeros((1, 700, 2), np.float32)},
+    "fewer actions": {"actions": np.zeros((1, 1, 1), np.float32)},
+    "flat actions": {"actions": np.zeros(2, np.float32)},
+    "words": {"actions": np.full((1, 1, 2), "x")},
+    "no actions": {"actions": None},
+    "more parts than a message may have": {"accepted": np.zeros((1, 65), bool)},
+    "fewer parts": {"accepted": np.zeros((1, 1), bool)},
+    "parts of parts": {"accepted": np.zeros((1, 2, 2), bool)},
+    "no parts": {"accepted": None},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_verdict_that_is_none_is_an_internal_error_and_the_next_request_is_served(
+    served: tuple[Ask, Counting], monkeypatch: pytest.MonkeyPatch, lie: str
+) -> None:
+    """A policy or a rule of another package may return anything; what is said of it ends no node."""
+    (ask, _), episode = served, 100 + list(LIES).index(lie)
+    honest = Speculative.verify
+
+    def lying(*arguments: Any) -> Verdict:
+        return replace(honest(*arguments), **LIES[lie])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Speculative, "verify", lying)
+        response = ask(robot_id="deceived", episode_id=episode)
+    assert response.status == VerifyDraft.Response.STATUS_INTERNAL_ERROR
+    assert response.message
+    assert (response.episode_id, len(response.actions), len(response.accepted)) == (episode, 0, 0)
+    assert not response.window_kept
+    assert ask(robot_id="deceived", episode_id=episode).status == VerifyDraft.Response.STATUS_OK
 
 
 MEGABYTE = 1 << 20
