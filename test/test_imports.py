@@ -21,6 +21,7 @@ ANYONE = {
     "randomness",
     "registry",
     "signals",
+    "texts",
     "trajectories",
     "yaml_files",
 }

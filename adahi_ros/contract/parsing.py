@@ -28,6 +28,7 @@ from adahi_ros.contract.contract import (
 from adahi_ros.contract.fields import LARGEST, FieldReader, expanded
 from adahi_ros.contract.operators import Operator
 from adahi_ros.contract.operators import operator as make_operator
+from adahi_ros.texts import abridged
 from adahi_ros.yaml_files import read_yaml
 
 SHIPPED = "config/contracts"
@@ -54,7 +55,10 @@ PASSED_OVER = (
 
 
 class ContractError(ValueError):
-    """A contract that cannot be used; names file, field, value and what was allowed."""
+    """A contract that cannot be used; names file, field, value and what was allowed, at bearable length."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(abridged(message))
 
 
 def contract_path(name: str) -> Path:
@@ -63,13 +67,13 @@ def contract_path(name: str) -> Path:
     Raises:
         ContractError: there is none.
     """
-    if Path(name).suffix in (".yaml", ".yml"):
+    try:
+        if Path(name).suffix not in (".yaml", ".yml"):
+            return asset(f"{SHIPPED}/{name}.yaml")
         if Path(name).is_file():
             return Path(name)
         raise ContractError(f"contract: {name!r}, no such file")
-    try:
-        return asset(f"{SHIPPED}/{name}.yaml")
-    except FileNotFoundError:
+    except OSError:  # such as a name that is too long for any file
         known = ", ".join(sorted(path.stem for path in asset(SHIPPED).glob("*.yaml")))
         raise ContractError(f"contract: {name!r}, must be a YAML file or one of {known}") from None
 

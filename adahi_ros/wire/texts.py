@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from adahi_ros.texts import printable
+
 NAME_LENGTH = 64
 """Of a robot or a target, in characters, as in `VerifyDraft.srv`."""
 TEXT_LENGTH = 512
@@ -12,5 +14,4 @@ def shortened(text: str, length: int = TEXT_LENGTH) -> str:
     """Return a text that may be a stranger's, of so many characters at most, each of which can be printed."""
     if len(text) > length:
         text = f"{text[: length - 3]}..."
-    # A terminal that shows it must not take it for a command, nor a log for another line.
-    return "".join(character if character.isprintable() else "?" for character in text)
+    return printable(text)

@@ -199,3 +199,38 @@ def test_a_file_that_is_no_contract_is_named(tmp_path: Path) -> None:
         load_contract("/nowhere.yaml")
     with pytest.raises(ContractError, match=r"contract: 'arm', must be a YAML file or one of ball"):
         load_contract("arm")
+
+
+HUGE = "k" * 70_000
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "allows"),
+    [
+        (HUGE, "contract: 'kkk", "must be a mapping"),
+        ({**ARM, HUGE: 1}, "contract.kkk", "must be one of robot_type, fps"),
+        ({**ARM, "fps": HUGE}, "fps: 'kkk", "must be a number from 1e-06 to 1e+06"),
+        ({**ARM, "robot_type": [HUGE]}, "robot_type: ['kkk", "must be a word"),
+        ({**ARM, "observations": {HUGE: 1}}, "kkk", ": 1, must be a mapping"),
+        ({**ARM, "x\x1b[31m\n": 1, "\x1b[31m\n": 1}, "contract.?[31m?", "must be one of robot_type, fps"),
+    ],
+    ids=["whole", "key", "value", "list", "source", "unprintable"],
+)
+def test_a_fault_is_told_in_short_whatever_is_in_the_file(
+    values: Any, names: str, allows: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "arm.yaml"
+    path.write_text(yaml.safe_dump(values))
+    with pytest.raises(ContractError) as caught:
+        load_contract(str(path))
+    told = str(caught.value)
+    assert told.startswith(f"{path}: {names}")
+    assert allows in told
+    assert len(told) <= 1000
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize("name", [HUGE, f"{HUGE}.yaml", "a" * 300])
+def test_a_name_that_is_too_long_for_a_file_is_that_of_no_contract(name: str) -> None:
+    with pytest.raises(ContractError, match=r"^contract: '(aaa|kkk).*must be a YAML file or one of"):
+        load_contract(name)
