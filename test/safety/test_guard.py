@@ -113,6 +113,34 @@ def test_an_action_ends_a_hold_and_takes_its_speed_over() -> None:
     assert robot.act(1.0) == pytest.approx(braked[-1], abs=1.0 * PERIOD_S + 1e-9)
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from([None, 0.5, 5.0, 40.0, 1000.0]))
+def test_motion_begins_where_it_is_measured_only_once_no_command_has_moved_the_robot_for_a_while(
+    data: st.DataObject, acceleration: float | None
+) -> None:
+    """Nor is the command that comes to rest one: a position is at rest where it repeats the one before."""
+    robot = Robot("positions", {} if acceleration is None else {"acceleration": acceleration})
+    sent, moved_s, wait_s = robot.act(0.0), robot.now_s, st.sampled_from([0.0, 0.001, 0.045, 0.05, 0.3, 0.6])
+    for _ in range(40):
+        robot.now_s += data.draw(wait_s)
+        what = data.draw(st.sampled_from(["look", "look", "look", "act", "forbid", "allow"]))
+        if what == "act":
+            measured = (sent or 0.0) + 1e-6  # too little to be displaced
+            with pytest.MonkeyPatch.context() as patch:
+                begun: list[np.ndarray | None] = []
+                patch.setattr(robot.guard._envelope, "begin", begun.append)
+                command = robot.act(data.draw(st.floats(-1.0, 1.0)), measured)
+            assert not begun or robot.now_s - moved_s >= SETTLED_S
+        else:
+            if what != "look":
+                getattr(robot.guard, f"{what}_until_told")(robot.now_s)
+            held = robot.guard.look(robot.now_s)
+            command = None if held is None else float(held[0])
+        if command is not None:
+            moved_s = moved_s if command == sent else robot.now_s
+            sent = command
+
+
 def test_a_repeated_observation_of_before_a_hold_moves_nothing() -> None:
     robot = Robot("positions", {"position_low": -3.0, "position_high": 3.0, "max_step": 0.05})
     robot.act(0.0)
