@@ -75,10 +75,12 @@ class Wants:
         if theirs.horizon < 1:
             return f"horizon: the target's is {theirs.horizon}, must be at least 1"
         try:
-            rule = ACCEPTANCES[described.acceptance]()
+            fault = ACCEPTANCES[described.acceptance]().compatible(self.draft, theirs)
         except RegistryError as error:
             return f"acceptance: {error}"
-        fault = rule.compatible(self.draft, theirs) or theirs.unmet(self.offered)
+        except Exception as error:  # noqa: BLE001  a rule of another package must not end the robot's node
+            return f"acceptance: {described.acceptance!r}, {type(error).__name__}: {error}"
+        fault = fault or theirs.unmet(self.offered)
         if fault is None and encoder not in (None, described.encoder_fingerprint):
             fault = difference("encoder_fingerprint", encoder, repr(described.encoder_fingerprint))
         return fault

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
@@ -113,3 +114,16 @@ def test_codes_are_sent_where_they_mean_the_same_and_actions_where_they_are_need
         assert wants.to_send(DRAFTED, told(acceptance=rule, codes=codes)).distribution is None
     monkeypatch.setattr(description.ACCEPTANCES[rule], "needs_actions", True)
     assert wants.to_send(DRAFTED, told(acceptance=rule)).actions is DRAFTED.actions
+
+
+@pytest.mark.parametrize("where", ["__init__", "compatible"])
+def test_a_rule_of_another_package_that_raises_is_a_misfit(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise KeyError("codes")
+
+    rule = type("Rule", (type(ACCEPTANCES["replace"]()),), {where: broken})
+    monkeypatch.setitem(ACCEPTANCES.shipped, "strange", rule)
+    misfit = Wants(DRAFT, OFFERED).misfit(told(acceptance="strange"))
+    assert misfit == "acceptance: 'strange', KeyError: 'codes'"
