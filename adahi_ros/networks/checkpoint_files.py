@@ -10,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 
 from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes
+from adahi_ros.texts import abridged
 
 FORMAT = 1
 LARGEST_SIZE = 2**31
@@ -19,7 +20,13 @@ UNREADABLE = (SafetensorError, OSError, ValueError, TypeError, AttributeError, K
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is missing, damaged, or of another tokenizer. The message says which and why."""
+    """A checkpoint is missing, damaged, or of another tokenizer. The message says which and why.
+
+    So much of it as bears reading: it may hold whatever a file says.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(abridged(message))
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -61,8 +61,13 @@ def load_policy(path: Path, backend: str) -> Policy:
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend: {backend!r}, must be one of {', '.join(sorted(BACKENDS))}")
-    described = path if path.suffix == ".yaml" else path.with_name(path.name + ".yaml")
-    if not described.is_file():
+    try:
+        described = path if path.suffix == ".yaml" else path.with_name(path.name + ".yaml")
+        is_described = described.is_file()
+    except (ValueError, OSError) as error:  # no name that a file may have, such as / or one that is too long
+        reason = getattr(error, "strerror", None) or error
+        raise CheckpointError(f"{path}: no such checkpoint ({reason})") from None
+    if not is_described:
         return BACKENDS[backend](path)
     if described.with_suffix(".json").is_file():
         raise CheckpointError(f"{path}: there is a .json and a .yaml of that name, must be one of them")

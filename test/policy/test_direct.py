@@ -112,3 +112,10 @@ def test_of_two_descriptions_none_is_taken(tmp_path: Path) -> None:
 def test_what_is_not_there_is_no_policy(tmp_path: Path, checkpoints: Path) -> None:
     assert is_policy(checkpoints / "draft")
     assert not is_policy(tmp_path / "draft")
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_fault_of_a_file_is_told_in_short(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"kind: 'kkk.*, must be one of scaled") as caught:
+        load_policy(described(tmp_path, f"kind: {'k' * 70_000}"), "onnxruntime")
+    assert len(str(caught.value)) <= 1000

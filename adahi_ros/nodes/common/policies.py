@@ -68,9 +68,26 @@ def policy_from(values: PolicyParameters) -> Policy:
         raise ParameterError(f"checkpoint: {values.checkpoint!r}, cannot be loaded: {error}") from error
     try:
         check_signature_bounds(policy.signature)
-    except ValueError as error:
-        raise ParameterError(f"checkpoint: {values.checkpoint!r}, {error}") from None
-    first = policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))
-    if not np.isfinite(first.actions).all():
+        first = _first_actions(policy)
+    except Exception as error:  # a policy of another package may raise anything
+        reason = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ParameterError(f"checkpoint: {values.checkpoint!r}, {reason}") from error
+    if not np.isfinite(first).all():
         raise ParameterError(f"checkpoint: {values.checkpoint!r}, predicts values that are not finite")
     return policy
+
+
+def _first_actions(policy: Policy) -> np.ndarray:
+    """Return what a policy proposes of nothing.
+
+    Raises:
+        ValueError: it is of another shape than its signature says.
+    """
+    signature = policy.signature
+    actions = policy.propose(signature.nothing(), np.zeros((1, policy.draws))).actions
+    expected = 1, signature.horizon, signature.action_dim
+    if actions.shape != expected:
+        raise ValueError(
+            f"predicts actions of shape {actions.shape}, must be {expected} as its signature says"
+        )
+    return actions
