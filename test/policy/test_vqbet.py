@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from adahi_ros.networks.transformer import InputMoments
 from adahi_ros.policy.vqbet.network import VQBeT, VQBeTConfig
 
 SIZE = {"width": 12, "layers": 2, "heads": 3, "head_hidden": 8}
@@ -26,14 +27,13 @@ def config(goal_dim: int = 2, chunk_length: int = 1, codebooks: int = 2) -> VQBe
 def network(sizes: VQBeTConfig, observation_scale: float = 1.0, observation_mean: float = 0.0) -> VQBeT:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = VQBeT(
-            sizes,
+        moments = InputMoments(
             torch.full((3,), observation_mean),
             torch.full((3,), observation_scale),
             torch.zeros(sizes.goal_dim),
             torch.ones(sizes.goal_dim),
-            torch.tensor([2.0, 0.5]),
         )
+        model = VQBeT(sizes, moments, torch.tensor([2.0, 0.5]))
     return model.eval().requires_grad_(False)
 
 

@@ -47,14 +47,7 @@ def grow(model: VQBeT, parameters: int, seed: int = 0) -> VQBeT:
     config = replace(model.config, head_hidden=hidden + math.ceil((parameters - before) / unit))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        grown = VQBeT(
-            config,
-            model.observation_mean,
-            model.observation_scale,
-            model.goal_mean,
-            model.goal_scale,
-            model.action_scale,
-        )
+        grown = VQBeT(config, model.moments, model.action_scale)
     weights = {name: value.clone() for name, value in grown.state_dict().items()}
     for head in HEADS:
         weights[f"{head}.2.weight"].zero_()

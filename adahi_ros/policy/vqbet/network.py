@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
+
+from adahi_ros.networks.transformer import InputMoments, ObservationTransformer
 
 
 @dataclass(frozen=True)
@@ -45,90 +46,34 @@ class VQBeTConfig:
             raise ValueError(f"policy.width: {self.width}, must be a multiple of heads = {self.heads}")
 
 
-class _Block(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.attention_norm = nn.LayerNorm(width)
-        self.query_key_value = nn.Linear(width, 3 * width)
-        self.attention_out = nn.Linear(width, width)
-        self.mlp_norm = nn.LayerNorm(width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        projected = self.query_key_value(self.attention_norm(tokens))
-        parts = projected.unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        query, key, value = parts[0], parts[1], parts[2]
-        # Spelled out: the exporter turns the fused form into twice the nodes, and nodes are what a
-        # small network's step costs in ONNX Runtime.
-        weights = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(-1)
-        tokens = tokens + self.attention_out((weights @ value).transpose(1, 2).flatten(2))
-        return tokens + self.mlp(self.mlp_norm(tokens))
-
-
-class VQBeT(nn.Module):
+class VQBeT(ObservationTransformer):
     """The network; takes observations and gives offsets in the task's units.
 
     Args:
         config: its sizes.
-        observation_mean, observation_scale: (O,) of the demonstrations; scale positive.
-        goal_mean, goal_scale: (G,) likewise.
+        moments: of what it reads.
         action_scale: (A,) the tokenizer's; the offset head works in units of it.
     """
 
-    observation_mean: Tensor
-    observation_scale: Tensor
-    goal_mean: Tensor
-    goal_scale: Tensor
     action_scale: Tensor
 
-    mask: Tensor
-
-    def __init__(
-        self,
-        config: VQBeTConfig,
-        observation_mean: Tensor,
-        observation_scale: Tensor,
-        goal_mean: Tensor,
-        goal_scale: Tensor,
-        action_scale: Tensor,
-    ) -> None:
-        super().__init__()
+    def __init__(self, config: VQBeTConfig, moments: InputMoments, action_scale: Tensor) -> None:
+        super().__init__(
+            config.observation_dim,
+            config.goal_dim,
+            config.window_length,
+            config.width,
+            config.layers,
+            config.heads,
+            moments,
+        )
         self.config = config
-        width = config.width
-        goal_tokens = 1 if config.goal_dim else 0
-        self.observation_in = nn.Linear(config.observation_dim, width)
-        self.goal_in = nn.Linear(config.goal_dim, width) if config.goal_dim else None
-        length = goal_tokens + config.window_length
-        self.position = nn.Parameter(0.02 * torch.randn(length, width))
-        causal = torch.full((length, length), float("-inf")).triu(1)
-        self.register_buffer("mask", causal, persistent=False)
-        self.blocks = nn.ModuleList(_Block(width, config.heads) for _ in range(config.layers))
-        self.final_norm = nn.LayerNorm(width)
+        width, hidden = config.width, config.head_hidden
         codes = config.codebooks * config.codebook_size
-        hidden = config.head_hidden
         self.code_head = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, codes))
         offsets = codes * config.chunk_length * config.action_dim
         self.offset_head = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, offsets))
-        for name, value in (
-            ("observation_mean", observation_mean),
-            ("observation_scale", observation_scale),
-            ("goal_mean", goal_mean),
-            ("goal_scale", goal_scale),
-            ("action_scale", action_scale),
-        ):
-            self.register_buffer(name, value.float())
-
-    def features(self, windows: Tensor, goals: Tensor) -> Tensor:
-        """Return the hidden state (B, H, width) at each observation."""
-        tokens = self.observation_in((windows - self.observation_mean) / self.observation_scale)
-        if self.goal_in is not None:
-            goal = self.goal_in((goals - self.goal_mean) / self.goal_scale)
-            tokens = torch.cat([goal[:, None], tokens], dim=1)
-        tokens = tokens + self.position
-        for block in self.blocks:
-            tokens = block(tokens, self.mask)
-        return self.final_norm(tokens[:, -self.config.window_length :])
+        self.register_buffer("action_scale", action_scale.float())
 
     def heads(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits (..., N, K) and offsets (..., N, K, W, A) in action units."""
@@ -142,8 +87,3 @@ class VQBeT(nn.Module):
     def forward(self, windows: Tensor, goals: Tensor) -> tuple[Tensor, Tensor]:
         """Predict from windows (B, H, O) and goals (B, G): logits (B, N, K), offsets (B, N, K, W, A)."""
         return self.heads(self.features(windows, goals)[:, -1])
-
-    @property
-    def parameters_count(self) -> int:
-        """Number of trainable weights."""
-        return sum(weight.numel() for weight in self.parameters())

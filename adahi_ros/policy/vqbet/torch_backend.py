@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.networks.transformer import InputMoments
 from adahi_ros.policy.vqbet.checkpoint import Checkpoint
 from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policy.vqbet.network import VQBeT, VQBeTConfig
@@ -21,11 +24,8 @@ def load_network(checkpoint: Checkpoint) -> VQBeT:
     """
     try:
         weights = load_file(checkpoint.weights)
-        buffers = [
-            weights[name]
-            for name in ("observation_mean", "observation_scale", "goal_mean", "goal_scale", "action_scale")
-        ]
-        model = VQBeT(VQBeTConfig(**checkpoint.config), *buffers)
+        moments = InputMoments(**{each.name: weights[each.name] for each in fields(InputMoments)})
+        model = VQBeT(VQBeTConfig(**checkpoint.config), moments, weights["action_scale"])
         model.load_state_dict(weights)
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{checkpoint.weights}: {error}") from None

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from adahi_ros.networks.dataset import Moments, action_chunks, step_goals, window_indices
 from adahi_ros.networks.fitting import FitConfig, Run, fit
+from adahi_ros.networks.transformer import InputMoments
 from adahi_ros.policy.vqbet.network import VQBeT, VQBeTConfig
 from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_ros.trajectories import Trajectories
@@ -163,12 +164,10 @@ def train_policy(
         codebook_size=tokenizer.config.codebook_size,
         **size,
     )
-    observation, goal = Moments.of(data.observations), Moments.of(data.goals)
-    arrays = (observation.mean, observation.scale, goal.mean, goal.scale)
-    moments = [*map(torch.from_numpy, arrays), tokenizer.action_scale]
+    moments = InputMoments.of(Moments.of(data.observations), Moments.of(data.goals))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        model = VQBeT(config, *moments)
+        model = VQBeT(config, moments, tokenizer.action_scale)
     observations = torch.from_numpy(data.observations)
     goals = torch.from_numpy(step_goals(data))
     rows = torch.from_numpy(window_indices(data, window_length))
