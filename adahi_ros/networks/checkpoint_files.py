@@ -29,7 +29,18 @@ class CheckpointError(ValueError):
         super().__init__(abridged(message))
 
 
+def kind_of(path: Path) -> str | None:
+    """Return of which kind the checkpoint at `DIRECTORY/NAME` says that it is; None where it says nothing.
+
+    Raises:
+        CheckpointError: it is missing or damaged.
+    """
+    kind = read_json(path if path.suffix == ".json" else path.with_name(path.name + ".json")).get("kind")
+    return kind if isinstance(kind, str) else None
+
+
 def read_json(path: Path) -> dict[str, Any]:
+    """Return the description of a checkpoint; raises CheckpointError where it is none."""
     try:
         value = parse_json(read_bytes(path))
     except FileNotFoundError:
@@ -42,6 +53,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_tensors(path: Path) -> dict[str, np.ndarray]:
+    """Return the weights in a safetensors file; raises CheckpointError where it is none."""
     try:
         check_size(path, LARGEST_WEIGHTS)
         return dict(load_file(path))

@@ -6,6 +6,7 @@ the weights of one that was not.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -100,6 +101,14 @@ def _load_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, rec
             moments.setdefault(int(index), {})[field] = value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
     return losses
+
+
+def digest_of(*tensors: Tensor) -> str:
+    """Return the SHA-256 of tensors, to tell one recipe's data from another's."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()
 
 
 def fit(

@@ -12,6 +12,7 @@ from adahi_ros.yaml_files import read_yaml
 
 T = TypeVar("T")
 F = TypeVar("F", bound=FitConfig)
+VQBET = "vqbet"
 
 NUMBERS: dict[type, tuple[tuple[type, ...], str]] = {
     int: ((int,), "an integer"),
@@ -46,13 +47,15 @@ class ModelRecipe(Generic[F]):
 
     Attributes:
         seed: of its weights and batches.
-        size: arguments of `TokenizerConfig` or `VQBeTConfig` beyond those that the data gives.
+        size: arguments of the network's configuration beyond those that the data gives.
         fit: how long and how fast to train.
+        kind: of policy.
     """
 
     seed: int
-    size: dict[str, int]
+    size: dict[str, Any]
     fit: F
+    kind: str = VQBET
 
     def __post_init__(self) -> None:
         if self.seed < 0:

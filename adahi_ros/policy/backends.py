@@ -1,6 +1,6 @@
-"""From the name of a policy to the policy: VQ-BeT's checkpoints on a backend, other kinds by a YAML file.
+"""From the name of a policy to the policy: checkpoints of ours on a backend, other kinds by a YAML file.
 
-checkpoints/ball/draft.json     a VQ-BeT: `DIRECTORY/NAME`, on the backend that is asked for
+checkpoints/ball/draft.json     a VQ-BeT or a flow: `DIRECTORY/NAME`, on the backend that is asked for
 anywhere/draft.yaml             `kind: NAME`, a key of `POLICIES`, and the arguments of that
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.networks.checkpoint_files import CheckpointError, kind_of
+from adahi_ros.policy.flow.checkpoint import KIND as FLOW
+from adahi_ros.policy.flow.checkpoint import load_flow
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
 from adahi_ros.registry import Registry
@@ -17,12 +19,20 @@ from adahi_ros.yaml_files import read_yaml
 
 
 def _torch(path: Path) -> Policy:
+    if kind_of(path) == FLOW:
+        from adahi_ros.policy.flow.torch_backend import torch_policy
+
+        return torch_policy(load_flow(path))
     from adahi_ros.policy.vqbet.torch_backend import TorchPolicy
 
     return TorchPolicy(load_checkpoint(path))
 
 
 def _onnxruntime(path: Path) -> Policy:
+    if kind_of(path) == FLOW:
+        from adahi_ros.policy.flow.onnx_backend import onnx_policy
+
+        return onnx_policy(load_flow(path))
     from adahi_ros.policy.vqbet.onnx_backend import OnnxPolicy
 
     return OnnxPolicy(load_checkpoint(path))

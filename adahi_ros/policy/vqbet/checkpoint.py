@@ -196,6 +196,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
     """
     path = path if path.suffix == ".json" else path.with_name(path.name + ".json")
     meta = read_json(path)
+    if meta.get("kind") != "vqbet":
+        raise CheckpointError(f"{path}: kind: {meta.get('kind')!r}, must be 'vqbet'")
     decoder = load_decoder(path.parent)
     if meta.get("fingerprint") != decoder.fingerprint:
         raise CheckpointError(
@@ -203,8 +205,6 @@ def load_checkpoint(path: Path) -> Checkpoint:
             f"the one beside it is {decoder.fingerprint}"
         )
     names = [field.name for field in fields(NetworkSizes) if field.name != "parameters"]
-    if meta.get("kind") != "vqbet":
-        raise CheckpointError(f"{path}: kind: {meta.get('kind')!r}, must be 'vqbet'")
     try:
         config = dict(meta["config"])
         sizes = NetworkSizes(**{name: config[name] for name in names}, parameters=meta["parameters"])

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import torch
 
+from adahi_ros.networks.onnx_cache import cache_folder
 from adahi_ros.policy.vqbet.checkpoint import Checkpoint, load_checkpoint, load_decoder, save_policy
 from adahi_ros.policy.vqbet.network import VQBeT
-from adahi_ros.policy.vqbet.onnx_backend import cache_folder
 from adahi_ros.policy.vqbet.onnx_export import export
 from adahi_ros.policy.vqbet.torch_backend import load_network
 

@@ -6,7 +6,6 @@ the weights of one that was not.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
@@ -16,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from adahi_ros.networks.dataset import Moments, action_chunks, step_goals, window_indices
-from adahi_ros.networks.fitting import FitConfig, Run, fit
+from adahi_ros.networks.fitting import FitConfig, Run, digest_of, fit
 from adahi_ros.networks.transformer import InputMoments
 from adahi_ros.policy.vqbet.network import VQBeT, VQBeTConfig
 from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
@@ -70,13 +69,6 @@ class CodeFitConfig(FitConfig):
             )
 
 
-def _digest(*tensors: Tensor) -> str:
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        digest.update(tensor.numpy().tobytes())
-    return digest.hexdigest()
-
-
 def train_tokenizer(
     data: Trajectories, config: TokenizerConfig, fit_config: FitConfig, run: Run
 ) -> tuple[ActionTokenizer, list[float]]:
@@ -92,7 +84,7 @@ def train_tokenizer(
         len(chunks),
         fit_config,
         run,
-        {"tokenizer": asdict(config), "data": _digest(chunks)},
+        {"tokenizer": asdict(config), "data": digest_of(chunks)},
     )
     tokenizer.requires_grad_(False)
     return tokenizer, losses
@@ -187,7 +179,7 @@ def train_policy(
 
     recipe = {
         "policy": asdict(config),
-        "data": _digest(observations, goals, chunks, *tokenizer.state_dict().values()),
+        "data": digest_of(observations, goals, chunks, *tokenizer.state_dict().values()),
     }
     losses = fit(model, loss_of, len(rows), fit_config, run, recipe)
     return model, losses

@@ -1,0 +1,30 @@
+"""Runs a flow policy with ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from adahi_ros.networks.onnx_cache import onnx_session
+from adahi_ros.policy.flow.checkpoint import FlowCheckpoint
+from adahi_ros.policy.flow.flow_policy import FlowPolicy
+
+
+def onnx_policy(checkpoint: FlowCheckpoint) -> FlowPolicy:
+    """Return the policy; same plans as on torch within 1e-4 of the action scale."""
+
+    def export_to(path: Path) -> None:
+        from adahi_ros.policy.flow.torch_backend import export
+
+        export(checkpoint, path)
+
+    session = onnx_session(checkpoint.weights, checkpoint.digest(), export_to)
+    read = [each.name for each in session.get_inputs()]  # without a goal, the exporter leaves it out
+
+    def run(windows: np.ndarray, goals: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        given = {"windows": windows, "goals": goals, "noise": noise}
+        plans: np.ndarray = session.run(("plans",), {name: given[name] for name in read})[0]
+        return plans
+
+    return FlowPolicy(checkpoint, run)

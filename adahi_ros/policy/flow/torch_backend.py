@@ -1,0 +1,90 @@
+"""Runs a flow policy with torch, and writes its files."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from adahi_ros.files import replacing, save_json
+from adahi_ros.networks.checkpoint_files import FORMAT, CheckpointError
+from adahi_ros.networks.onnx_export import write_onnx
+from adahi_ros.networks.transformer import InputMoments
+from adahi_ros.policy.flow.checkpoint import KIND, FlowCheckpoint
+from adahi_ros.policy.flow.flow_policy import FlowPolicy
+from adahi_ros.policy.flow.network import FlowConfig, FlowNetwork
+
+ACTION = ("action_mean", "action_scale", "action_low", "action_high")
+
+
+def load_network(checkpoint: FlowCheckpoint) -> FlowNetwork:
+    """Build the network of a checkpoint, ready to run.
+
+    Raises:
+        CheckpointError: the weights are damaged or do not fit the configuration.
+    """
+    try:
+        weights = load_file(checkpoint.weights)
+        moments = InputMoments(**{each.name: weights[each.name] for each in fields(InputMoments)})
+        config = FlowConfig(**checkpoint.config)
+        network = FlowNetwork(config, moments, *(weights[name] for name in ACTION))
+        network.load_state_dict(weights)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{checkpoint.weights}: {error}") from None
+    return network.eval().requires_grad_(False)
+
+
+def torch_policy(checkpoint: FlowCheckpoint) -> FlowPolicy:
+    """Return the policy; batches run on the CPU with torch's own threads."""
+    network = load_network(checkpoint)
+
+    @torch.inference_mode()
+    def run(windows: np.ndarray, goals: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        plans: np.ndarray = network(*map(torch.from_numpy, (windows, goals, noise))).numpy()
+        return plans
+
+    return FlowPolicy(checkpoint, run)
+
+
+def save_flow(directory: Path, name: str, network: FlowNetwork, training: dict[str, Any]) -> None:
+    """Write a trained policy."""
+    tensors = {key: value.contiguous() for key, value in network.state_dict().items()}
+    with replacing(directory / f"{name}.safetensors") as partial:
+        save_file(tensors, partial)
+    save_json(
+        directory / f"{name}.json",
+        {
+            "format": FORMAT,
+            "kind": KIND,
+            "parameters": network.parameters_count,
+            "config": asdict(network.config),
+            "training": training,
+        },
+    )
+
+
+def export(checkpoint: FlowCheckpoint, path: Path) -> None:
+    """Write the network of a checkpoint, all steps of its flow, as one ONNX file with a free batch size."""
+    network = load_network(checkpoint)
+    config = network.config
+    # Two rows: with one, the exporter would take the batch size for a constant.
+    example = (
+        torch.zeros(2, config.window_length, config.observation_dim),
+        torch.zeros(2, config.goal_dim),
+        torch.zeros(2, config.horizon * config.action_dim),
+    )
+    batch = torch.export.Dim("batch")
+    write_onnx(
+        network,
+        example,
+        path,
+        checkpoint.digest(),
+        input_names=["windows", "goals", "noise"],
+        output_names=["plans"],
+        dynamic_shapes=({0: batch}, {0: batch}, {0: batch}),
+    )
