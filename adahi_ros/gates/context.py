@@ -45,7 +45,7 @@ class GateContext:
         observations: what the policy reads of that and of the steps before.
         proposal: what they would do now; None where they go on by their plan.
         deviation: (B,), the action deviation of what they would do.
-        age: (B,), how many steps ago what they would do was asked for; infinite where there is no plan.
+        age: (B,), how many steps ago the target's latest reply was asked for; infinite before the first.
         uniforms: (B,) in [0, 1), for gates that draw.
         link: how the way to the target is; None where there is no link, as in an evaluation in process.
     """

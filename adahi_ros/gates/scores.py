@@ -66,13 +66,24 @@ class RandomGate:
 
 
 class AgeGate:
-    """How many steps ago what would be done was asked for: above k - 1, every k-th step is transmitted."""
+    """How many steps ago the latest reply was asked for: above k - 1, every k-th step is transmitted."""
 
     blind = True
 
     def score(self, context: GateContext) -> np.ndarray:
         """See `Gate`."""
         return context.age
+
+
+class ExpectedErrorGate:
+    """How far, in action scales, who corrects the plan expects to be from a fresh one."""
+
+    blind = True
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`; infinite where nobody says."""
+        expected = None if context.proposal is None else context.proposal.expected_error
+        return np.full(len(context.uniforms), np.inf) if expected is None else expected
 
 
 class AlwaysGate:
@@ -104,6 +115,7 @@ GATES: Registry[type[Gate]] = Registry(
         "uncertainty": UncertaintyGate,
         "random": RandomGate,
         "age": AgeGate,
+        "expected_error": ExpectedErrorGate,
         "always": AlwaysGate,
         "never": NeverGate,
     },

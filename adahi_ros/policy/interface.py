@@ -28,8 +28,8 @@ class Sampling:
 AS_TRAINED = Sampling()
 
 
-class Policy(Protocol):
-    """Proposes actions.
+class Actor(Protocol):
+    """Says what a robot may do.
 
     Attributes:
         signature: what it reads and what it proposes.
@@ -43,6 +43,20 @@ class Policy(Protocol):
     action_scale: np.ndarray
     draws: int
 
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        """Return of which robots it may mean the actions (B, T, A), (B,) bool; see `check`."""
+
+    def check(self, actions: np.ndarray) -> None:
+        """Refuse actions (B, T, A) that nothing it was trained on comes near to.
+
+        Raises:
+            ValueError: one is not finite, or far from all of them; names entry, value and what is allowed.
+        """
+
+
+class Policy(Actor, Protocol):
+    """Proposes actions by what was observed alone."""
+
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:
@@ -52,14 +66,4 @@ class Policy(Protocol):
             observations: of B robots, as the signature says.
             draws: (B, draws) uniform in [0, 1).
             sampling: how to draw.
-        """
-
-    def sound(self, actions: np.ndarray) -> np.ndarray:
-        """Return of which robots it may mean the actions (B, T, A), (B,) bool; see `check`."""
-
-    def check(self, actions: np.ndarray) -> None:
-        """Refuse actions (B, T, A) that nothing it was trained on comes near to.
-
-        Raises:
-            ValueError: one is not finite, or far from all of them; names entry, value and what is allowed.
         """

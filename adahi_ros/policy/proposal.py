@@ -33,7 +33,10 @@ class Proposal:
     Attributes:
         actions: (B, T, A) float32 in action units.
         distribution: that they were drawn from; None where there is none to be had.
+        expected_error: (B,) in action scales, how far the first actions are expected to be from those of a
+            fresh plan; None where nobody says.
     """
 
     actions: np.ndarray
     distribution: CodeDistribution | None = None
+    expected_error: np.ndarray | None = None

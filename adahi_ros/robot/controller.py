@@ -24,15 +24,16 @@ from adahi_ros.gates.context import GateContext, LinkEstimate
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.history import History
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.interface import Actor
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
 from adahi_ros.randomness import EpisodeStreams
+from adahi_ros.robot.memory import Memory
 from adahi_ros.robot.plan import Plan
 from adahi_ros.robot.proposers import PROPOSERS, ProposerContext
 from adahi_ros.wire.request import sent_codes
 
-UNPLANNED = np.nan  # an action that nobody has proposed
+LONGEST_MEMORY = 256  # steps; a plan that was asked for before is corrected as if it were of the oldest
 
 
 @dataclass(frozen=True)
@@ -75,23 +76,30 @@ class Controller:
     """Proposes, gates and corrects the actions of B robots.
 
     Args:
-        policy: the draft policy; where nothing is drafted, the policy whose signature the robot has.
+        policy: what its proposer needs: the draft policy, a corrector, or, for a robot that goes on by its
+            plans, any actor whose signature the robot has.
         config: how its proposals are made and judged.
         proposer: a key of `PROPOSERS`.
     """
 
-    def __init__(self, policy: Policy, config: ControllerConfig, proposer: str = "draft") -> None:
+    def __init__(self, policy: Actor, config: ControllerConfig, proposer: str = "draft") -> None:
         self.policy = policy
         self.config = config
         self._proposer = PROPOSERS[proposer](policy)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
 
+    @property
+    def drafts(self) -> bool:
+        """Whether something is proposed for the target to judge, and not made of its own plans."""
+        return not self._proposer.needs_plan
+
     def reset(self, seed: int, episodes: list[int]) -> None:
         """Start the episodes with these numbers; B is how many there are."""
         self._batch = len(episodes)
         self._history = History(self.policy.signature, self._batch)
         self._plan = Plan(self._batch, self.policy.signature.action_dim)
+        self._memory = Memory(LONGEST_MEMORY)
         self._deviation.reset()
         self._draws = EpisodeStreams(seed, "controller", episodes, self.policy.draws + 1)
         self._step_draws: np.ndarray | None = None
@@ -120,20 +128,25 @@ class Controller:
             self._step_draws = self._draws.next()
         draws, index, plan = self._step_draws, self._index, self._plan
         plan.forget_before(index)
-        context = ProposerContext(index, observations, plan, draws[:, 1:], self.config.draft_temperature)
+        self._memory.keep(index, observed)
+        temperature = self.config.draft_temperature
+        context = ProposerContext(index, observations, self._memory, plan, draws[:, 1:], temperature)
         proposal = self._proposer.propose(context)
+        age = plan.since(index)
+        unplanned = self._proposer.needs_plan & (plan.left(index) == 0)
         sound = np.ones(self._batch, dtype=bool)
-        if proposal is not None:
-            sound = self.policy.sound(proposal.actions)
-            proposal = replace(proposal, actions=self._executable(proposal.actions, stand_in))
-            plan.splice(proposal.actions, index, index)
-        age = plan.age(index)
-        intended = self._intended(age)
+        if proposal is None:
+            intended = plan.at(index)
+        else:
+            sound = self.policy.sound(proposal.actions) | unplanned
+            proposal = replace(proposal, actions=self._executable(proposal.actions, stand_in, unplanned))
+            intended = proposal.actions[:, 0]
         deviation = self._deviation.deviation(intended)
         trigger = self.config.trigger
         known = GateContext(index, observed, observations, proposal, deviation, age, draws[:, 0], link=link)
         score = trigger.score(known)
-        transmit = ~(score <= trigger.threshold) & sound  # a score that is not a number asks, too
+        # A score that is not a number asks, too, and so does who has nothing to do.
+        transmit = (~(score <= trigger.threshold) | unplanned) & sound
         step = Step(index, observations, proposal, sound, intended, deviation, trigger, score, transmit)
         self._history.keep(observations)
         self._step_draws = None
@@ -153,8 +166,8 @@ class Controller:
             step: from `begin`.
             verdict: the target's, or None to execute what was intended.
             rows: the robots that it is for, by mask or index; None where it is for all.
-            stand_in: (B, A) float32, executed where the verdict is no action, so that the other robots go on;
-                None raises an error there.
+            stand_in: (B, A) float32, executed where the verdict is no action and nothing else was intended,
+                so that the other robots go on; None raises an error there.
 
         Raises:
             ValueError: the verdict is no action that the policy's robot can mean; nothing has happened
@@ -162,24 +175,55 @@ class Controller:
             LookupError: a robot has neither.
         """
         if verdict is not None:
-            instead = None if stand_in is None else stand_in[slice(None) if rows is None else rows]
-            actions = self._executable(verdict.actions, instead)
-            self._plan.splice(actions, step.index, step.index, rows)
-        return self._plan.at(step.index)
+            if stand_in is None:
+                self.policy.check(verdict.actions)
+            who = np.arange(self._batch)[slice(None) if rows is None else rows]
+            which = np.zeros(self._batch, dtype=bool)
+            which[who[self._spliced(verdict, step.index, who)]] = True
+            intended = np.where(which[:, None], self._plan.at(step.index), step.intended)
+        else:
+            intended = step.intended
+        if stand_in is not None:
+            intended = np.where(np.isnan(intended), stand_in, intended)
+        if np.isnan(intended).any():
+            raise LookupError(f"step {step.index}: a robot has no plan, and nothing to do instead")
+        return intended
+
+    def receive(self, verdict: Verdict, requested_at: int, rows: np.ndarray) -> np.ndarray:
+        """Take in a reply that comes later than the step that asked for it.
+
+        Args:
+            verdict: the target's, from the step that asked on.
+            requested_at: that step, counted from 0.
+            rows: the robots that it is for, by mask.
+
+        Returns:
+            (M,) bool, whose reply is of actions; the others' are dropped.
+        """
+        return self._spliced(verdict, requested_at, np.flatnonzero(rows))
+
+    def _spliced(self, verdict: Verdict, requested_at: int, who: np.ndarray) -> np.ndarray:
+        """Take in what is sound of a verdict for robots (M,), by index; return which is, (M,) bool."""
+        sound = self.policy.sound(verdict.actions)
+        self._plan.splice(verdict.actions[sound], requested_at, requested_at, who[sound])
+        return sound
 
     def executed(self, actions: np.ndarray) -> None:
         """Take into the average what was commanded, (B, A) in action units; not called where nothing was."""
         self._deviation.update(actions)
 
-    def _executable(self, actions: np.ndarray, stand_in: np.ndarray | None) -> np.ndarray:
-        """Return actions (M, T, A), and a stand-in (M, A) for all of those that are not sound."""
+    def _executable(
+        self, actions: np.ndarray, stand_in: np.ndarray | None, unplanned: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return actions (M, T, A), and a stand-in (M, A) for all of those that are not sound.
+
+        Of robots that are unplanned (M,), there is nothing to judge.
+        """
+        judged = slice(None) if unplanned is None else ~unplanned
         if stand_in is None:
-            self.policy.check(actions)
+            self.policy.check(actions[judged])
             return actions
         sound = self.policy.sound(actions)
+        if unplanned is not None:
+            sound |= unplanned
         return np.where(sound[:, None, None], actions, stand_in[:, None])
-
-    def _intended(self, age: np.ndarray) -> np.ndarray:
-        if np.isfinite(age).all():
-            return self._plan.at(self._index)
-        return np.full((self._batch, self.policy.signature.action_dim), UNPLANNED, dtype=np.float32)

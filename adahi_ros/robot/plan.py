@@ -19,6 +19,7 @@ class Plan:
         self._first = 0  # control step of the first slot
         self._actions = np.zeros((batch, 0, action_dim), dtype=np.float32)
         self._requested = np.zeros((batch, 0), dtype=np.int64)  # step at which each was asked for; -1: none
+        self._newest = np.full(batch, -1)  # step of the latest request that was replied to; -1: none
 
     def splice(
         self, actions: np.ndarray, first_step: int, requested_at: int, rows: np.ndarray | None = None
@@ -40,6 +41,7 @@ class Plan:
         held = self._actions[which, slots]
         self._actions[which, slots] = np.where(newer[..., None], actions[:, skipped:], held)
         self._requested[which, slots] = np.where(newer, requested_at, self._requested[which, slots])
+        self._newest[which] = np.maximum(self._newest[which], requested_at)
 
     def forget_before(self, step: int) -> None:
         """Drop what lies before a control step."""
@@ -48,16 +50,12 @@ class Plan:
         self._first = max(self._first, step)
 
     def at(self, step: int) -> np.ndarray:
-        """Return the actions (B, A) for a control step.
-
-        Raises:
-            LookupError: a robot has none.
-        """
+        """Return the actions (B, A) for a control step; no numbers of robots that have none."""
         slot = step - self._first
-        if not 0 <= slot < self._actions.shape[1] or (self._requested[:, slot] < 0).any():
-            raise LookupError(f"step {step}: the plan has no action for it")
-        action: np.ndarray = self._actions[:, slot].copy()
-        return action
+        batch, slots, action_dim = self._actions.shape
+        if not 0 <= slot < slots:
+            return np.full((batch, action_dim), np.nan, dtype=np.float32)
+        return np.where(self._requested[:, slot, None] >= 0, self._actions[:, slot], np.float32(np.nan))
 
     def age(self, step: int) -> np.ndarray:
         """Return how many steps ago (B,) the action for a step was asked for; infinite without one."""
@@ -67,6 +65,10 @@ class Plan:
         requested = self._requested[:, slot]
         return np.where(requested < 0, np.inf, step - requested)
 
+    def since(self, step: int) -> np.ndarray:
+        """Return how many steps before this one (B,) the latest reply was asked for; infinite without one."""
+        return np.where(self._newest < 0, np.inf, step - self._newest)
+
     def left(self, step: int) -> np.ndarray:
         """Return for how many steps (B,) from this one on, without a gap, there are actions."""
         if step < self._first:
@@ -75,6 +77,15 @@ class Plan:
         gaps = np.concatenate([~present, np.ones((len(present), 1), dtype=bool)], axis=1)
         counts: np.ndarray = gaps.argmax(axis=1)
         return counts
+
+    def ahead(self, step: int, count: int) -> np.ndarray:
+        """Return the actions (B, count, A) from a step on, the last one repeated; zeros without any."""
+        left = self.left(step)
+        ahead = np.zeros((len(left), count, self._actions.shape[2]), dtype=np.float32)
+        some = np.flatnonzero(left)
+        slots = step - self._first + np.minimum(np.arange(count), left[some, None] - 1)
+        ahead[some] = self._actions[some[:, None], slots]
+        return ahead
 
     def _reach(self, end: int) -> None:
         missing = end - self._first - self._actions.shape[1]

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.policy.corrector.corrector import Corrector
+from adahi_ros.policy.corrector.features import PlanView
+from adahi_ros.policy.interface import Actor, Policy, Sampling
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Observations
+from adahi_ros.policy.signature import OBSERVATION, Observations
 from adahi_ros.registry import Registry
+from adahi_ros.robot.memory import Memory
 from adahi_ros.robot.plan import Plan
 
 
@@ -25,23 +28,31 @@ class ProposerContext:
     Attributes:
         step: of the episode, from 0.
         observations: as the policy reads them.
-        plan: what lies ahead.
+        memory: what was observed, the present step included.
+        plan: what lies ahead, of what the target has said.
         draws: (B, policy.draws) uniform in [0, 1).
         temperature: of the draft's distributions.
     """
 
     step: int
     observations: Observations
+    memory: Memory
     plan: Plan
     draws: np.ndarray
     temperature: float
 
 
 class Proposer(Protocol):
-    """Proposes actions on the robot."""
+    """Proposes actions on the robot.
+
+    Attributes:
+        needs_plan: where a robot has no plan, it has nothing to say; the target is then asked.
+    """
+
+    needs_plan: bool
 
     def propose(self, context: ProposerContext) -> Proposal | None:
-        """Propose actions from the present step on, sound or not; None leaves the plan as it is."""
+        """Propose actions from the present step on, sound or not; None goes on by the plan as it is."""
 
 
 class DraftProposer:
@@ -50,6 +61,8 @@ class DraftProposer:
     Args:
         policy: the draft.
     """
+
+    needs_plan = False
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -61,13 +74,15 @@ class DraftProposer:
 
 
 class PlanProposer:
-    """Goes on by the plan that the target made; the policy says no more than what is observed.
+    """Goes on by the plan that the target made, blindly.
 
     Args:
-        policy: whose signature the robot has.
+        actor: whose signature the robot has.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    needs_plan = True
+
+    def __init__(self, actor: Actor) -> None:
         pass
 
     def propose(self, context: ProposerContext) -> None:
@@ -75,6 +90,53 @@ class PlanProposer:
         return
 
 
-PROPOSERS: Registry[Callable[[Policy], Proposer]] = Registry(
-    "adahi_ros.proposers", {"draft": DraftProposer, "plan": PlanProposer}
+class CorrectorProposer:
+    """Goes on by the plan, and corrects its present action by what has happened since it was asked for.
+
+    Args:
+        corrector: what corrects.
+    """
+
+    needs_plan = True
+
+    def __init__(self, corrector: Corrector) -> None:
+        self._corrector = corrector
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`; one action; none where there is no plan."""
+        signature = self._corrector.signature
+        goal = signature.condition(context.observations)
+        view = plan_view(context.memory, context.plan, context.step, goal, signature.horizon)
+        actions, expected_error = self._corrector.correct(view)
+        unplanned = context.plan.left(context.step) == 0
+        actions[unplanned], expected_error[unplanned] = np.nan, np.inf
+        return Proposal(actions[:, None], expected_error=expected_error)
+
+
+def plan_view(memory: Memory, plan: Plan, step: int, goal: np.ndarray, horizon: int) -> PlanView:
+    """Return what a corrector reads of a plan; anything of a robot that has none.
+
+    Args:
+        memory: what was observed, the present step included.
+        plan: what lies ahead.
+        step: of the episode, from 0.
+        goal: (B, G) that the robots are told.
+        horizon: T, actions of a whole plan.
+    """
+    age = np.where(np.isfinite(plan.age(step)), plan.age(step), 0).astype(np.int64)
+    now = np.full(len(age), step)
+    return PlanView(
+        observation=memory.at(OBSERVATION, now),
+        previous=memory.at(OBSERVATION, now - 1),
+        at_request=memory.at(OBSERVATION, now - age),
+        goal=goal,
+        ahead=plan.ahead(step, horizon),
+        left=np.clip(plan.left(step), 1, horizon),
+        age=age,
+    )
+
+
+PROPOSERS: Registry[Callable[[Any], Proposer]] = Registry(
+    "adahi_ros.proposers", {"draft": DraftProposer, "plan": PlanProposer, "corrector": CorrectorProposer}
 )
+"""Made of a draft policy, or of another actor that they need: a corrector."""

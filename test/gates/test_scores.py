@@ -57,6 +57,16 @@ def test_uncertainty_scores_by_what_the_draft_gave_its_own_codes() -> None:
     np.testing.assert_allclose(score, [1 - 0.5 * 0.8, 0.0], atol=2 / UNITS)
 
 
+def test_the_expected_error_is_that_of_who_corrects_and_infinite_where_nobody_says() -> None:
+    expected = np.array([0.1, np.inf, 2.0])
+    corrected = Proposal(np.zeros((3, 1, 2), np.float32), expected_error=expected)
+    gate = Trigger("expected_error", 0.5)
+    assert gate.blind
+    np.testing.assert_array_equal(gate.score(context_of(corrected, np.zeros(3), np.zeros(3))), expected)
+    for silent in (None, Proposal(np.zeros((3, 1, 2), np.float32))):
+        assert np.isinf(gate.score(context_of(silent, np.zeros(3), np.zeros(3)))).all()
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.6, 1.0])
 def test_random_transmits_at_the_rate_of_its_threshold(rate: float) -> None:
     robots = 20_000
@@ -90,7 +100,7 @@ def test_always_and_never_whatever_the_threshold(threshold: float) -> None:
 
 
 def test_an_unknown_gate_is_refused_with_those_there_are() -> None:
-    allowed = "age, always, deviation, never, random, uncertainty"
+    allowed = "age, always, deviation, expected_error, never, random, uncertainty"
     with pytest.raises(ValueError, match=f"gate: 'sometimes', must be one of {allowed}"):
         Trigger("sometimes")
 

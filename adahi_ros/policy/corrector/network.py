@@ -1,0 +1,83 @@
+"""The corrector's network: a correction of the planned action, and how wrong it expects to be.
+
+After A2C2 (arXiv 2509.23224), whose head corrects a chunk of actions at every step; here in 2,000 weights,
+with a variance of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+LOG_VARIANCE = (-8.0, 4.0)
+FURTHEST = 5.0  # standard deviations from the mean that an input counts
+
+
+@dataclass(frozen=True)
+class CorrectorConfig:
+    """Sizes of a corrector.
+
+    Attributes:
+        observation_dim, goal_dim, action_dim, horizon: O, G, A and T of what it corrects.
+        hidden: units of each of its two layers.
+
+    Raises:
+        ValueError: a size is out of range; names field, value and range.
+    """
+
+    observation_dim: int
+    goal_dim: int
+    action_dim: int
+    horizon: int
+    hidden: int = 32
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            smallest = 0 if name == "goal_dim" else 1
+            if value < smallest:
+                raise ValueError(f"corrector.{name}: {value}, must be at least {smallest}")
+
+
+class CorrectorNetwork(nn.Module):
+    """Takes features (B, F), gives corrections (B, A) in action scales and their log variance (B,).
+
+    Args:
+        action_dim: A.
+        hidden: see `CorrectorConfig`.
+        mean, std: (F,) of the features that it was trained on.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, action_dim: int, hidden: int, mean: Tensor, std: Tensor) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(len(mean), hidden),
+            nn.GELU(),
+            nn.Linear(hidden, hidden),
+            nn.GELU(),
+            nn.Linear(hidden, action_dim + 1),
+        )
+        self.register_buffer("mean", mean.float())
+        self.register_buffer("std", std.float())
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """See the class."""
+        scaled = ((features - self.mean) / self.std).clamp(-FURTHEST, FURTHEST)
+        out = self.layers(scaled)
+        return out[:, :-1], out[:, -1].clamp(*LOG_VARIANCE)
+
+
+def corrector_loss(correction: Tensor, log_variance: Tensor, wanted: Tensor) -> Tensor:
+    """Gaussian likelihood of the wanted corrections (B, A) plus half their mean absolute error."""
+    error = wanted - correction
+    likelihood = 0.5 * (error.square().mean(dim=1) / log_variance.exp() + log_variance)
+    return likelihood.mean() + 0.5 * error.abs().mean()
+
+
+def weights_count(network: torch.nn.Module) -> int:
+    """Return the number of trainable weights."""
+    return sum(weight.numel() for weight in network.parameters())

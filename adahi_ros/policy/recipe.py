@@ -1,0 +1,156 @@
+"""Training recipes: everything that makes a set of checkpoints, in one YAML file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from adahi_ros.networks.fitting import FitConfig
+from adahi_ros.networks.recipe import (
+    VQBET,
+    DemonstrationRecipe,
+    F,
+    ModelRecipe,
+    RecipeError,
+    build,
+    check,
+    checked,
+    mapping,
+    read_recipe,
+)
+from adahi_ros.policy.corrector.network import CorrectorConfig
+from adahi_ros.policy.flow.network import FlowConfig
+from adahi_ros.policy.vqbet.network import VQBeTConfig
+from adahi_ros.policy.vqbet.tokenizer import TokenizerConfig
+from adahi_ros.policy.vqbet.training import CodeFitConfig
+
+TARGET = "target"
+CORRECTOR = "corrector"
+
+
+@dataclass(frozen=True)
+class CorrectorRecipe:
+    """How to make a corrector of the plans of the policy named target, in simulation.
+
+    Attributes:
+        seed: of its weights, batches and rollouts.
+        size: arguments of `CorrectorConfig` beyond those that the data gives.
+        fit: how long and how fast to train, after every round.
+        rounds: of rollouts; the first follows plans blindly and with noise, the others are corrected by what
+            the rounds before have taught.
+        episodes: of each round, at each rate.
+        asking_rates: of new plans; the lower, the older the plans.
+        samples: fresh plans at every step, of which those count that agree with the old one.
+        noise: of the first round, in action scales.
+    """
+
+    seed: int
+    size: dict[str, Any]
+    fit: FitConfig
+    rounds: int = 3
+    episodes: int = 120
+    asking_rates: tuple[float, ...] = (0.01, 0.12, 0.35)
+    samples: int = 8
+    noise: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, smallest in (("seed", 0), ("rounds", 1), ("episodes", 1), ("samples", 1), ("noise", 0)):
+            if not smallest <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name}: {getattr(self, name)}, must be at least {smallest} and finite")
+        if not self.asking_rates or not all(0.0 <= rate <= 1.0 for rate in self.asking_rates):
+            raise ValueError(f"asking_rates: {list(self.asking_rates)}, must be numbers from 0 to 1")
+
+
+KINDS: dict[str, tuple[type, type[FitConfig]]] = {
+    VQBET: (VQBeTConfig, CodeFitConfig),
+    "flow": (FlowConfig, FitConfig),
+}
+"""Kinds of policies: their network's configuration, and how it is fitted."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to make policies, and the tokenizer of those that speak codes.
+
+    Attributes:
+        demonstrations: to learn from.
+        window_length: H, observations that a policy reads.
+        policies: by name, each of a kind of `KINDS`.
+        tokenizer: None where no policy speaks codes.
+        corrector: of the target's plans; None for none.
+    """
+
+    demonstrations: DemonstrationRecipe
+    window_length: int
+    policies: dict[str, ModelRecipe[Any]]
+    tokenizer: ModelRecipe[FitConfig] | None = None
+    corrector: CorrectorRecipe | None = None
+
+    def __post_init__(self) -> None:
+        if self.window_length < 1:
+            raise ValueError(f"window_length: {self.window_length}, must be at least 1")
+        if not self.policies:
+            raise ValueError("policies: none, must name at least one")
+        speaking = [name for name, policy in self.policies.items() if policy.kind == VQBET]
+        if speaking and self.tokenizer is None:
+            raise ValueError(f"tokenizer: missing, {speaking[0]!r} speaks codes")
+        if not speaking and self.tokenizer is not None:
+            raise ValueError("tokenizer: no policy speaks codes, must be left out")
+        if self.corrector is not None and TARGET not in self.policies:
+            raise ValueError(f"corrector: there is no policy named {TARGET!r} to correct the plans of")
+
+
+def _model(size_kind: type, fit_kind: type[F], values: Any, where: str) -> ModelRecipe[F]:
+    check(ModelRecipe, values, where)
+    # What has no default comes from the data; any value will do to check the others.
+    given = frozenset(field.name for field in fields(size_kind) if field.default is MISSING)
+    check(size_kind, values["size"], f"{where}.size", given)
+    build(size_kind, {**dict.fromkeys(given, 1), **values["size"]}, f"{where}.size")
+    fit = checked(fit_kind, values["fit"], f"{where}.fit")
+    return build(ModelRecipe, {**values, "fit": fit}, where)
+
+
+def _policy(values: Any, where: str) -> ModelRecipe[Any]:
+    kind = mapping(values, where).get("kind", VQBET)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise RecipeError(f"{where}.kind: {kind!r}, must be one of {', '.join(KINDS)}")
+    return _model(*KINDS[kind], values, where)
+
+
+def _recipe(values: Any) -> Recipe:
+    where = "recipe"
+    check(Recipe, values, where)
+    policies = mapping(values["policies"], f"{where}.policies")
+    parts = {
+        "demonstrations": checked(DemonstrationRecipe, values["demonstrations"], f"{where}.demonstrations"),
+        "policies": {name: _policy(model, f"{where}.policies.{name}") for name, model in policies.items()},
+    }
+    if "tokenizer" in values:
+        parts["tokenizer"] = _model(TokenizerConfig, FitConfig, values["tokenizer"], f"{where}.tokenizer")
+    if "corrector" in values:
+        parts["corrector"] = _corrector(values["corrector"], f"{where}.corrector")
+    return build(Recipe, {**values, **parts}, where)
+
+
+def _corrector(values: Any, where: str) -> CorrectorRecipe:
+    check(CorrectorRecipe, values, where)
+    given = frozenset(field.name for field in fields(CorrectorConfig) if field.default is MISSING)
+    check(CorrectorConfig, values["size"], f"{where}.size", given)
+    build(CorrectorConfig, {**dict.fromkeys(given, 1), **values["size"]}, f"{where}.size")
+    rates = values.get("asking_rates", list(CorrectorRecipe.asking_rates))
+    if not isinstance(rates, list) or not all(type(rate) in (int, float) for rate in rates):
+        raise RecipeError(f"{where}.asking_rates: {rates!r}, must be a list of numbers")
+    fit = checked(FitConfig, values["fit"], f"{where}.fit")
+    return build(CorrectorRecipe, {**values, "fit": fit, "asking_rates": tuple(rates)}, where)
+
+
+def load_recipe(path: Path) -> Recipe:
+    """Read a recipe.
+
+    Raises:
+        RecipeError: something in it is missing, unknown, of the wrong type or out of range.
+        FileNotFoundError: no such file.
+    """
+    return read_recipe(path, _recipe)

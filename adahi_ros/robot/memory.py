@@ -1,0 +1,40 @@
+"""What robots have observed at the steps before."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import numpy as np
+
+
+class Memory:
+    """The last observations of B robots, by control step.
+
+    Args:
+        longest: how many are kept.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._observed: OrderedDict[int, Mapping[str, np.ndarray]] = OrderedDict()
+
+    def keep(self, step: int, observed: Mapping[str, np.ndarray]) -> None:
+        """Take what was observed at a step, by name (B, size); steps rise, and the newest may come again."""
+        self._observed[step] = {name: values.copy() for name, values in observed.items()}
+        if len(self._observed) > self._longest:
+            self._observed.popitem(last=False)
+
+    def at(self, name: str, steps: np.ndarray) -> np.ndarray:
+        """Return what each robot observed at a step of its own (B,), or the nearest one kept: (B, size).
+
+        Raises:
+            LookupError: nothing was kept.
+        """
+        if not self._observed:
+            raise LookupError("nothing was observed yet")
+        kept = np.array(list(self._observed))
+        chosen = np.abs(kept[None] - np.asarray(steps)[:, None]).argmin(axis=1)
+        values = np.stack([each[name] for each in self._observed.values()])
+        found: np.ndarray = values[chosen, np.arange(len(chosen))]
+        return found
