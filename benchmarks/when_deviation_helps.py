@@ -33,7 +33,7 @@ from adahi_ros.evaluation.sweep import SWEPT, Point, sweep
 from adahi_ros.evaluation.train import train_recipe
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.parallel import cores
-from adahi_ros.policy.vqbet.recipe import Recipe, load_recipe
+from adahi_ros.policy.recipe import Recipe, load_recipe
 from adahi_ros.reporting.tradeoff_figure import draw_sweeps
 
 LONGER = 9

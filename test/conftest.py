@@ -15,7 +15,7 @@ import pytest
 import yaml
 from hypothesis import settings
 
-from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles
+from adahi_ros.evaluation.bench import PLANS, Policies, PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import load_policy
@@ -200,10 +200,10 @@ def exported(checkpoints: Path) -> Path:
 def files(
     checkpoints: Path, make_checkpoints: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
 ) -> PolicyFiles:
-    """Draft and target, and a target on chunks of eight actions beside them."""
-    folder = tmp_path_factory.mktemp("with_chunks") / "policies"
+    """Draft and target, and a target that plans eight actions beside them."""
+    folder = tmp_path_factory.mktemp("with_plans") / "policies"
     shutil.copytree(checkpoints, folder)
-    shutil.copytree(make_checkpoints(chunk_length=8), folder / CHUNKS)
+    shutil.copytree(make_checkpoints(chunk_length=8), folder / PLANS)
     return PolicyFiles(folder, "torch")
 
 

@@ -43,6 +43,8 @@ MAY_IMPORT = {
     "networks": set(),
     "policy": {"networks"},
     "policy.vqbet": {"networks", "policy"},
+    "policy.flow": {"networks", "policy"},
+    "policy.corrector": {"networks", "policy"},
     "policy.lerobot": {"networks", "policy", "policy.vqbet"},
     "vision": {"networks", "policy.lerobot"},
     "contract": {"vision"},

@@ -10,17 +10,21 @@ import pytest
 import yaml
 
 from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import CHUNKS
+from adahi_ros.evaluation.bench import PLANS
 from adahi_ros.evaluation.calibrate import node_parameters
 from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.networks.checkpoint_files import kind_of
 from adahi_ros.networks.onnx_files import DIGEST
+from adahi_ros.policy.corrector.checkpoint import load_corrector
+from adahi_ros.policy.flow.checkpoint import load_flow
+from adahi_ros.policy.recipe import Recipe, load_recipe
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
-from adahi_ros.policy.vqbet.recipe import Recipe, load_recipe
 from adahi_ros.tasks import names
 
 POLICIES = ("draft", "target")
-CHUNKED = sorted(
-    path.stem.removesuffix(f"-{CHUNKS}") for path in asset("config/recipes").glob(f"*-{CHUNKS}.yaml")
+LOADERS = {"vqbet": load_checkpoint, "flow": load_flow, "corrector": load_corrector}
+PLANNED = sorted(
+    path.stem.removesuffix(f"-{PLANS}") for path in asset("config/recipes").glob(f"*-{PLANS}.yaml")
 )
 
 
@@ -38,14 +42,17 @@ def check_export(checkpoint: Path) -> None:
         checkpoint.with_suffix(".onnx"), providers=["CPUExecutionProvider"]
     )
     made_of = session.get_modelmeta().custom_metadata_map[DIGEST]
-    assert made_of == load_checkpoint(checkpoint).digest()
+    assert made_of == LOADERS[kind_of(checkpoint)](checkpoint).digest()
 
 
 def check_notes(models: Path, recipe: Recipe, command: str) -> None:
-    """Every model there was made by the command, and is what the recipe asks for."""
-    for name, model in {"tokenizer": recipe.tokenizer, **recipe.policies}.items():
+    """Every model there was made by the command, alone or not, and is what the recipe asks for."""
+    made = {"tokenizer": recipe.tokenizer, **recipe.policies, "corrector": recipe.corrector}
+    for name, model in made.items():
+        if model is None:
+            continue
         notes = json.loads((models / f"{name}.json").read_text())
-        assert notes["training"]["command"] == command
+        assert notes["training"]["command"] in (command, f"{command} --only {name}")
         assert notes["training"]["seed"] == model.seed
         assert notes["training"]["steps"] == model.fit.steps
         assert model.size.items() <= notes["config"].items()
@@ -56,9 +63,10 @@ def test_the_export_is_of_the_weights_beside_it(task: str, name: str) -> None:
     check_export(folder(task) / name)
 
 
-@pytest.mark.parametrize("task", CHUNKED)
-def test_the_export_of_the_target_on_chunks_is_of_the_weights_beside_it(task: str) -> None:
-    check_export(folder(task) / CHUNKS / "target")
+@pytest.mark.parametrize("task", PLANNED)
+@pytest.mark.parametrize("name", ["target", "corrector"])
+def test_the_export_of_what_plans_is_of_the_weights_beside_it(task: str, name: str) -> None:
+    check_export(folder(task) / PLANS / name)
 
 
 def test_the_calibration_is_of_the_shipped_policies(task: str) -> None:
@@ -80,8 +88,8 @@ def test_the_recipe_is_what_the_policies_were_made_by(task: str) -> None:
     check_notes(folder(task), recipe, f"adahi train {task}")
 
 
-@pytest.mark.parametrize("task", CHUNKED)
-def test_the_recipe_on_chunks_is_what_the_target_was_made_by(task: str) -> None:
-    recipe = f"config/recipes/{task}-{CHUNKS}.yaml"
-    out = f"checkpoints/{task}/{CHUNKS}"
+@pytest.mark.parametrize("task", PLANNED)
+def test_the_recipe_of_plans_is_what_target_and_corrector_were_made_by(task: str) -> None:
+    recipe = f"config/recipes/{task}-{PLANS}.yaml"
+    out = f"checkpoints/{task}/{PLANS}"
     check_notes(asset(out), load_recipe(asset(recipe)), f"adahi train {task} --recipe {recipe} --out {out}")

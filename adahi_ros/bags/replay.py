@@ -84,7 +84,8 @@ def load_pair(draft: Path, target: Path | None, backend: str) -> Policies:
         ValueError: one cannot be loaded, or they do not belong together.
     """
     paths = (draft, draft.with_name("target") if target is None else target)
-    return Policies(*(load_policy(path.expanduser(), backend) for path in paths))
+    policies = [load_policy(path.expanduser(), backend) for path in paths]
+    return Policies(policies[0], policies[1])
 
 
 def check_sizes(policies: Policies, recorded: Trajectories) -> None:

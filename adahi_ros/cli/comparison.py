@@ -52,7 +52,7 @@ def evaluate(
         typer.Option(
             "--methods",
             "--method",
-            help="Separated by commas; there are also random_cool, oracle, chunks_2, chunks_4 and chunks_8, "
+            help="Separated by commas; there are also random_cool, oracle, plan_2, plan_4 and plan_8, "
             "and any gate with any rule, GATE:RULE.",
         ),
     ] = "adahi,hybrid,draft,target,random,uncertainty",

@@ -65,8 +65,8 @@ def configuration(names: list[str]) -> dict[str, str]:
     """Return the files that say how each task's policies were made and calibrated."""
     found = {}
     for name in names:
-        for path in (f"recipes/{name}.yaml", f"recipes/{name}-chunks.yaml", f"{name}.yaml"):
-            with suppress(FileNotFoundError):  # not every task has a target on chunks
+        for path in (f"recipes/{name}.yaml", f"recipes/{name}-plans.yaml", f"{name}.yaml"):
+            with suppress(FileNotFoundError):  # not every task has a target that plans
                 found[f"config/{path}"] = asset(f"config/{path}").read_text()
     return found
 
@@ -87,7 +87,7 @@ def table(
     from adahi_ros.evaluation.claims import better_than_adahi, check_claims
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import evaluate_methods
-    from adahi_ros.evaluation.methods import METHODS, OpenLoopMethod, parse_methods
+    from adahi_ros.evaluation.methods import METHODS, PlanMethod, parse_methods
     from adahi_ros.reporting.report import TABLE
     from adahi_ros.reporting.tables import paper_table
 
@@ -95,11 +95,11 @@ def table(
     compared = comparisons(tasks, seed, backend)
     if methods is not None:
         names = parse_methods(methods)
-    elif all(comparison.files.load().chunks is not None for comparison in compared.values()):
+    elif all(comparison.files.load().plans is not None for comparison in compared.values()):
         names = list(METHODS)
     else:
-        names = [name for name, method in METHODS.items() if not isinstance(method, OpenLoopMethod)]
-        say("chunks are left out: not every one of these tasks has a target on chunks of actions")
+        names = [name for name, method in METHODS.items() if not isinstance(method, PlanMethod)]
+        say("plans are left out: not every one of these tasks has a target that plans")
     settings = configuration(list(compared))
     for comparison in compared.values():  # before hours of work
         for name in names:
@@ -179,7 +179,7 @@ def figures(
     found = {}
     for task, comparison in compared.items():
         with progress() as bar:
-            total = episodes_run(count, comparison.files.load().chunks is not None)
+            total = episodes_run(count, comparison.files.load().plans is not None)
             job = bar.add_task(f"{task}: episodes", total=total, note="")
             found[task] = measure_tradeoffs(
                 comparison,

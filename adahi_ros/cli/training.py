@@ -55,7 +55,7 @@ def train(
     """Train tokenizer, draft and target. A run that was stopped goes on where it was."""
     from adahi_ros.bags.dataset import TRAJECTORIES
     from adahi_ros.evaluation.train import train_recipe
-    from adahi_ros.policy.vqbet.recipe import load_recipe
+    from adahi_ros.policy.recipe import load_recipe
     from adahi_ros.reporting.training_figure import draw_losses
     from adahi_ros.trajectories import Trajectories
 
@@ -74,7 +74,12 @@ def train(
     out = out if out is not None else Path("checkpoints") / name
     steps = load_recipe(_recipe_of(name, recipe))
     chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
-    for model in chosen if chosen is not None else ("tokenizer", *steps.policies):
+    made = [
+        *(["tokenizer"] if steps.tokenizer else []),
+        *steps.policies,
+        *(["corrector"] if steps.corrector else []),
+    ]
+    for model in chosen if chosen is not None else made:
         replaceable("--out", out / f"{model}.json", overwrite)
     say(f"checkpoints: {out.resolve()}")
     with progress() as bar:

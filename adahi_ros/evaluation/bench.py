@@ -9,10 +9,12 @@ from pathlib import Path
 from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import is_policy, load_policy
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.corrector.checkpoint import load_corrector
+from adahi_ros.policy.corrector.corrector import Corrector
+from adahi_ros.policy.interface import Actor, Policy
 from adahi_ros.policy.signature import Signature
 
-CHUNKS = "chunks"  # beside draft and target: a target on a tokenizer of chunks, for open loop execution
+PLANS = "plans"  # folder beside draft and target: a target that plans, and the corrector of its plans
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class Policies:
 
     Attributes:
         draft, target: the two.
-        chunks: a target that proposes chunks of actions, on a tokenizer of its own, where there is one.
+        plans: a target that plans, where there is one.
+        corrector: of its plans, where there is one.
 
     Raises:
         ValueError: they do not belong together; names what differs.
@@ -29,7 +32,8 @@ class Policies:
 
     draft: Policy
     target: Policy
-    chunks: Policy | None = None
+    plans: Policy | None = None
+    corrector: Corrector | None = None
 
     def __post_init__(self) -> None:
         draft, target = self.draft.signature, self.target.signature
@@ -40,14 +44,17 @@ class Policies:
         fault = fault or _reads_differently(draft, target)
         if fault is not None:
             raise ValueError(fault)
-        if self.chunks is None:
+        for kind in ("plans", "corrector"):
+            self._check_speaks_of_the_same(kind, getattr(self, kind))
+
+    def _check_speaks_of_the_same(self, kind: str, other: Actor | None) -> None:
+        if other is None:
             return
-        chunks = self.chunks.signature
         for name in ("observation_dim", "goal_dim", "action_dim"):
-            wanted, found = getattr(target, name), getattr(chunks, name)
+            wanted, found = getattr(self.target.signature, name), getattr(other.signature, name)
             if found != wanted:
                 raise ValueError(
-                    f"{name}: the target's on chunks is {found}, the target's {wanted}; must be the same"
+                    f"{name}: that of {kind} is {found}, the target's {wanted}; must be the same"
                 )
 
     @property
@@ -87,11 +94,12 @@ class PolicyFiles:
 @lru_cache(maxsize=4)
 def _load(files: PolicyFiles, newest_ns: int) -> Policies:
     folder, backend = files.folder, files.backend
-    chunks = folder / CHUNKS / "target"
+    plans, corrector = folder / PLANS / "target", folder / PLANS / "corrector"
     return Policies(
         load_policy(folder / "draft", backend),
         load_policy(folder / "target", backend),
-        load_policy(chunks, backend) if is_policy(chunks) else None,
+        load_policy(plans, backend) if is_policy(plans) else None,
+        Corrector(load_corrector(corrector)) if is_policy(corrector) else None,
     )
 
 

@@ -32,7 +32,7 @@ SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last acti
 FOLDS = 5
 Variant = tuple[float, str]
 RANDOM = "random"  # the gate whose threshold follows from the rate; those of the others must be searched
-AGE = "age"  # of what is drafted anew at every step always 0: nothing to search
+OF_PLANS = ("age", "expected_error")  # say nothing of drafts
 WITHOUT_CODES: Variant = (0.5, "std")  # the deviation, where there are no rejections to choose it by
 Say = Callable[[str], None]
 
@@ -135,7 +135,7 @@ def _figures(
 
 def methods_to_calibrate(policies: Policies) -> list[str]:
     """Return methods with every gate that there is; what goes by codes only where the policies share them."""
-    gates = [gate for gate in GATES if gate != AGE]
+    gates = [gate for gate in GATES if gate not in OF_PLANS]
     if policies.share_codes:
         return [*METHODS, *(f"{gate}:speculative" for gate in gates)]
     return [f"{gate}:replace" for gate in gates]

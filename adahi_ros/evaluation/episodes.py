@@ -7,6 +7,7 @@ from __future__ import annotations
 
 CALIBRATION = 1_000_000
 EVALUATION = 2_000_000
+LESSONS = 3_000_000
 HELD_OUT_SEED_OFFSET = 7_000_000  # the expert's own, to compare actions with: numbers from 0 of another seed
 
 
@@ -18,3 +19,8 @@ def calibration_episodes(count: int) -> range:
 def evaluation_episodes(count: int) -> range:
     """Return the numbers of so many evaluation episodes."""
     return range(EVALUATION, EVALUATION + count)
+
+
+def lesson_episodes(count: int, before: int) -> range:
+    """Return the numbers of so many episodes to learn from, after those before."""
+    return range(LESSONS + before, LESSONS + before + count)

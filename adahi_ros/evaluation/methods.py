@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -10,11 +11,11 @@ from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.oracle import OracleGate
-from adahi_ros.evaluation.rollout import Log, World, plan_rollout, rollout
+from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD
-from adahi_ros.policy.interface import Policy
+from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD, Trigger
+from adahi_ros.policy.interface import Actor, Policy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.proposers import PROPOSERS
 from adahi_ros.server.verifier import TargetVerifier
@@ -114,47 +115,78 @@ class OracleMethod:
 
 
 @dataclass(frozen=True)
-class OpenLoopMethod:
-    """The target alone, k actions of each of its chunks executed blindly.
+class PlanMethod:
+    """The target's plans, followed blindly or corrected on the robot at every step.
 
     Attributes:
         label, about: see `Method`.
-        executed: k.
+        proposer: a key of `PROPOSERS` that needs a plan.
+        trigger: gate and threshold; those of a plan are not calibrated to a rate.
+        late: see `rollout`.
     """
 
     label: str
     about: str
-    executed: int
+    proposer: str
+    trigger: Trigger
+    late: int = 0
 
     @property
     def gate(self) -> None:
-        """See `Method`."""
+        """See `Method`; its threshold is its own."""
         return None
 
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
-        self._target(bench)
-        return None
+        self._actor(bench)
+        horizon = self._target(bench).signature.horizon
+        if self.trigger.name == "age" and self.trigger.threshold >= horizon:
+            raise ValueError(f"{self.label}: the target plans only {horizon} actions")
+        return self.trigger.name, self.trigger.threshold
 
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
-        return plan_rollout(world, self._target(bench), self.executed, seed, episodes, on_step)
+        controller = Controller(self._actor(bench), ControllerConfig(self.trigger), self.proposer)
+        verifier = TargetVerifier(self._target(bench), "replace")
+        return rollout(world, controller, verifier, seed, episodes, on_step, late=self.late)
 
     def _target(self, bench: Bench) -> Policy:
-        target = bench.policies.chunks
+        target = bench.policies.plans
         if target is None:
             raise ValueError(
-                f"{self.label}: there is no target on chunks of actions beside these policies; train one "
-                "with a recipe such as config/recipes/ball-chunks.yaml"
+                f"{self.label}: there is no target that plans beside these policies; train one with a recipe "
+                "such as config/recipes/ball-plans.yaml"
             )
-        longest = target.signature.horizon
-        if self.executed > longest:
-            raise ValueError(f"{self.label}: the target on chunks plans only {longest} actions")
         return target
+
+    def _actor(self, bench: Bench) -> Actor:
+        if self.proposer != CORRECTOR:
+            return self._target(bench)
+        if bench.policies.corrector is None:
+            raise ValueError(
+                f"{self.label}: there is no corrector beside these policies; 'adahi train' makes one by a "
+                "recipe such as config/recipes/ball-corrector.yaml"
+            )
+        return bench.policies.corrector
+
+
+CORRECTOR = "corrector"
+EVERY = re.compile(r"(plan|corrector)_([1-9][0-9]{0,3})")
+
+
+def every(proposer: str, steps: int) -> PlanMethod:
+    """Return the method that asks for a plan every so many steps."""
+    label, how = ("Plan", "blindly") if proposer == "plan" else ("Corrected plan", "corrected at every step")
+    about = f"the target's plans, a new one every {steps} steps, {how}"
+    return PlanMethod(f"{label}/{steps}", about, proposer, Trigger("age", steps - 1))
 
 
 class Methods(dict[str, Method]):
-    """By name; GATE:RULE or GATE:RULE:PROPOSER, of what the registries have, is a method without an entry."""
+    """By name.
+
+    Methods without an entry: GATE:RULE or GATE:RULE:PROPOSER, of what the registries have; plan_K and
+    corrector_K, a plan every K steps, followed blindly or corrected.
+    """
 
     def __missing__(self, name: str) -> Method:
         """Return the method that such a name says.
@@ -162,6 +194,9 @@ class Methods(dict[str, Method]):
         Raises:
             KeyError: it is no such name.
         """
+        periodic = EVERY.fullmatch(name)
+        if periodic is not None:
+            return every(periodic[1], int(periodic[2]))
         gate, rule, proposer = [*name.split(":"), "draft"][:3] if name.count(":") in (1, 2) else ("", "", "")
         if gate not in GATES or rule not in ACCEPTANCES or proposer not in PROPOSERS:
             raise KeyError(name)
@@ -174,6 +209,8 @@ class Methods(dict[str, Method]):
         except KeyError:
             return False
 
+
+PLANS = ("plan_2", "plan_4", "plan_8")  # of those that need no entry, these are compared by default
 
 METHODS = Methods(
     {
@@ -189,12 +226,7 @@ METHODS = Methods(
             "Cool random", f"at random, the draft at temperature {COOL}", "random", draft_temperature=COOL
         ),
         "oracle": OracleMethod("Oracle", "verify where the target is likely to reject"),
-        **{
-            f"chunks_{k}": OpenLoopMethod(
-                f"Chunks of {k}", f"the target, {k} steps of each plan open loop", k
-            )
-            for k in (2, 4, 8)
-        },
+        **{name: every("plan", int(name.partition("_")[2])) for name in PLANS},
     }
 )
 

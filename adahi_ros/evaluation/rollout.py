@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.policy.history import History
-from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.signature import GOAL, OBSERVATION
-from adahi_ros.randomness import EpisodeStreams
-from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
 from adahi_ros.wire.request import VerificationRequest
 
@@ -108,30 +105,6 @@ class Logged:
         )
 
 
-class Draws(Protocol):
-    """Uniform draws of a verifier."""
-
-    def next(self) -> np.ndarray:
-        """Return the next draws (E, N, 2)."""
-
-
-class PlanDraws:
-    """Draws of a target that plans, counted by its plans and not by the steps.
-
-    Args:
-        seed: of all draws.
-        episodes: the E episode numbers.
-        count: N.
-    """
-
-    def __init__(self, seed: int, episodes: list[int], count: int) -> None:
-        self._streams = EpisodeStreams(seed, "open_loop", episodes, count)
-
-    def next(self) -> np.ndarray:
-        """Return the draws (E, N, 2) of the next plan; nothing is tested by the first of each pair."""
-        return np.repeat(self._streams.next()[..., None], 2, axis=-1)
-
-
 def rollout(
     world: World,
     controller: Controller,
@@ -139,8 +112,8 @@ def rollout(
     seed: int,
     episodes: Sequence[int],
     on_step: Callable[[int], None] = lambda step: None,
-    draws: Draws | None = None,
     robot_id: str = "robot",
+    late: int = 0,
 ) -> Log:
     """Run episodes to their end.
 
@@ -153,67 +126,87 @@ def rollout(
         seed: of the world's, the controller's and the verifier's draws.
         episodes: their numbers.
         on_step: called with the number of steps done.
-        draws: of the verifier; None takes those that it would have over the air.
-        robot_id: names the verifier's stream of draws.
+        robot_id: names the verifier's stream of draws, which are those that it would have over the air.
+        late: control steps after which a reply is there; meanwhile the robot goes on by its plan and asks
+            nothing more. One that has no plan rests, and its world with it, until it has one.
     """
     numbers = list(episodes)
     world.reset(seed, numbers)
     controller.reset(seed, numbers)
-    if draws is None:
-        draws = VerificationDraws(seed, robot_id, numbers, verifier.policy.draws)
+    draws = VerificationDraws(seed, robot_id, numbers, verifier.policy.draws)
     seen = History(verifier.policy.signature, len(numbers))
-    everyone = np.arange(len(numbers))
     action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
-    rows = []
+    under_way = UnderWay(controller, len(numbers), late)
+    rows: list[tuple[np.ndarray, ...]] = []
     while not world.done.all():
         active = ~world.done
         observed = {OBSERVATION: world.observation, GOAL: world.goal}
+        under_way.arrive(len(rows))
         step, observations = controller.begin(observed, stand_in=action), seen.push(observed)
-        drafted = step.proposal is not None
-        asked = everyone if drafted else np.flatnonzero(step.transmit)
-        accepted = np.zeros((len(numbers), 0), dtype=bool)
+        transmit = under_way.not_waiting(step.transmit)
+        asked = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit
+        accepted, uniforms = np.zeros((len(numbers), 0), dtype=bool), draws.next()
         refused, verdict = ~step.sound, None
-        if len(asked):
+        if asked.any():
             request = VerificationRequest(observations.rows(asked), step.draft(asked))
-            verdict = verifier.verify_each(request, draws.next()[asked])
-            refused[asked] |= step.transmit[asked] & ~controller.policy.sound(verdict.actions)
-            if drafted:
-                accepted, verdict = verdict.accepted, verdict.rows(step.transmit)
-        stand_in = step.intended if drafted else action
-        action = controller.finish(step, verdict, step.transmit, stand_in)
+            verdict = verifier.verify_each(request, uniforms[asked])
+            refused[asked] |= transmit[asked] & ~controller.policy.sound(verdict.actions)
+            if controller.drafts:
+                accepted, verdict = verdict.accepted, verdict.rows(transmit)
+        intended = np.where(np.isnan(step.intended), action, step.intended)
+        now = under_way.send(transmit, verdict, step)
+        action = controller.finish(step, now.verdict, now.rows, intended)
         controller.executed(action)
-        intended = step.intended if drafted else action
+        if step.proposal is None:
+            intended = action
         world.step(action)
-        rows.append((active, step.transmit, step.deviation, step.score, accepted, intended, action, refused))
+        rows.append((active, transmit, step.deviation, step.score, accepted, intended, action, refused))
         on_step(len(rows))
     return Log(*(np.stack(column) for column in zip(*rows, strict=True)))
 
 
-def plan_rollout(
-    world: World,
-    target: Policy,
-    executed: int,
-    seed: int,
-    episodes: Sequence[int],
-    on_step: Callable[[int], None] = lambda step: None,
-) -> Log:
-    """Run episodes by the target's plans alone, the first actions of each executed blindly.
+class Arrived(NamedTuple):
+    """What has come for the present step, and for which robots (B,), by mask."""
+
+    verdict: Verdict | None
+    rows: np.ndarray
+
+
+class UnderWay:
+    """Replies that take so many control steps.
 
     Args:
-        world: is reset, and left at the end of the episodes.
-        target: proposes plans.
-        executed: actions of each plan.
-        seed: of the world's and the target's draws.
-        episodes: their numbers.
-        on_step: called with the number of steps done.
-
-    Raises:
-        ValueError: a plan has not so many actions.
+        controller: gets them.
+        batch: B.
+        late: control steps from request to reply; 0 for within the step.
     """
-    horizon = target.signature.horizon
-    if not 1 <= executed <= horizon:
-        raise ValueError(f"executed: {executed}, must be 1 to {horizon}, the target's horizon")
-    controller = Controller(target, ControllerConfig(Trigger("age", executed - 1)), "plan")
-    verifier = TargetVerifier(target, "replace", sendable=True)
-    draws = PlanDraws(seed, list(episodes), target.draws)
-    return rollout(world, controller, verifier, seed, episodes, on_step, draws)
+
+    def __init__(self, controller: Controller, batch: int, late: int) -> None:
+        self._controller = controller
+        self._late = late
+        self._replies: list[tuple[int, int, Verdict, np.ndarray]] = []  # due, requested at, what, for whom
+        self._waiting = np.zeros(batch, dtype=bool)
+
+    def arrive(self, step: int) -> None:
+        """Hand over what is due at a step."""
+        for due, requested_at, verdict, rows in self._replies:
+            if due <= step:
+                self._controller.receive(verdict, requested_at, rows)
+                self._waiting[rows] = False
+        self._replies = [reply for reply in self._replies if reply[0] > step]
+
+    def not_waiting(self, transmit: np.ndarray) -> np.ndarray:
+        """Return who of those that would ask, (B,) bool, does not wait for a reply already."""
+        return transmit & ~self._waiting
+
+    def send(self, transmit: np.ndarray, verdict: Verdict | None, step: Step) -> Arrived:
+        """Send for some robots, by mask, what is replied to them; return what comes at once."""
+        if self._late == 0 or verdict is None:
+            return Arrived(verdict, transmit)
+        idle = np.isnan(step.intended).any(axis=1) & transmit  # they rest until they have a plan
+        later = transmit & ~idle
+        if later.any():
+            reply = verdict.rows(later[transmit])
+            self._replies.append((step.index + self._late, step.index, reply, later))
+            self._waiting |= later
+        return Arrived(verdict.rows(idle[transmit]) if idle.any() else None, idle)

@@ -14,7 +14,7 @@ from adahi_ros.parallel import Job, run_jobs
 
 RATES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # falling: each starts from the one before
 SWEPT = gates_of_methods()
-FIXED = ("draft", "chunks_2", "chunks_4", "chunks_8")
+FIXED = ("draft", "plan_2", "plan_4", "plan_8")
 
 
 @dataclass(frozen=True)

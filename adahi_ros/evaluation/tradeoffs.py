@@ -39,9 +39,9 @@ class Tradeoffs:
     trace: Trace
 
 
-def episodes_run(episodes: int, with_chunks: bool) -> int:
+def episodes_run(episodes: int, with_plans: bool) -> int:
     """Return how many episodes `measure_tradeoffs` runs in all, for progress."""
-    fixed = len(FIXED) if with_chunks else 1
+    fixed = len(FIXED) if with_plans else 1
     return episodes * (fixed + len(SWEPT) * len(RATES) + len(LATENCY_METHODS))
 
 
@@ -82,7 +82,7 @@ def measure_tradeoffs(
         }
     if over_dds:
         rates = {name: np.array(figures["throughput_per_s"]) for name, figures in over_dds.items()}
-    fixed = FIXED if policies.chunks is not None else ("draft",)
+    fixed = FIXED if policies.plans is not None else ("draft",)
     points = sweep(comparison, episodes, workers, fixed=fixed, on_done=on_done)
     adahi = outcomes["adahi"].log
     threshold = comparison.calibration.thresholds["deviation"]

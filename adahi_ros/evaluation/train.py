@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,16 @@ import torch
 from rich.progress import Progress
 
 from adahi_ros.evaluation.staging import STATES, StagedFolder
-from adahi_ros.networks.fitting import Run
-from adahi_ros.networks.recipe import DemonstrationRecipe, F, ModelRecipe
+from adahi_ros.evaluation.train_corrector import train_in_simulation
+from adahi_ros.networks.fitting import FitConfig, Run
+from adahi_ros.networks.recipe import VQBET, DemonstrationRecipe, F, ModelRecipe
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.flow.checkpoint import load_flow
+from adahi_ros.policy.flow.torch_backend import export as export_flow
+from adahi_ros.policy.flow.torch_backend import save_flow
+from adahi_ros.policy.flow.training import train_flow
+from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.recipe import CORRECTOR, TARGET, CorrectorRecipe, Recipe
 from adahi_ros.policy.vqbet.checkpoint import (
     load_checkpoint,
     load_decoder,
@@ -22,9 +31,8 @@ from adahi_ros.policy.vqbet.checkpoint import (
     save_tokenizer,
 )
 from adahi_ros.policy.vqbet.onnx_export import export
-from adahi_ros.policy.vqbet.recipe import Recipe
-from adahi_ros.policy.vqbet.tokenizer import TokenizerConfig
-from adahi_ros.policy.vqbet.training import train_policy, train_tokenizer
+from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
+from adahi_ros.policy.vqbet.training import CodeFitConfig, train_policy, train_tokenizer
 from adahi_ros.tasks import make
 from adahi_ros.tasks.demonstrations import collect_parallel
 from adahi_ros.trajectories import Trajectories
@@ -63,6 +71,11 @@ class _Workshop:
             self._bar.update(job, completed=step, note=f"loss {loss:.4g}")
 
         return Run(recipe.seed, self._state(name), on_step=on_step), time.monotonic()
+
+    def count(self, name: str, total: int) -> Callable[[int], None]:
+        """Show how many of so many are done."""
+        job = self._bar.add_task(name, total=total, note="")
+        return lambda done: self._bar.update(job, completed=done)
 
     def demonstrations(self, task: str, recipe: DemonstrationRecipe, workers: int) -> Trajectories:
         """Record what the recipe asks for, or read what a stopped run has recorded."""
@@ -114,7 +127,9 @@ def train_recipe(
     seed: int | None = None,
     workers: int = 1,
 ) -> Trained:
-    """Train a tokenizer and the policies on it into a folder, which changes only once all is done.
+    """Train policies, and the tokenizer of those that speak codes, into a folder.
+
+    It changes only once all is done.
 
     Args:
         task: registry name; with data, it may be any that the data is of.
@@ -131,12 +146,15 @@ def train_recipe(
         ValueError: a policy that the recipe does not know, demonstrations of another task, or no folder.
         OSError: the folder cannot be written.
     """
-    wanted = list(recipe.policies) if only is None else only
-    unknown = [name for name in wanted if name not in recipe.policies]
+    there_are = [*recipe.policies, *([CORRECTOR] if recipe.corrector is not None else [])]
+    unknown = [name for name in only or () if name not in there_are]
     if unknown:
-        raise ValueError(f"only: {unknown[0]!r}, must be of {', '.join(recipe.policies)}")
+        raise ValueError(f"only: {unknown[0]!r}, must be of {', '.join(there_are)}")
+    wanted = [name for name in recipe.policies if only is None or name in only]
+    corrects = recipe.corrector is not None and (only is None or CORRECTOR in only)
     staged = StagedFolder(out)
-    tokenizer = None if only is None else load_tokenizer(out)
+    codes = any(recipe.policies[name].kind == VQBET for name in wanted)
+    tokenizer = load_tokenizer(out) if codes and only is not None else None
     if data is None:
         make(task)  # raises before anything is written
     elif task != data.task and make(task).spec.name != data.task:
@@ -154,22 +172,77 @@ def train_recipe(
     def seeded(model: ModelRecipe[F]) -> ModelRecipe[F]:
         return model if seed is None else replace(model, seed=seed)
 
-    if tokenizer is None:
-        model = seeded(recipe.tokenizer)
-        run, started = shop.run("tokenizer", model)
-        config = TokenizerConfig(action_dim=data.actions.shape[1], **model.size)
-        tokenizer, losses = train_tokenizer(data, config, model.fit, run)
-        count = sum(weight.numel() for weight in tokenizer.parameters())
-        save_tokenizer(out, tokenizer, shop.finished("tokenizer", model, losses, count, started))
-    fingerprint = load_decoder(out).fingerprint
+    if codes and tokenizer is None:
+        assert recipe.tokenizer is not None
+        tokenizer = _train_tokenizer(shop, out, data, seeded(recipe.tokenizer))
     for name in wanted:
-        of_policy = seeded(recipe.policies[name])
-        run, started = shop.run(name, of_policy)
-        policy, losses = train_policy(
-            data, tokenizer, recipe.window_length, of_policy.size, of_policy.fit, run
-        )
-        note = shop.finished(name, of_policy, losses, policy.parameters_count, started)
-        save_policy(out, name, policy, note)
-        export(load_checkpoint(out / name), out / f"{name}.onnx")
+        model = seeded(recipe.policies[name])
+        if model.kind == VQBET:
+            assert tokenizer is not None
+            _train_codes(shop, out, name, data, tokenizer, recipe.window_length, model)
+        else:
+            _train_flow(shop, out, name, data, recipe.window_length, model)
+    if corrects:
+        assert recipe.corrector is not None
+        where = out if TARGET in wanted else staged.out
+        target = load_policy(where / TARGET, "onnxruntime")
+        _train_corrector(shop, out, task, target, data, recipe.corrector)
+    figures: dict[str, Any] = {"task": data.task, "models": shop.models}
+    if codes:
+        figures["fingerprint"] = load_decoder(out).fingerprint
     staged.finish()
-    return Trained({"task": data.task, "fingerprint": fingerprint, "models": shop.models}, shop.losses)
+    return Trained(figures, shop.losses)
+
+
+def _train_tokenizer(
+    shop: _Workshop, out: Path, data: Trajectories, model: ModelRecipe[FitConfig]
+) -> ActionTokenizer:
+    run, started = shop.run("tokenizer", model)
+    config = TokenizerConfig(action_dim=data.actions.shape[1], **model.size)
+    tokenizer, losses = train_tokenizer(data, config, model.fit, run)
+    count = sum(weight.numel() for weight in tokenizer.parameters())
+    save_tokenizer(out, tokenizer, shop.finished("tokenizer", model, losses, count, started))
+    return tokenizer
+
+
+def _train_codes(
+    shop: _Workshop,
+    out: Path,
+    name: str,
+    data: Trajectories,
+    tokenizer: ActionTokenizer,
+    window_length: int,
+    model: ModelRecipe[CodeFitConfig],
+) -> None:
+    run, started = shop.run(name, model)
+    policy, losses = train_policy(data, tokenizer, window_length, model.size, model.fit, run)
+    save_policy(out, name, policy, shop.finished(name, model, losses, policy.parameters_count, started))
+    export(load_checkpoint(out / name), out / f"{name}.onnx")
+
+
+def _train_flow(
+    shop: _Workshop,
+    out: Path,
+    name: str,
+    data: Trajectories,
+    window_length: int,
+    model: ModelRecipe[FitConfig],
+) -> None:
+    run, started = shop.run(name, model)
+    policy, losses = train_flow(data, window_length, model.size, model.fit, run)
+    save_flow(out, name, policy, shop.finished(name, model, losses, policy.parameters_count, started))
+    export_flow(load_flow(out / name), out / f"{name}.onnx")
+
+
+def _train_corrector(
+    shop: _Workshop, out: Path, task: str, target: Policy, data: Trajectories, recipe: CorrectorRecipe
+) -> None:
+    episodes = recipe.rounds * len(recipe.asking_rates) * recipe.episodes
+    on_episodes = shop.count("rollouts", episodes)
+    seed_of = ModelRecipe(recipe.seed, recipe.size, recipe.fit)
+    run, started = shop.run(CORRECTOR, seed_of)
+
+    def note(losses: list[float], parameters: int) -> dict[str, Any]:
+        return shop.finished(CORRECTOR, seed_of, losses, parameters, started)
+
+    train_in_simulation(task, target, data, recipe, out, run, note, on_episodes)

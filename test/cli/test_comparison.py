@@ -62,8 +62,8 @@ def test_what_cannot_be_evaluated_is_named_with_what_could(
     assert fails(*evaluate, "--methods", "adahi,telepathy").startswith(
         "adahi: methods: 'telepathy', must be of adahi,"
     )
-    assert fails(*evaluate, "--methods", "chunks_2", "--episodes", 1).startswith(
-        "adahi: Chunks of 2: there is no target on chunks of actions beside these policies"
+    assert fails(*evaluate, "--methods", "plan_2", "--episodes", 1).startswith(
+        "adahi: Plan/2: there is no target that plans beside these policies"
     )
     assert fails(*evaluate, "--methods", "oracle").startswith("adahi: thresholds.oracle: missing, ")
     assert fails(*evaluate, "--rate", "1.5") == "adahi: rate: 1.5, must be between 0 and 1\n"

@@ -15,7 +15,7 @@ from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.reporting.report import PICTURES, REPORT, TABLE
 
 Run, Fails = Callable[..., Result], Callable[..., str]
-COMPARED = ["adahi", "hybrid", "draft", "target", "random", "oracle", "chunks_4"]
+COMPARED = ["adahi", "hybrid", "draft", "target", "random", "oracle", "plan_4"]
 ON_BALL = ("--task", "ball", "--workers", 1)
 
 

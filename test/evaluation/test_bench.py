@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.evaluation.bench import CHUNKS, Policies, PolicyFiles, check_fits
+from adahi_ros.evaluation.bench import PLANS, Policies, PolicyFiles, check_fits
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.policy.backends import load_policy
@@ -39,6 +39,7 @@ def test_draft_and_target_may_read_unlike_histories_and_features(policies: Polic
         Policies(policies.draft, reading(conditions=(Feature("goal", 3),)))
 
 
+@pytest.mark.parametrize("kind", ["plans", "corrector"])
 @pytest.mark.parametrize(
     ("name", "wanted", "found", "changes"),
     [
@@ -47,13 +48,13 @@ def test_draft_and_target_may_read_unlike_histories_and_features(policies: Polic
         ("action_dim", 2, 3, {"action_dim": 3}),
     ],
 )
-def test_a_target_on_chunks_of_another_task_is_refused(
-    policies: Policies, name: str, wanted: int, found: int, changes: dict[str, Any]
+def test_a_target_that_plans_for_another_task_is_refused(
+    policies: Policies, kind: str, name: str, wanted: int, found: int, changes: dict[str, Any]
 ) -> None:
     other = SimpleNamespace(signature=replace(policies.target.signature, **changes))
-    message = f"{name}: the target's on chunks is {found}, the target's {wanted}; must be the same"
+    message = f"{name}: that of {kind} is {found}, the target's {wanted}; must be the same"
     with pytest.raises(ValueError, match=re.escape(message)):
-        replace(policies, chunks=other)
+        replace(policies, **{kind: other})
 
 
 def test_a_calibration_that_fits_is_of_this_task_and_these_policies(
@@ -72,13 +73,13 @@ def test_a_calibration_that_fits_is_of_this_task_and_these_policies(
             check_fits(other, "ball", policies)
 
 
-def test_a_target_on_chunks_is_loaded_where_there_is_one(files: PolicyFiles, checkpoints: Path) -> None:
-    with_chunks, without = files.load(), PolicyFiles(checkpoints, "torch").load()
-    assert without.chunks is None
-    assert with_chunks.chunks is not None
-    assert with_chunks.chunks.signature.horizon == 8
-    assert with_chunks.chunks.digest == load_policy(files.folder / CHUNKS / "target", "torch").digest
-    assert with_chunks.draft.digest == without.draft.digest
+def test_a_target_that_plans_is_loaded_where_there_is_one(files: PolicyFiles, checkpoints: Path) -> None:
+    with_plans, without = files.load(), PolicyFiles(checkpoints, "torch").load()
+    assert without.plans is None
+    assert with_plans.plans is not None
+    assert with_plans.plans.signature.horizon == 8
+    assert with_plans.plans.digest == load_policy(files.folder / PLANS / "target", "torch").digest
+    assert with_plans.draft.digest == without.draft.digest
 
 
 def test_files_are_read_once_until_they_change(files: PolicyFiles, tmp_path: Path) -> None:

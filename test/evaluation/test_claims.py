@@ -101,7 +101,7 @@ def test_better_are_those_that_send_no_more_and_succeed_as_often() -> None:
         "random": figures(0.79, 0.3),
         "uncertainty": figures(0.8, 0.61),
         "oracle": figures(0.85, 0.6),
-        "chunks_2": figures(0.85, 0.6101),
+        "plan_2": figures(0.85, 0.6101),
     }
     assert better_than_adahi(methods) == ["uncertainty", "oracle"]
     del methods["adahi"]

@@ -5,7 +5,7 @@ import pytest
 
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.episodes import HELD_OUT_SEED_OFFSET, calibration_episodes, evaluation_episodes
-from adahi_ros.policy.vqbet.recipe import load_recipe
+from adahi_ros.policy.recipe import load_recipe
 from adahi_ros.tasks import Task, make, names
 from adahi_ros.tasks.camera import CameraTask
 

@@ -21,7 +21,7 @@ from adahi_ros.evaluation.evaluate import (
     play,
     play_all,
 )
-from adahi_ros.evaluation.methods import METHODS, OpenLoopMethod
+from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
@@ -66,7 +66,7 @@ def test_figures_are_plain_finite_json(figures: Figures) -> None:
         assert 0 <= low <= values["success_rate"] <= high <= 1
         assert values["success_at_end"] <= values["success_rate"]
         assert values["mse"] > 0
-        assert len(values["rejection_rate"]) == (0 if name.startswith("chunks") else 2)
+        assert len(values["rejection_rate"]) == (0 if name.startswith("plan") else 2)
 
 
 def test_methods_differ_as_their_names_say(figures: Figures) -> None:
@@ -75,15 +75,15 @@ def test_methods_differ_as_their_names_say(figures: Figures) -> None:
     assert rates["draft"] == 0.0
     gated = ("adahi", "random", "random_cool", "uncertainty", "oracle")
     assert all(0 < rates[name] < 1 for name in gated)
-    assert 1 / 2 <= rates["chunks_2"] < 2 / 3  # the last plan of an episode is cut short
-    assert rates["chunks_2"] > rates["chunks_4"] > rates["chunks_8"] >= 1 / 8
-    for name in ("hybrid", "target", "chunks_2", "chunks_4", "chunks_8"):
+    assert 1 / 2 <= rates["plan_2"] < 2 / 3  # the last plan of an episode is cut short
+    assert rates["plan_2"] > rates["plan_4"] > rates["plan_8"] >= 1 / 8
+    for name in ("hybrid", "target", "plan_2", "plan_4", "plan_8"):
         assert figures[name]["true_skip_ratio"] is None
     for name in (*gated, "draft"):
         assert 0 <= figures[name]["true_skip_ratio"] <= 1
     assert figures["oracle"]["true_skip_ratio"] == max(figures[name]["true_skip_ratio"] for name in gated)
     assert (figures["adahi"]["gate"], figures["adahi"]["threshold"]) == ("deviation", 0.4)
-    assert figures["chunks_8"]["gate"] is figures["chunks_8"]["threshold"] is None
+    assert (figures["plan_8"]["gate"], figures["plan_8"]["threshold"]) == ("age", 7)
 
 
 def test_the_same_seed_gives_the_same_numbers(figures: Figures, comparison: Comparison) -> None:
@@ -94,14 +94,14 @@ def test_the_same_seed_gives_the_same_numbers(figures: Figures, comparison: Comp
 
 
 def test_outcomes_do_not_depend_on_the_number_of_workers(comparison: Comparison) -> None:
-    names = ["adahi", "chunks_4"]
+    names = ["adahi", "plan_4"]
     told: list[tuple[str, int]] = []
     alone = play_all(comparison, names, range(8), 1)
     shared = play_all(comparison, names, range(8), 2, lambda *done: told.append(done))
     assert list(shared) == names
     for name in names:
         assert_same(shared[name], alone[name])
-    assert sorted(told) == [("adahi", 8), ("chunks_4", 8)]
+    assert sorted(told) == [("adahi", 8), ("plan_4", 8)]
 
 
 def test_batches_are_joined_in_the_order_of_the_episodes(
@@ -174,15 +174,18 @@ def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(compar
     assert told == []
 
 
-def test_chunks_need_a_target_that_proposes_them(comparison: Comparison, checkpoints: Path) -> None:
+def test_plan_need_a_target_that_proposes_them(comparison: Comparison, checkpoints: Path) -> None:
     without = replace(comparison, files=PolicyFiles(checkpoints, "torch"))
-    with pytest.raises(ValueError, match=r"^Chunks of 2: there is no target on chunks .*ball-chunks\.yaml$"):
-        play(without, "chunks_2", range(1))
+    with pytest.raises(ValueError, match=r"^Plan/2: there is no target that plans .*ball-plans\.yaml$"):
+        play(without, "plan_2", range(1))
 
 
-def test_more_open_loop_steps_than_a_chunk_has_are_refused_before_anything_is_run(
-    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(METHODS, "chunks_9", OpenLoopMethod("Chunks of 9", "", 9))
-    with pytest.raises(ValueError, match=r"^Chunks of 9: the target on chunks plans only 8 actions$"):
-        METHODS["chunks_9"].threshold(comparison.bench())
+def test_a_corrector_is_needed_to_correct(comparison: Comparison) -> None:
+    with pytest.raises(ValueError, match=r"^Corrected plan/4: there is no corrector"):
+        METHODS["corrector_4"].threshold(comparison.bench())
+
+
+def test_a_plan_for_longer_than_its_horizon_is_refused_before_anything_is_run(comparison: Comparison) -> None:
+    with pytest.raises(ValueError, match=r"^Plan/9: the target plans only 8 actions$"):
+        METHODS["plan_9"].threshold(comparison.bench())
+    assert METHODS["plan_8"].threshold(comparison.bench()) == ("age", 7)

@@ -56,10 +56,9 @@ def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Ca
     assert thresholds["random"] == thresholds["random_cool"] == ("random", 0.4)
     assert thresholds["hybrid"] == thresholds["target"] == ("always", 0.0)
     assert thresholds["oracle"] == (ORACLE, calibration.thresholds[ORACLE])
-    assert thresholds["chunks_4"] is None
-    assert {name: found and found[0] for name, found in thresholds.items()} == {
-        name: method.gate for name, method in METHODS.items()
-    }
+    assert thresholds["plan_4"] == ("age", 3)
+    for name, method in METHODS.items():
+        assert method.gate in (None, thresholds[name][0])
 
 
 def test_one_method_alone_has_a_draft_temperature_of_its_own(calibration: Calibration) -> None:
@@ -151,7 +150,7 @@ def test_a_gate_with_a_rule_does_what_the_method_of_these_does(comparison: Compa
 
 def test_the_target_s_plan_can_be_what_is_gone_by(comparison: Comparison, calibration: Calibration) -> None:
     policies = comparison.files.load()
-    assert policies.chunks is not None
+    assert policies.plans is not None
     bench = Bench(
         "ball", Policies(policies.draft, policies.target), replace(calibration, thresholds={"age": 0.5})
     )

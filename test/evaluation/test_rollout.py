@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -13,13 +13,15 @@ from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.policy.action_range import ActionRange
+from adahi_ros.policy.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import OBSERVATION, Observations
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.robot.controller import Controller
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
 from adahi_ros.tasks import Task, make
 from adahi_ros.trajectories import Trajectories
+from adahi_ros.wire.request import VerificationRequest
 
 MANY = 4000
 GATE = Trigger("deviation", 0.4)  # the drafts' deviation is above it in some steps and below it in others
@@ -235,3 +237,104 @@ def test_the_oracle_reads_as_the_target_does(policies: Policies) -> None:
     for asked, verified in zip(longer.seen[::2], longer.seen[1::2], strict=True):
         assert asked.shape == (2, 5, 6)
         np.testing.assert_array_equal(asked, verified)
+
+
+class Planner(ActionRange):
+    """A target that plans four actions, each telling at which step it was asked for, and for which it is.
+
+    It sees the step as the first number of an observation; where that is negative, its plan is no action.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(np.zeros(2), np.full(2, 1e4))
+        self.signature = Signature(1, 4, 2, (Feature(OBSERVATION, 6),), (Feature(GOAL, 2),))
+        self.digest, self.draws, self.action_scale = "planner", 1, np.ones(2, np.float32)
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        step = observations.features[OBSERVATION][:, -1, :1]
+        plans = np.stack([np.repeat(step, 4, axis=1), step + np.arange(4)], axis=-1)
+        return Proposal(np.where(step[..., None] < 0, np.nan, plans).astype(np.float32))
+
+
+def numbered(steps: int, bad: Sequence[int] = ()) -> RecordedWorld:
+    """Two episodes whose observations tell their step, negative where the target is to fail."""
+    observations = np.zeros((2, steps, 6), np.float32)
+    observations[..., 0] = np.where(np.isin(np.arange(steps), bad), -1.0, np.arange(steps))
+    actions, goals = np.zeros((2 * steps, 2), np.float32), np.zeros((2, 2), np.float32)
+    ends = np.array([steps, 2 * steps])
+    return RecordedWorld(Trajectories("ball", observations.reshape(-1, 6), actions, goals, ends))
+
+
+def followed(world: RecordedWorld, every: int, late: int) -> tuple[np.ndarray, np.ndarray]:
+    """Follow plans; return who asked (T,), and at which step what was done was asked for (T,)."""
+    planner = Planner()
+    robot = Controller(planner, ControllerConfig(Trigger("age", every - 1)), "plan")
+    log = rollout(world, robot, TargetVerifier(planner, "replace"), 1, [0, 1], late=late)
+    np.testing.assert_array_equal(log.action[:, 0], log.action[:, 1])
+    np.testing.assert_array_equal(log.transmitted[:, 0], log.transmitted[:, 1])
+    return np.flatnonzero(log.transmitted[:, 0]), log.action[:, 0]
+
+
+def plain(policies: Policies, gate: Trigger) -> tuple[np.ndarray, np.ndarray]:
+    """Do by hand what a rollout does; return actions and who asked."""
+    world, controller = make("ball"), Controller(policies.draft, ControllerConfig(gate))
+    verifier, numbers = TargetVerifier(policies.target), [0, 1, 2]
+    world.reset(3, numbers)
+    controller.reset(3, numbers)
+    draws = VerificationDraws(3, "robot", numbers, policies.target.draws)
+    actions, asked = [], []
+    while not world.done.all():
+        step, uniforms = controller.begin({OBSERVATION: world.observation, GOAL: world.goal}), draws.next()
+        everyone = np.ones(3, dtype=bool)
+        verdict = verifier.verify(VerificationRequest(step.observations, step.draft(everyone)), uniforms)
+        action = controller.finish(step, verdict.rows(step.transmit), step.transmit)
+        controller.executed(action)
+        world.step(action)
+        actions.append(action)
+        asked.append(step.transmit)
+    return np.stack(actions), np.stack(asked)
+
+
+def test_replies_within_the_step_are_what_a_controller_and_a_verifier_make_of_it(policies: Policies) -> None:
+    actions, asked = plain(policies, GATE)
+    controller = Controller(policies.draft, ControllerConfig(GATE))
+    log = rollout(make("ball"), controller, TargetVerifier(policies.target), 3, range(3), late=0)
+    np.testing.assert_array_equal(log.action, actions)
+    np.testing.assert_array_equal(log.transmitted, asked)
+
+
+def test_a_plan_is_followed_from_the_step_that_asked_for_it() -> None:
+    asked, actions = followed(numbered(9), every=3, late=0)
+    assert asked.tolist() == [0, 3, 6]
+    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 3, 3, 3, 6, 6, 6])
+    np.testing.assert_array_equal(actions[:, 1], np.arange(9))
+
+
+def test_a_late_plan_is_used_from_the_step_on_at_which_it_is_there() -> None:
+    asked, actions = followed(numbered(8), every=1, late=3)
+    assert asked.tolist() == [0, 1, 4, 7]  # who waits for a reply does not ask
+    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 0, 1, 1, 1, 4])
+    np.testing.assert_array_equal(actions[:4, 1], np.arange(4))
+
+
+def test_the_plan_that_is_used_was_asked_for_that_many_steps_before() -> None:
+    asked, actions = followed(numbered(12), every=2, late=2)
+    # The first reply is there at once: who has no plan rests, and the world with it.
+    assert asked.tolist() == [0, 2, 4, 6, 8, 10]
+    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8])
+    np.testing.assert_array_equal(actions[:, 1], np.arange(12))
+
+
+@pytest.mark.parametrize("late", [0, 3])
+def test_a_robot_without_a_plan_does_not_move(late: int) -> None:
+    asked, actions = followed(numbered(6, bad=[0, 1]), every=4, late=late)
+    assert asked.tolist() == [0, 1, 2]  # until it has one
+    np.testing.assert_array_equal(actions[:, 1], [0, 0, 2, 3, 4, 5])
+
+
+def test_a_late_plan_that_is_no_action_is_dropped_and_asked_for_anew() -> None:
+    asked, actions = followed(numbered(8, bad=[1]), every=1, late=2)
+    assert asked.tolist() == [0, 1, 3, 5, 7]
+    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 0, 0, 3, 3, 5])

@@ -17,7 +17,7 @@ from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.networks.fitting import Run
 from adahi_ros.networks.recipe import DemonstrationRecipe, ModelRecipe
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.vqbet.recipe import Recipe
+from adahi_ros.policy.recipe import Recipe
 from adahi_ros.policy.vqbet.training import CodeFitConfig
 from adahi_ros.trajectories import Trajectories
 
@@ -25,7 +25,7 @@ FIT = CodeFitConfig(steps=6, batch_size=16, warmup=1)
 SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}
 RECIPE = Recipe(
     DemonstrationRecipe(episodes=4, seed=0, action_noise=0.1),
-    ModelRecipe(1, {"codebook_size": 4, "latent_dim": 4, "hidden": 8}, FIT),
+    tokenizer=ModelRecipe(1, {"codebook_size": 4, "latent_dim": 4, "hidden": 8}, FIT),
     window_length=2,
     policies={"draft": ModelRecipe(2, SIZE, FIT), "target": ModelRecipe(2, {**SIZE, "width": 8}, FIT)},
 )

@@ -30,7 +30,7 @@ from adahi_ros.contract.parsing import load_contract
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.nodes.common.messages import to_command
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.vqbet.recipe import load_recipe
+from adahi_ros.policy.recipe import load_recipe
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import load_limits
 from adahi_ros.tasks.gymnasium_description import load_description

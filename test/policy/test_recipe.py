@@ -10,7 +10,7 @@ import yaml
 from adahi_ros.assets import asset
 from adahi_ros.networks.fitting import FitConfig
 from adahi_ros.networks.recipe import RecipeError
-from adahi_ros.policy.vqbet.recipe import load_recipe
+from adahi_ros.policy.recipe import CorrectorRecipe, load_recipe
 from adahi_ros.policy.vqbet.training import CodeFitConfig
 
 
@@ -21,6 +21,24 @@ def whole() -> dict[str, Any]:
         "window_length": 2,
         "policies": {
             "draft": {"seed": 2, "size": {"width": 4, "heads": 2}, "fit": {"steps": 4, "learning_rate": 1}},
+        },
+    }
+
+
+def planning() -> dict[str, Any]:
+    """A recipe of a target that plans, and of a corrector of its plans."""
+    size = {"horizon": 4, "width": 8, "heads": 2, "noise": 0.5}
+    return {
+        "demonstrations": {"episodes": 3, "seed": 0, "action_noise": 0.1},
+        "window_length": 2,
+        "policies": {"target": {"kind": "flow", "seed": 2, "size": size, "fit": {"steps": 4}}},
+        "corrector": {
+            "seed": 3,
+            "size": {"hidden": 8},
+            "fit": {"steps": 5},
+            "rounds": 2,
+            "episodes": 6,
+            "asking_rates": [0, 0.5],
         },
     }
 
@@ -51,7 +69,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         (
             "extra",
             1,
-            "recipe.extra: unknown, must be one of demonstrations, policies, tokenizer, window_length",
+            "recipe.extra: unknown, must be one of corrector, demonstrations, policies, tokenizer, ",
         ),
         ("window_length", None, "recipe.window_length: missing"),
         ("window_length", 0, "recipe: window_length: 0, must be at least 1"),
@@ -102,7 +120,11 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, field: str, value: Any, message: str) -> None:
-    recipe = whole()
+    check_refused(tmp_path, whole(), field, value, message)
+
+
+def check_refused(folder: Path, recipe: dict[str, Any], field: str, value: Any, message: str) -> None:
+    """Check that a recipe is refused with a field changed, or left out where its value is None."""
     part: dict[str, Any] = recipe
     *parents, last = field.split(".")
     for parent in parents:
@@ -111,9 +133,111 @@ def test_what_is_wrong_is_named(tmp_path: Path, field: str, value: Any, message:
         del part[last]
     else:
         part[last] = value
-    path = write(tmp_path / "recipe.yaml", recipe)
+    path = write(folder / "recipe.yaml", recipe)
     with pytest.raises(RecipeError, match=f"^{re.escape(f'{path}: {message}')}"):
         load_recipe(path)
+
+
+def test_a_target_that_plans_and_its_corrector_are_read(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path / "recipe.yaml", planning()))
+    assert recipe.tokenizer is None
+    target = recipe.policies["target"]
+    assert (target.kind, target.fit) == ("flow", FitConfig(4))
+    assert target.size == {"horizon": 4, "width": 8, "heads": 2, "noise": 0.5}
+    asked = CorrectorRecipe(3, {"hidden": 8}, FitConfig(5), 2, 6, (0, 0.5))
+    assert recipe.corrector == asked
+    alone = planning()
+    del alone["corrector"]["asking_rates"], alone["corrector"]["rounds"]
+    corrector = load_recipe(write(tmp_path / "recipe.yaml", alone)).corrector
+    assert corrector is not None
+    assert (corrector.asking_rates, corrector.rounds) == (CorrectorRecipe.asking_rates, 3)
+    without = {name: value for name, value in planning().items() if name != "corrector"}
+    assert load_recipe(write(tmp_path / "recipe.yaml", without)).corrector is None
+
+
+def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path / "recipe.yaml", whole()))
+    assert recipe.policies["draft"].kind == "vqbet"
+    both = whole()
+    both["policies"]["target"] = planning()["policies"]["target"]
+    kinds = {
+        name: each.kind for name, each in load_recipe(write(tmp_path / "both.yaml", both)).policies.items()
+    }
+    assert kinds == {"draft": "vqbet", "target": "flow"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        (
+            "policies.target.kind",
+            "diffusion",
+            "recipe.policies.target.kind: 'diffusion', must be one of vqbet, flow",
+        ),
+        ("policies.target.kind", 3, "recipe.policies.target.kind: 3, must be one of vqbet, flow"),
+        ("policies.target.kind", "vqbet", "recipe.policies.target.size.horizon: unknown"),
+        ("policies.target.size.head_hidden", 8, "recipe.policies.target.size.head_hidden: unknown"),
+        ("policies.target.size.action_dim", 2, "recipe.policies.target.size.action_dim: unknown"),
+        (
+            "policies.target.size.horizon",
+            0,
+            "recipe.policies.target.size: policy.horizon: 0, must be at least 1",
+        ),
+        ("policies.target.size.steps", 2.5, "recipe.policies.target.size.steps: 2.5, must be an integer"),
+        (
+            "policies.target.size.noise",
+            "little",
+            "recipe.policies.target.size.noise: 'little', must be a number",
+        ),
+        ("policies.target.size.noise", -1.0, "recipe.policies.target.size: policy.noise: -1.0, must be"),
+        (
+            "policies.target.size.heads",
+            3,
+            "recipe.policies.target.size: policy.width: 8, must be a multiple of",
+        ),
+        ("policies.target.fit.code_weight", 1, "recipe.policies.target.fit.code_weight: unknown"),
+        (
+            "policies",
+            {"draft": planning()["policies"]["target"]},
+            "recipe: corrector: there is no policy named",
+        ),
+        ("tokenizer", whole()["tokenizer"], "recipe: tokenizer: no policy speaks codes, must be left out"),
+        ("corrector", [], "recipe.corrector: [], must be a mapping"),
+        (
+            "corrector.width",
+            8,
+            "recipe.corrector.width: unknown, must be one of asking_rates, episodes, fit,",
+        ),
+        ("corrector.seed", None, "recipe.corrector.seed: missing"),
+        ("corrector.seed", -1, "recipe.corrector: seed: -1, must be at least 0"),
+        ("corrector.size", 8, "recipe.corrector.size: 8, must be a mapping"),
+        ("corrector.size.hidden", 0, "recipe.corrector.size: corrector.hidden: 0, must be at least 1"),
+        ("corrector.size.horizon", 4, "recipe.corrector.size.horizon: unknown, must be one of hidden"),
+        ("corrector.fit.steps", 0, "recipe.corrector.fit: fit.steps: 0, must be at least 1"),
+        ("corrector.rounds", 0, "recipe.corrector: rounds: 0, must be at least 1"),
+        ("corrector.episodes", 0, "recipe.corrector: episodes: 0, must be at least 1"),
+        ("corrector.samples", 1.5, "recipe.corrector.samples: 1.5, must be an integer"),
+        ("corrector.noise", -0.1, "recipe.corrector: noise: -0.1, must be at least 0"),
+        ("corrector.asking_rates", 0.5, "recipe.corrector.asking_rates: 0.5, must be a list of numbers"),
+        (
+            "corrector.asking_rates",
+            [True],
+            "recipe.corrector.asking_rates: [True], must be a list of numbers",
+        ),
+        ("corrector.asking_rates", [], "recipe.corrector: asking_rates: [], must be numbers from 0 to 1"),
+        (
+            "corrector.asking_rates",
+            [1.5],
+            "recipe.corrector: asking_rates: [1.5], must be numbers from 0 to 1",
+        ),
+    ],
+)
+def test_what_is_wrong_with_plans_is_named(tmp_path: Path, field: str, value: Any, message: str) -> None:
+    check_refused(tmp_path, planning(), field, value, message)
+
+
+def test_codes_need_a_tokenizer(tmp_path: Path) -> None:
+    check_refused(tmp_path, whole(), "tokenizer", None, "recipe: tokenizer: missing, 'draft' speaks codes")
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ def drawn(comparison: Comparison) -> Comparison:
 
 
 def test_progress_is_told_of_every_episode_that_was_announced(found: Tradeoffs, told: Counter[str]) -> None:
-    assert told.total() == episodes_run(len(EPISODES), with_chunks=True)
-    assert episodes_run(10, with_chunks=False) == episodes_run(10, with_chunks=True) - 30
+    assert told.total() == episodes_run(len(EPISODES), with_plans=True)
+    assert episodes_run(10, with_plans=False) == episodes_run(10, with_plans=True) - 30
 
 
 def test_the_numbers_behind_the_pictures_are_plain_finite_json(found: Tradeoffs) -> None:

@@ -34,7 +34,7 @@ TABLES = {
             "methods": {
                 "adahi": FIGURES,
                 "hybrid": {**FIGURES, "success_rate": 0.7777},
-                "chunks_4": BETTER,
+                "plan_4": BETTER,
             }
         },
         "maze": {"methods": {"adahi": FIGURES}},
@@ -102,13 +102,13 @@ def test_a_report_says_what_was_measured_and_what_the_paper_has(folder: Path) ->
     for number in ("0.765", "0.778", "0.889", "0.71 to 0.82", "0.532", "2.72 of 4", "0.612", "0.81 0.31"):
         assert number in page.text
     assert "adahi table --task ball, seed 7, 123 episodes per method and task" in page.text
-    for label in ("ADAHI", "Hybrid", "Chunks of 4", "ball", "maze"):
+    for label in ("ADAHI", "Hybrid", "Plan/4", "ball", "maze"):
         assert label in page.texts
     assert "0.811" in page.texts  # the paper's ADAHI on ball; of a maze it says nothing
     maze = page.text.split("| maze |")[1].split("| claim |")[0]
     assert "0.765" in maze
     assert "0.811" not in maze
-    assert "At no more transmissions, at least as good as ADAHI: Hybrid, Chunks of 4." in page.text
+    assert "At no more transmissions, at least as good as ADAHI: Hybrid, Plan/4." in page.text
     assert "holds" in page.texts
     for title, text in TEXTS.values():
         assert title in page.texts

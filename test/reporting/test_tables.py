@@ -74,13 +74,13 @@ def test_ours_beside_the_papers() -> None:
 
 def test_refused_steps_are_told_where_there_were_any() -> None:
     whole = {**FIGURES, "refused": 0, "subtasks": 1, "subtasks_completed": 0.9}
-    some = {"adahi": whole, "hybrid": {**whole, "refused": 12}, "chunks_2": {**whole, "refused": 1}}
+    some = {"adahi": whole, "hybrid": {**whole, "refused": 12}, "plan_2": {**whole, "refused": 1}}
     assert method_table({"adahi": whole}, "swarm").caption is None
     assert paper_table({"swarm": {"adahi": whole}}).caption is None
-    told = "refused, being no action: Hybrid 12, Chunks of 2 1"
+    told = "refused, being no action: Hybrid 12, Plan/2 1"
     assert method_table(some, "swarm").caption == told
     assert paper_table({"ball": {"adahi": whole}, "swarm": some}).caption == (
-        "refused, being no action: swarm Hybrid 12, swarm Chunks of 2 1"
+        "refused, being no action: swarm Hybrid 12, swarm Plan/2 1"
     )
 
 
