@@ -127,8 +127,9 @@ def rollout(
         episodes: their numbers.
         on_step: called with the number of steps done.
         robot_id: names the verifier's stream of draws, which are those that it would have over the air.
-        late: control steps after which a reply is there; meanwhile the robot goes on by its plan and asks
-            nothing more. One that has no plan rests, and its world with it, until it has one.
+        late: control steps after which a reply is there; meanwhile the robot goes on by its plan, or, where
+            that is over, repeats its last action, and asks nothing more. One that has had no plan yet rests,
+            and its world with it, until it has one.
     """
     numbers = list(episodes)
     world.reset(seed, numbers)
