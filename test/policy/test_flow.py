@@ -278,7 +278,7 @@ def test_a_damaged_checkpoint_is_refused_by_file_and_field(
         ({"horizon": 4000}, "plan_in.weight: of shape"),
         ({"horizon": 0}, "plan_in.weight: of shape"),
         ({"heads": 3}, "policy.width: 8, must be a multiple of heads = 3"),
-        ({"steps": 0}, "policy.steps: 0, must be at least 1"),
+        ({"steps": 0}, "policy.steps: 0, must be from 1 to 1000"),
     ],
 )
 @pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
@@ -305,6 +305,9 @@ def test_a_checkpoint_of_another_kind_is_told_by_its_name(checkpoints: Path) -> 
         ({"steps": 0}, "policy.steps: 0, must be"),
         ({"noise": -1.0}, "policy.noise: -1.0, must be"),
         ({"noise": np.nan}, "policy.noise: nan, must be"),
+        ({"noise": 11.0}, "policy.noise: 11.0, must be from 0 to 10"),
+        ({"horizon": 4097}, "policy.horizon: 4097, must be from 1 to 4096"),
+        ({"steps": 1001}, "policy.steps: 1001, must be from 1 to 1000"),
         ({"width": 6, "heads": 4}, "policy.width: 6, must be a multiple of heads = 4"),
     ],
 )

@@ -22,12 +22,11 @@ from adahi_ros.networks.checkpoint_files import (
 from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature
 
 KIND = "flow"
-LONGEST = 4096  # observations of a window, actions of a plan
+LARGEST = {"window_length": 4096, "horizon": 4096, "steps": 1000, "noise": 10}
 SIZES = (
     *("observation_dim", "goal_dim", "action_dim", "window_length", "horizon"),
     *("width", "layers", "heads", "head_width", "head_layers", "steps"),
 )
-MOST_STEPS = 1000
 
 
 @dataclass(frozen=True)
@@ -83,10 +82,14 @@ def load_flow(path: Path) -> FlowCheckpoint:
         config = dict(meta["config"])
         parameters = meta["parameters"]
         check_integers({**{size: config[size] for size in SIZES}, "parameters": parameters})
-        check_integers({size: config[size] for size in ("window_length", "horizon")}, LONGEST)
-        check_integers({"steps": config["steps"]}, MOST_STEPS)
+        for size in ("window_length", "horizon", "steps"):
+            check_integers({size: config[size]}, LARGEST[size])
         noise = config["noise"]
-        if isinstance(noise, bool) or not isinstance(noise, float | int) or not 0.0 <= noise <= 10.0:
+        if (
+            isinstance(noise, bool)
+            or not isinstance(noise, float | int)
+            or not 0.0 <= noise <= LARGEST["noise"]
+        ):
             raise ValueError(f"noise: {noise!r}, must be a number from 0 to 10")
         unknown = config.keys() - {*SIZES, "noise"}
         if unknown:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from adahi_ros.networks.transformer import InputMoments, ObservationTransformer
+from adahi_ros.policy.flow.checkpoint import LARGEST
 
 FREQUENCIES = 4  # of the time's embedding, octaves from half a period on
 
@@ -54,9 +55,12 @@ class FlowConfig:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            smallest = 0 if name in ("goal_dim", "noise") else 1
-            if not smallest <= value < math.inf:
-                raise ValueError(f"policy.{name}: {value}, must be at least {smallest} and finite")
+            smallest, largest = (0 if name in ("goal_dim", "noise") else 1), LARGEST.get(name, math.inf)
+            if not smallest <= value <= largest or value == math.inf:
+                allowed = (
+                    f"from {smallest} to {largest}" if name in LARGEST else f"at least {smallest} and finite"
+                )
+                raise ValueError(f"policy.{name}: {value}, must be {allowed}")
         if self.width % self.heads:
             raise ValueError(f"policy.width: {self.width}, must be a multiple of heads = {self.heads}")
 
