@@ -34,7 +34,8 @@ class Memory:
         if not self._observed:
             raise LookupError("nothing was observed yet")
         kept = np.array(list(self._observed))
-        chosen = np.abs(kept[None] - np.asarray(steps)[:, None]).argmin(axis=1)
-        values = np.stack([each[name] for each in self._observed.values()])
-        found: np.ndarray = values[chosen, np.arange(len(chosen))]
+        chosen = kept[np.abs(kept[None] - np.asarray(steps)[:, None]).argmin(axis=1)]
+        found: np.ndarray = self._observed[int(kept[-1])][name].copy()
+        for step in set(chosen.tolist()):
+            found[chosen == step] = self._observed[step][name][chosen == step]
         return found
