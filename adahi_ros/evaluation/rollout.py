@@ -53,8 +53,8 @@ class Log:
         draft_action: (T, E, A) float32, what the draft alone would have executed.
         action: (T, E, A) float32, executed.
         refused: (T, E) bool, a policy proposed no action there: not finite, or out of its decoder's range.
-            Of a reply, the draft was executed; of a draft or a plan, what had been executed last
-            (nothing, at the start).
+            Of a reply, the draft was executed, or the plan before gone on with; of a draft, or where there
+            is neither, what had been executed last (nothing, at the start).
     """
 
     active: np.ndarray
