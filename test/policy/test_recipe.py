@@ -181,7 +181,7 @@ def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:
         (
             "policies.target.size.horizon",
             0,
-            "recipe.policies.target.size: policy.horizon: 0, must be at least 1",
+            "recipe.policies.target.size: policy.horizon: 0, must be from 1 to 4096",
         ),
         ("policies.target.size.steps", 2.5, "recipe.policies.target.size.steps: 2.5, must be an integer"),
         (
