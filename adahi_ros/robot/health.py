@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.health import Health, Level
-from adahi_ros.robot.loop import Totals
 from adahi_ros.robot.session import Link
+from adahi_ros.robot.totals import Totals
 
 NO_OBSERVATION_S = 1.0  # then an active robot is in error
 QUIET_S = {Link.ABSENT: 1.0, Link.DOUBTED: 10.0}  # after news of that kind; it may stay too slow

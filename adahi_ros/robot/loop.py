@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +17,7 @@ from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.target_view import TargetView
+from adahi_ros.robot.totals import Totals
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.records import Reason, StepRecord
 
@@ -49,48 +49,6 @@ class CommandSink(Protocol):
 
 class DraftError(ValueError):
     """The policy proposes nothing that may be executed; says what, and what is allowed."""
-
-
-@dataclass
-class Totals:
-    """What has happened since the node was activated.
-
-    Attributes:
-        steps: observations that got their command.
-        transmitted: of them, those whose draft was sent to the target.
-        verified: of them, those whose reply was executed.
-        kept: of them, those that kept every drafted code.
-        repeated: commands sent again for an observation that was repeated.
-        undrafted: observations that got no command, because the policy proposed none that is sound.
-        reasons: steps by their reason; those of all but NONE went without the target's reply.
-    """
-
-    steps: int = 0
-    transmitted: int = 0
-    verified: int = 0
-    kept: int = 0
-    repeated: int = 0
-    undrafted: int = 0
-    dropped: int = 0
-    unattended: int = 0
-    reasons: Counter[Reason] = field(default_factory=Counter)
-
-    @property
-    def fallbacks(self) -> dict[str, int]:
-        """Steps without the target's reply, by reason."""
-        return {why.name.lower(): count for why, count in self.reasons.items() if why is not Reason.NONE}
-
-    def count(self, reason: Reason) -> tuple[int, ...]:
-        """Count the reason of one step; return the steps so far by reason."""
-        self.reasons[reason] += 1
-        return tuple(self.reasons[each] for each in Reason)
-
-    def add(self, record: StepRecord) -> None:
-        """Count the rest of one step."""
-        self.steps += 1
-        self.transmitted += record.transmitted
-        self.verified += record.verified
-        self.kept += record.verified and all(record.accepted)
 
 
 @dataclass

@@ -17,8 +17,8 @@ from adahi_ros.robot.health import (
     calibration_warning,
     deadline_warnings,
 )
-from adahi_ros.robot.loop import Totals
 from adahi_ros.robot.session import Link
+from adahi_ros.robot.totals import Totals
 from adahi_ros.wire.records import Reason, StepRecord
 
 WELL = Vitals(
