@@ -24,13 +24,15 @@ from adahi_ros.gates.context import GateContext, LinkEstimate
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.history import History
-from adahi_ros.policy.interface import Actor
+from adahi_ros.policy.interface import Actor, Policy
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
 from adahi_ros.randomness import EpisodeStreams
+from adahi_ros.robot.backup import Backup
 from adahi_ros.robot.memory import Memory
 from adahi_ros.robot.plan import Plan
 from adahi_ros.robot.proposers import PROPOSERS, ProposerContext
+from adahi_ros.wire.records import UNSAID
 from adahi_ros.wire.request import sent_codes
 
 LONGEST_MEMORY = 256  # steps; a plan that was asked for before is corrected as if it were of the oldest
@@ -41,7 +43,7 @@ class Step:
     """The first half of a control step of B robots.
 
     Attributes:
-        index: which step of the episode, from 0.
+        index: which control step of the episode.
         observations: what the policy reads.
         proposal: what was proposed on the robot now; None where they go on by their plan.
         sound: (B,) bool; where not, the policy proposes no action, and its proposal is a stand-in.
@@ -50,6 +52,9 @@ class Step:
         trigger: that decided.
         score: (B,), the gate's.
         transmit: (B,) bool, whether to ask the target.
+        planned: (B, A), what the target's plan says for this step; NaN where there is none.
+        plan_age: (B,), how many steps ago that was asked for; infinite where there is none.
+        plan_left: (B,), for how many steps from this one on there is a plan.
     """
 
     index: int
@@ -61,6 +66,15 @@ class Step:
     trigger: Trigger
     score: np.ndarray
     transmit: np.ndarray
+    planned: np.ndarray
+    plan_age: np.ndarray
+    plan_left: np.ndarray
+
+    @property
+    def expected_error(self) -> float:
+        """What the first robot's proposer says of itself, see `Proposal`; `UNSAID` where it says nothing."""
+        said = None if self.proposal is None else self.proposal.expected_error
+        return UNSAID if said is None or not np.isfinite(said[0]) else float(said[0])
 
     def draft(self, rows: np.ndarray) -> Proposal:
         """Return what the target is told of the proposals of some robots, by mask or index."""
@@ -80,11 +94,20 @@ class Controller:
             plans, any actor whose signature the robot has.
         config: how its proposals are made and judged.
         proposer: a key of `PROPOSERS`.
+        backup: what a robot does that goes on by plans and has none; None for nothing.
     """
 
-    def __init__(self, policy: Actor, config: ControllerConfig, proposer: str = "draft") -> None:
+    def __init__(
+        self,
+        policy: Actor,
+        config: ControllerConfig,
+        proposer: str = "draft",
+        backup: Policy | None = None,
+    ) -> None:
         self.policy = policy
         self.config = config
+        self._backup = None if backup is None else Backup(backup)
+        self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
@@ -103,13 +126,16 @@ class Controller:
         self._deviation.reset()
         self._draws = EpisodeStreams(seed, "controller", episodes, self.policy.draws + 1)
         self._step_draws: np.ndarray | None = None
-        self._index = 0
+        self._next = 0
+        if self._backup is not None:
+            self._backup.reset(seed, episodes)
 
     def begin(
         self,
         observed: Mapping[str, np.ndarray],
         link: LinkEstimate | None = None,
         stand_in: np.ndarray | None = None,
+        at: int | None = None,
     ) -> Step:
         """Propose an action for each robot and decide whether to ask the target.
 
@@ -118,15 +144,18 @@ class Controller:
             link: how the way to the target is, for gates that go by it.
             stand_in: (B, A) float32, executed unasked where the policy makes nothing sound of an observation,
                 so that the other robots go on; None raises an error there.
+            at: which control step of the episode this is, where some have passed unseen; they never go
+                back. None for the one after the last.
 
         Raises:
             ValueError: wrong shape, not finite, or the policy makes nothing sound of it; nothing has
                 happened then, and begin may be called again.
         """
         observations = self._history.with_newest(observed)
+        seen = None if self._backup is None else self._backup.see(observed)
         if self._step_draws is None:
             self._step_draws = self._draws.next()
-        draws, index, plan = self._step_draws, self._index, self._plan
+        draws, index, plan = self._step_draws, self._next if at is None else at, self._plan
         plan.forget_before(index)
         self._memory.keep(index, observed)
         temperature = self.config.draft_temperature
@@ -141,16 +170,24 @@ class Controller:
             sound = self.policy.sound(proposal.actions) | unplanned
             proposal = replace(proposal, actions=self._executable(proposal.actions, stand_in, unplanned))
             intended = proposal.actions[:, 0]
+        if self._backup is not None and seen is not None and unplanned.any():
+            intended = intended.copy()
+            intended[unplanned] = self._backup.actions(seen, unplanned, index, temperature)
         deviation = self._deviation.deviation(intended)
         trigger = self.config.trigger
         known = GateContext(index, observed, observations, proposal, deviation, age, draws[:, 0], link=link)
         score = trigger.score(known)
         # A score that is not a number asks, too, and so does who has nothing to do.
         transmit = (~(score <= trigger.threshold) | unplanned) & sound
-        step = Step(index, observations, proposal, sound, intended, deviation, trigger, score, transmit)
+        step = Step(
+            *(index, observations, proposal, sound, intended, deviation, trigger, score, transmit),
+            *(plan.at(index), plan.age(index), plan.left(index)),
+        )
         self._history.keep(observations)
+        if self._backup is not None and seen is not None:
+            self._backup.keep(seen)
         self._step_draws = None
-        self._index += 1
+        self._next = index + 1
         return step
 
     def finish(
@@ -188,6 +225,14 @@ class Controller:
         if np.isnan(intended).any():
             raise LookupError(f"step {step.index}: a robot has no plan, and nothing to do instead")
         return intended
+
+    def again(self, step: Step) -> Step:
+        """Return a step by what is planned now; what was proposed where there was no plan is dropped."""
+        planned, left = self._plan.at(step.index), self._plan.left(step.index)
+        newly = (step.plan_left == 0) & (left > 0)
+        intended = np.where(newly[:, None], planned, step.intended)
+        age = self._plan.age(step.index)
+        return replace(step, intended=intended, planned=planned, plan_age=age, plan_left=left)
 
     def receive(self, verdict: Verdict, requested_at: int, rows: np.ndarray) -> np.ndarray:
         """Take in a reply that comes later than the step that asked for it.

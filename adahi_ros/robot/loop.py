@@ -12,6 +12,7 @@ from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.fields import InputError
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.policy.signature import GOAL, OBSERVATION
+from adahi_ros.robot.ahead import RequestsAhead
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.requests import Outcome, PendingRequest
@@ -19,8 +20,9 @@ from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.target_view import TargetView
 from adahi_ros.robot.totals import Totals
 from adahi_ros.robot.transport import StepRequest
-from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.wire.records import NO_PLAN, Reason, StepRecord
 
+WAIT_POLICIES = ("wait", "ahead")
 WITHOUT_REQUEST = {
     Link.ABSENT: Reason.NO_VERIFIER,
     Link.MISMATCHED: Reason.REFUSED,
@@ -62,11 +64,17 @@ class _Begun:
     pending: PendingRequest | None = None
     withheld: bool = False
 
+    @property
+    def planned(self) -> bool:
+        """Whether the target's plan says what to do."""
+        return bool(self.step.plan_left[0])
+
 
 class ControlLoop:
     """Turns observations into commands, one step after the other.
 
-    Waits for nothing: where a step waits for its reply, `poll` goes on with it, or the next observation.
+    Blocks nowhere. By the wait policy `wait`, the command of a step waits for its reply, until `poll` or the
+    next observation goes on with it; by `ahead` it goes out at once, and a reply serves the steps after it.
 
     Args:
         controller: drafts, gates and corrects.
@@ -74,11 +82,12 @@ class ControlLoop:
         view: what the verifier gets to see of an observation window.
         robot_id: of the records.
         seed: of the controller's draws.
-        deadline_s: for a reply; may be changed between steps.
+        deadline_s: for a reply that is waited for; may be changed between steps.
         commands: takes the actions.
         status: told of every step.
         fallback: says how long the draft may act alone.
         clock: the time in seconds; never goes back.
+        ahead_period_s: of the control steps, of a robot whose wait policy is `ahead`; None for `wait`.
     """
 
     def __init__(
@@ -93,6 +102,7 @@ class ControlLoop:
         status: Callable[[StepRecord], None],
         fallback: Fallback,
         clock: Callable[[], float],
+        ahead_period_s: float | None = None,
     ) -> None:
         self.controller = controller
         self.fallback = fallback
@@ -108,6 +118,10 @@ class ControlLoop:
         self._alone_s = 0.0
         self._waiting: _Begun | None = None
         self._last: _Begun | None = None
+        self._ahead: RequestsAhead | None = None
+        if ahead_period_s is not None:
+            self._ahead = RequestsAhead(session, ahead_period_s, self._received)
+        self._arrived: Outcome | None = None  # since the last step, where none is waited for
 
     @property
     def next_due_s(self) -> float:
@@ -132,6 +146,7 @@ class ControlLoop:
 
     def stop(self) -> None:
         """Drop the step that waits for a reply, without a command, and start anew after it."""
+        self._forget_plans()
         self._session.stop()
         self._waiting = None
         self._last = None
@@ -165,17 +180,21 @@ class ControlLoop:
             self.totals.repeated += 1
             if self._last.withheld and self._session.link is Link.READY:
                 self._commands.heard()
-                self._submit(replace(self._last, observation=observation, received_s=received_s))
+                step = self.controller.again(self._last.step)
+                self._go_on(replace(self._last, observation=observation, received_s=received_s, step=step))
             else:
                 self._commands.repeat(observation)
             return
         if self._last is None or not self._continues(observation):
+            self._forget_plans()
             self.controller.reset(self._seed, [observation.episode])
             self._view.forget()
         observed = {OBSERVATION: observation.values, GOAL: observation.goal}
         try:
             step = self.controller.begin(
-                {name: values[None] for name, values in observed.items()}, self._session.estimate(received_s)
+                {name: values[None] for name, values in observed.items()},
+                self._session.estimate(received_s),
+                at=observation.step,
             )
         except ValueError as error:
             self.totals.undrafted += 1
@@ -183,10 +202,24 @@ class ControlLoop:
         begun = _Begun(observation, step, received_s, self._milliseconds_since(received_s))
         self._view.add(observed, observation.images)
         self._commands.heard()
-        if not step.transmit[0] and not self.fallback.withholds:
+        self._go_on(begun)
+
+    def _go_on(self, begun: _Begun) -> None:
+        """Ask the target where it is time, and command, now or when the reply is there."""
+        wanted = bool(begun.step.transmit[0]) or self.fallback.withholds
+        ready = self._session.link is Link.READY
+        if self._ahead is not None:
+            left, now_s = int(begun.step.plan_left[0]), self._clock()
+            if ready and self._ahead.due(wanted, left, now_s):
+                begun.pending = self._ahead.submit(self._request(begun), begun.step.index, now_s)
+            self._finish(begun, self._so_far(begun))
+        elif not wanted:
             self._finish(begun, Outcome(None, Reason.NONE))
-        elif self._session.link is Link.READY:
-            self._submit(begun)
+        elif ready:
+            self._waiting = begun
+            begun.pending = self._session.submit(
+                self._request(begun), self.deadline_s, self._clock(), self._ended
+            )
         else:
             self._finish(begun, Outcome(None, WITHOUT_REQUEST[self._session.link], self._session.trouble))
 
@@ -211,12 +244,40 @@ class ControlLoop:
             self._last = None
             self.totals.dropped += 1
 
-    def _submit(self, begun: _Begun) -> None:
-        self._waiting = begun
+    def _request(self, begun: _Begun) -> StepRequest:
         draft = self._session.to_send(begun.step.draft(np.array([0])))
-        window = self._view.window(self._session.target)
-        sent = StepRequest(draft, *begun.observation.key, window)
-        begun.pending = self._session.submit(sent, self.deadline_s, self._clock(), self._ended)
+        return StepRequest(draft, *begun.observation.key, self._view.window(self._session.target))
+
+    def _received(self, step: int, outcome: Outcome) -> None:
+        """Take in what came of a request of this step, which nobody waits for."""
+        verdict = outcome.verification
+        if verdict is not None:
+            try:
+                self.controller.policy.check(verdict.actions)
+            except ValueError as error:
+                outcome = replace(outcome, verification=None, reason=Reason.BAD_REPLY, message=str(error))
+            else:
+                self.controller.receive(verdict, step, np.array([True]))
+                self.fallback.verified()
+        self._arrived = outcome
+
+    def _so_far(self, begun: _Begun) -> Outcome:
+        """Return what came since the step before; why there is no plan, where there is none."""
+        arrived, self._arrived = self._arrived, None
+        if arrived is None:
+            arrived = Outcome(None, Reason.NONE)
+        if begun.planned or arrived.reason is not Reason.NONE:
+            return arrived
+        link = self._session.link
+        return replace(
+            arrived, reason=WITHOUT_REQUEST.get(link, Reason.NO_PLAN), message=self._session.trouble
+        )
+
+    def _forget_plans(self) -> None:
+        """Forget what is under way, and what came: it belongs to an episode that is over."""
+        self._arrived = None
+        if self._ahead is not None:
+            self._ahead.cancel()
 
     def _ended(self, outcome: Outcome) -> None:
         waiting, self._waiting = self._waiting, None
@@ -225,18 +286,24 @@ class ControlLoop:
 
     def _finish(self, begun: _Begun, outcome: Outcome) -> None:
         step, observation = begun.step, begun.observation
+        # Where replies are not waited for, this one is in the plan already.
+        verdict = outcome.verification if self._ahead is None else None
+        actions: np.ndarray | None
         try:
-            action = self.controller.finish(step, outcome.verification)[0]
+            actions = self.controller.finish(step, verdict)
         except ValueError as error:
             outcome = Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=outcome.reply_bytes)
-            action = self.controller.finish(step, None)[0]
-        if outcome.verification is not None:
+            actions = self._unasked(step)
+        except LookupError:
+            actions = None
+        if verdict is not None and outcome.verification is not None:
             self.fallback.verified()
-        withheld = outcome.reason is not Reason.NONE and not self.fallback.unverified()
+        alone = outcome.reason is not Reason.NONE and (self.controller.drafts or not begun.planned)
+        withheld = (alone and not self.fallback.unverified()) or actions is None
         if withheld:
             self._commands.withhold()
             outcome = _withheld(outcome)
-        executed = None if withheld else self._commands.send(action, observation)
+        executed = None if actions is None or withheld else self._commands.send(actions[0], observation)
         commanded = self._commands.commanded()
         if commanded is not None:
             self.controller.executed(commanded[None])
@@ -258,7 +325,13 @@ class ControlLoop:
             reason=outcome.reason,
             reason_counts=self.totals.count(outcome.reason),
             message=outcome.message,
-            draft_action=tuple(map(float, step.intended[0])),
+            proposer=self.controller.proposer,
+            draft_action=_numbers(step.intended[0]),
+            planned_action=_numbers(step.planned[0]),
+            plan_age=int(step.plan_age[0]) if begun.planned else NO_PLAN,
+            plan_left=int(step.plan_left[0]),
+            expected_error=step.expected_error,
+            requests_pending=0 if self._ahead is None else len(self._ahead),
             action=() if executed is None else tuple(map(float, executed)),
             draft_ms=begun.draft_ms,
             verify_ms=outcome.verify_ms,
@@ -270,8 +343,20 @@ class ControlLoop:
         self.totals.add(record)
         self._status(record)
 
+    def _unasked(self, step: Step) -> np.ndarray | None:
+        """Return the actions of a step without the target's reply to it; None where there are none."""
+        try:
+            return self.controller.finish(step, None)
+        except LookupError:
+            return None
+
     def _milliseconds_since(self, start_s: float) -> float:
         return 1e3 * (self._clock() - start_s)
+
+
+def _numbers(action: np.ndarray) -> tuple[float, ...]:
+    """Return an action (A,); nothing of one that there is not."""
+    return () if np.isnan(action).any() else tuple(map(float, action))
 
 
 def _withheld(outcome: Outcome) -> Outcome:

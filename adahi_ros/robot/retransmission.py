@@ -32,10 +32,15 @@ class RetransmissionTimeout:
         self._deviation_s += WEIGHT * (abs(took_s - self._usual_s) - self._deviation_s)
         self._usual_s += WEIGHT * (took_s - self._usual_s)
 
+    @property
+    def expected_s(self) -> float:
+        """By when a reply is there as a rule: the usual round trip, and a margin by its deviation."""
+        if self._usual_s is None:
+            return FIRST_S
+        return self._usual_s + max(MARGIN_S, DEVIATIONS * self._deviation_s)
+
     def wait_s(self, retransmissions: int) -> float | None:
         """Return how long to wait after so many retransmissions; None where there were enough."""
         if retransmissions >= RETRANSMISSIONS:
             return None
-        if self._usual_s is None:
-            return FIRST_S * 2**retransmissions
-        return (self._usual_s + max(MARGIN_S, DEVIATIONS * self._deviation_s)) * 2**retransmissions
+        return self.expected_s * 2**retransmissions

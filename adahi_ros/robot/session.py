@@ -128,6 +128,11 @@ class VerifierSession:
         return self._estimator.estimate(now_s)
 
     @property
+    def expected_s(self) -> float:
+        """Return by when a reply is there as a rule, the verifier's compute included."""
+        return self._timeout.expected_s
+
+    @property
     def target(self) -> Signature:
         """What the target reads and proposes; only where `link` is READY."""
         return self._target.signature

@@ -19,6 +19,11 @@ class Reason(IntEnum):
     SUPERSEDED = 5
     BREAKER_OPEN = 6
     FALLBACK_LIMIT = 7
+    NO_PLAN = 8
+
+
+NO_PLAN = -1  # in place of a plan's age
+UNSAID = -1.0  # in place of an expected error
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,10 @@ class StepRecord:
         stamp_ns: of the observation that was acted on.
         accepted: per codebook; empty unless verified.
         reason_counts: steps so far by `Reason`, this one included.
-        draft_action: A values, what the draft alone would have executed.
+        draft_action: A values, what would have been executed unasked; empty where there is nothing.
+        planned_action: A values, what the target's plan says for this step; empty where there is none.
+        plan_age: how many steps ago that was asked for; `NO_PLAN` where there is none.
+        expected_error: in action scales; `UNSAID` where the proposer says nothing.
         action: A values, what was executed; empty where nothing was.
     """
 
@@ -47,7 +55,13 @@ class StepRecord:
     reason: Reason
     reason_counts: tuple[int, ...]
     message: str
+    proposer: str
     draft_action: tuple[float, ...]
+    planned_action: tuple[float, ...]
+    plan_age: int
+    plan_left: int
+    expected_error: float
+    requests_pending: int
     action: tuple[float, ...]
     draft_ms: float
     verify_ms: float
@@ -80,7 +94,9 @@ class StepRecord:
             "accepted": tuple(map(bool, message.accepted)),
             "reason": Reason(message.reason),
             "reason_counts": tuple(map(int, message.reason_counts)),
-            "draft_action": tuple(map(float, message.draft_action)),
+            **{
+                name: tuple(map(float, getattr(message, name))) for name in ("draft_action", "planned_action")
+            },
             "action": tuple(map(float, message.action)),
         }
         same = {each.name: getattr(message, each.name) for each in fields(cls) if each.name not in other}

@@ -41,6 +41,7 @@ def records(step_record: Callable[..., StepRecord]) -> list[StepRecord]:
 
 def status(record: StepRecord, toy: Any) -> Any:
     same = ("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified", "message")
+    plan = ("proposer", "plan_age", "plan_left", "expected_error", "requests_pending")
     numbers = ("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes")
     return toy.make(
         toy.KINDS["draft_status"],
@@ -52,7 +53,7 @@ def status(record: StepRecord, toy: Any) -> Any:
         reason_counts=np.array(record.reason_counts, dtype=np.uint32),
         draft_action=np.float32(record.draft_action),
         action=np.float32(record.action),
-        **{name: getattr(record, name) for name in (*same, *numbers)},
+        **{name: getattr(record, name) for name in (*same, *plan, *numbers)},
     )
 
 

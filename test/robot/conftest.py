@@ -36,17 +36,23 @@ DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 OFFERED = {OBSERVATION: 3, GOAL: 1}
 DEADLINE_S = 0.1
 DELAY_S = 0.005  # each way
+PERIOD_S = 0.05
 
 
 class SimulatedVerifier:
     """Replies to whatever a robot sends, or does not; and says of itself what the test wants.
 
-    What it replies shows which observation it was about: every action is its number / 1024.
+    What it replies shows which observation it was about: every action is its number / 1024. Of a plan it
+    shows the control step, too: see `planned`.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self.description = Description("target", "speculative", policy.signature)
-        self._size = policy.signature.horizon * policy.signature.action_dim
+    def __init__(self, policy: Policy, plans: int = 0) -> None:
+        signature = policy.signature
+        self.description = Description("target", "speculative", signature)
+        if plans:
+            self.description = Description("target", "replace", replace(signature, horizon=plans, codes=None))
+        self._size = signature.horizon * signature.action_dim
+        self._plans = plans
         self.replies = True
         self.keeps_windows = True
         self.changes: dict[str, Any] = {}
@@ -66,6 +72,13 @@ class SimulatedVerifier:
         self._windows.clear()
 
     def reply(self, sent: int, request: StepRequest, update: WindowUpdate) -> Reply:
+        if self._plans:
+            accepted: tuple[bool, ...] = ()
+            steps = range(request.step, request.step + self._plans)
+            dim = self.description.signature.action_dim
+            actions = tuple(planned(number_of(request), step) for step in steps for _ in range(dim))
+        else:
+            accepted, actions = (True, False), (number_of(request) / 1024.0,) * self._size
         right = Reply(
             sent,
             OK,
@@ -73,8 +86,8 @@ class SimulatedVerifier:
             request.episode,
             request.step,
             request.step,
-            (True, False),
-            (number_of(request) / 1024.0,) * self._size,
+            accepted,
+            actions,
             1.0,
             self.keeps_windows,
             100 + sent,
@@ -91,6 +104,11 @@ class SimulatedVerifier:
 def number_of(request: StepRequest) -> float:
     """Return the number of the observation that a request is about."""
     return float(np.frombuffer(request.window.rows.numbers, np.float32)[-3])
+
+
+def planned(number: float, step: int) -> float:
+    """Return what the plan that an observation asked for says for a control step."""
+    return float(np.float32(number / 1024.0 + step / 2**17))
 
 
 class SimulatedLink:
@@ -234,18 +252,23 @@ class Robot:
     Attributes:
         records: of every step.
         changes: the link after each of its changes.
+
+    Args:
+        plans: horizon of the target's plans, by which the robot then goes on, and waits for no reply.
     """
 
-    def __init__(self, policy: Policy, gate: str = "always", seed: int = 0, limit: int | None = None) -> None:
+    def __init__(
+        self, policy: Policy, gate: str = "always", seed: int = 0, limit: int | None = None, plans: int = 0
+    ) -> None:
         self.policy = policy
-        self.verifier = SimulatedVerifier(policy)
+        self.verifier = SimulatedVerifier(policy, plans)
         self.link = SimulatedLink(self.verifier, seed)
         self.session = Session(self.link, policy, lambda: self.changes.append(self.session.link))
         self.commands = Commands()
         self.records: list[StepRecord] = []
         self.changes: list[Link] = []
         self.loop = ControlLoop(
-            Controller(policy, ControllerConfig(Trigger(gate, 0.5))),
+            Controller(policy, ControllerConfig(Trigger(gate, 0.5)), "plan" if plans else "draft", policy),
             self.session,
             Features(policy.signature.observation_dim),
             "robot",
@@ -255,6 +278,7 @@ class Robot:
             self.records.append,
             Fallback(limit),
             lambda: self.link.now_s,
+            PERIOD_S if plans else None,
         )
         self._numbers = count(1)
 

@@ -168,6 +168,10 @@ class Interleavings(RuleBasedStateMachine):
     def change_verifier(self, present: bool, replies: bool, fits: bool) -> None:
         robot = self.robot
         robot.link.present, robot.verifier.replies = present, replies
+        self.make_fit(fits)
+
+    def make_fit(self, fits: bool) -> None:
+        robot = self.robot
         robot.verifier.speak(robot.policy.signature.codes.fingerprint if fits else "feedfacefeedface")
 
     @rule()

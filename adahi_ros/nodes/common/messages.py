@@ -30,6 +30,7 @@ CAMERA_FRAME = "camera_optical_frame"
 JPEG = "jpeg"
 TOLD_ALIKE = (  # by StepRecord and DraftStatus
     *("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified"),
+    *("proposer", "plan_age", "plan_left", "expected_error", "requests_pending"),
     *("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes"),
 )
 
@@ -269,6 +270,7 @@ def to_status(record: StepRecord) -> DraftStatus:
         reason=int(record.reason),
         reason_counts=list(record.reason_counts),
         draft_action=list(record.draft_action),
+        planned_action=list(record.planned_action),
         action=list(record.action),
         message=shortened(record.message),
         **{name: getattr(record, name) for name in TOLD_ALIKE},

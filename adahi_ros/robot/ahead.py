@@ -1,0 +1,101 @@
+"""Requests for plans that nobody waits for: the robot goes on by the plan that it has.
+
+A request is due when the reply could else come too late for the plan to go on without a gap. What a reply
+takes is expected as TCP expects it (RFC 6298): the smoothed round trip and a margin by its deviation, the
+target's compute included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from adahi_ros.robot.requests import Outcome, PendingRequest
+from adahi_ros.robot.session import VerifierSession
+from adahi_ros.robot.transport import StepRequest
+
+UNDER_WAY_MOST = 4  # requests; of more than that none would be in time
+
+
+@dataclass(eq=False)
+class _Asked:
+    """A request for the plan from a control step on."""
+
+    step: int
+    at_s: float
+    pending: PendingRequest | None = None
+
+
+class RequestsAhead:
+    """The requests of one episode that are under way, oldest first.
+
+    Args:
+        session: with the verifier.
+        period_s: of the control steps.
+        received: called with the control step that asked, and what came of its request; not of one that was
+            overtaken by the reply to a later one, for which nobody has a use any more.
+    """
+
+    def __init__(
+        self, session: VerifierSession, period_s: float, received: Callable[[int, Outcome], None]
+    ) -> None:
+        self._session = session
+        self._period_s = period_s
+        self._received = received
+        self._under_way: list[_Asked] = []
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    @property
+    def delay_steps(self) -> int:
+        """How many control steps pass until a reply is there, as a rule; at least 1."""
+        return math.ceil(self._session.expected_s / self._period_s)
+
+    def due(self, wanted: bool, left: int, now_s: float) -> bool:
+        """Return whether to ask now.
+
+        Args:
+            wanted: the gate says so.
+            left: for how many control steps, this one included, there is a plan.
+            now_s: the time.
+        """
+        if not wanted and left > self.delay_steps:
+            return False
+        # One that is not overdue will do.
+        return not self._under_way or now_s - self._under_way[-1].at_s >= self._session.expected_s
+
+    def submit(self, request: StepRequest, step: int, now_s: float) -> PendingRequest:
+        """Ask for the plan from a control step on; only where the session is READY.
+
+        Where too many are under way, the oldest is given up. A reply is of use while its plan is not over.
+        """
+        asked = _Asked(step, now_s)
+        self._under_way.append(asked)
+        useful_s = self._session.target.horizon * self._period_s
+        asked.pending = self._session.submit(
+            request, useful_s, now_s, lambda outcome: self._ended(asked, outcome)
+        )
+        if len(self._under_way) > UNDER_WAY_MOST:
+            oldest = self._under_way.pop(0)
+            assert oldest.pending is not None
+            self._session.give_up(oldest.pending, now_s)
+        return asked.pending
+
+    def cancel(self) -> None:
+        """Forget all that is under way."""
+        self._cancel_before(len(self._under_way))
+
+    def _ended(self, asked: _Asked, outcome: Outcome) -> None:
+        place = self._under_way.index(asked)
+        self._under_way.pop(place)
+        if outcome.verification is not None:
+            self._cancel_before(place)
+        self._received(asked.step, outcome)
+
+    def _cancel_before(self, place: int) -> None:
+        overtaken, self._under_way = self._under_way[:place], self._under_way[place:]
+        for each in overtaken:
+            assert each.pending is not None
+            self._session.cancel(each.pending)

@@ -1,0 +1,61 @@
+"""What robots do that go on by plans, and have none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from adahi_ros.policy.history import History
+from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.policy.signature import Observations
+from adahi_ros.randomness import step_uniforms
+
+
+class Backup:
+    """A small policy of the robot's own, asked only where there is no plan.
+
+    Args:
+        policy: proposes.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.reset(0, [0])
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers; B is how many there are."""
+        self._seed, self._episodes = seed, episodes
+        self._history = History(self._policy.signature, len(episodes))
+
+    def see(self, observed: Mapping[str, np.ndarray]) -> Observations:
+        """Return what the policy would read; `keep` makes it so. Raises as `History.with_newest`."""
+        return self._history.with_newest(observed)
+
+    def keep(self, observations: Observations) -> None:
+        """Make it what was read last."""
+        self._history.keep(observations)
+
+    def actions(
+        self, observations: Observations, rows: np.ndarray, step: int, temperature: float
+    ) -> np.ndarray:
+        """Return actions (M, A) for robots, by mask (B,); no numbers where the policy has no sound one.
+
+        Args:
+            observations: from `see`.
+            rows: M of the B robots.
+            step: of the episode; addresses the draws.
+            temperature: of the policy's distributions.
+        """
+        count = self._policy.draws
+        drawn = [
+            step_uniforms(self._seed, "backup", episode, step, count)
+            for episode, wanted in zip(self._episodes, rows, strict=True)
+            if wanted
+        ]
+        proposal = self._policy.propose(
+            observations.rows(rows), np.stack(drawn).reshape(len(drawn), count), Sampling(temperature)
+        )
+        sound = self._policy.sound(proposal.actions)
+        actions: np.ndarray = np.where(sound[:, None], proposal.actions[:, 0], np.float32(np.nan))
+        return actions

@@ -1,0 +1,190 @@
+"""A robot that goes on by its plan, and waits for no reply, in simulated time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.robot.ahead import UNDER_WAY_MOST
+from adahi_ros.robot.requests import Fate
+from adahi_ros.robot.session import Link
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.request import RequestFault
+from test.robot.conftest import PERIOD_S, Robot, planned
+
+HORIZON = 8
+
+
+@pytest.fixture
+def planner(make_robot: Callable[..., Robot]) -> Robot:
+    """A robot that asks for a plan only where it must."""
+    robot = make_robot("never", plans=HORIZON)
+    robot.connect()
+    return robot
+
+
+def see_steps(robot: Robot, steps: range, episode: int = 1) -> list[Any]:
+    """Show observations, one every control period; return the records of their steps."""
+    first = len(robot.records)
+    for step in steps:
+        robot.see(episode, step)
+        robot.pass_time(PERIOD_S)
+    return robot.records[first:]
+
+
+def says(plan_of: int, step: int) -> tuple[float, ...]:
+    """Return what the plan that the observation with this number asked for says for a step."""
+    return (planned(plan_of, step),) * 2
+
+
+def fates(robot: Robot) -> list[Fate]:
+    return [each.pending.fate for each in robot.session.submitted]
+
+
+def test_before_the_first_reply_the_draft_acts_and_then_the_plan(planner: Robot) -> None:
+    first, second, third = see_steps(planner, range(3))
+    assert (first.transmitted, first.reason, first.plan_age, first.plan_left) == (True, Reason.NO_PLAN, -1, 0)
+    assert first.action == first.draft_action != ()
+    assert first.planned_action == ()
+    assert second.action == second.planned_action == says(1, 1)
+    assert (second.transmitted, second.verified, second.reason) == (False, True, Reason.NONE)
+    assert (second.plan_age, second.plan_left) == (1, HORIZON - 1)
+    assert (second.verify_ms, second.response_bytes > 0) == (pytest.approx(10.0), True)
+    assert third.action == says(1, 2)
+    assert (third.verified, third.response_bytes) == (False, 0)
+
+
+@pytest.mark.parametrize("delay_s", [0.005, 0.04, 0.09])
+def test_no_command_waits_and_the_next_plan_is_there_before_it_is_needed(
+    planner: Robot, delay_s: float
+) -> None:
+    planner.link.delay_s = (delay_s, delay_s)
+    records = see_steps(planner, range(100))
+    assert [record.total_ms for record in records] == [0.0] * 100
+    assert [stamp for stamp, _ in planner.commands.sent] == [record.stamp_ns for record in records]
+    assert all(record.plan_left > 0 for record in records[10:])
+    late = math.ceil(2 * delay_s / PERIOD_S)
+    asked = sum(record.transmitted for record in records[20:])
+    assert 80 / (HORIZON - late + 1) - 2 <= asked <= 80 / (HORIZON - late - 2) + 2
+
+
+def test_the_gate_asks_before_need(make_robot: Callable[..., Robot]) -> None:
+    robot = make_robot("always", plans=HORIZON)
+    robot.connect()
+    records = see_steps(robot, range(10))
+    assert all(record.transmitted for record in records)
+    assert [record.plan_age for record in records[1:]] == [1] * 9
+
+
+def test_of_replies_that_overtake_each_other_the_latest_request_wins(
+    make_robot: Callable[..., Robot],
+) -> None:
+    robot = make_robot("always", plans=HORIZON)
+    robot.connect()
+    robot.link.delay_s = (0.06, 0.06)
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    robot.link.delay_s = (0.001, 0.001)
+    robot.see(1, 1)
+    robot.pass_time(PERIOD_S)
+    assert fates(robot) == [Fate.CANCELLED, Fate.REPLIED]
+    record = see_steps(robot, range(2, 3))[0]
+    assert (record.action, record.plan_age) == (says(2, 2), 1)
+
+
+def test_where_no_reply_comes_only_so_many_requests_are_under_way(planner: Robot) -> None:
+    planner.verifier.replies = False
+    most = 0
+    for record in see_steps(planner, range(12)):
+        most = max(most, record.requests_pending)
+    assert most == UNDER_WAY_MOST
+    assert fates(planner).count(Fate.PENDING) <= UNDER_WAY_MOST
+    assert Fate.SUPERSEDED in fates(planner)
+    assert planner.session.link is Link.DOUBTED
+
+
+def test_without_a_plan_the_draft_acts_so_long_and_then_the_robot_is_held(
+    make_robot: Callable[..., Robot],
+) -> None:
+    robot = make_robot("never", limit=3, plans=HORIZON)
+    robot.connect()
+    see_steps(robot, range(2))
+    robot.verifier.replies = False
+    records = see_steps(robot, range(2, 2 + 20))  # the plan goes on to step 7
+    assert [record.action == () for record in records] == [False] * (6 + 3) + [True] * 11
+    assert records[6].reason in (Reason.NO_PLAN, Reason.BREAKER_OPEN)
+    assert records[-1].reason is Reason.FALLBACK_LIMIT
+    robot.verifier.replies = True
+    back = see_steps(robot, range(22, 42))
+    moves = [record.action != () for record in back]
+    assert moves.index(True) <= 13  # the longest pause between probes, and a request
+    assert all(moves[moves.index(True) :])
+
+
+def test_a_plan_that_was_asked_for_in_an_episode_that_is_over_moves_nothing(planner: Robot) -> None:
+    planner.link.delay_s = (0.04, 0.04)
+    planner.see(1, 0)
+    planner.pass_time(PERIOD_S)
+    first = planner.see(2, 0)
+    planner.pass_time(0.1)
+    assert fates(planner)[0] is Fate.CANCELLED
+    record = planner.record(first)
+    assert (record.plan_left, record.reason) == (0, Reason.NO_PLAN)
+    after = see_steps(planner, range(2, 3), episode=2)[0]
+    assert after.action == says(2, 2)
+
+
+def test_steps_that_were_not_seen_are_passed_over_in_the_plan(planner: Robot) -> None:
+    see_steps(planner, range(2))
+    record = see_steps(planner, range(5, 6))[0]
+    assert (record.action, record.plan_age, record.plan_left) == (says(1, 5), 5, HORIZON - 5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "message"),
+    [
+        ({"status": int(RequestFault.NOT_FINITE), "message": "goal[0]: nan"}, Reason.REFUSED, "goal[0]: nan"),
+        ({"actions": (1.0,)}, Reason.BAD_REPLY, "actions"),
+        ({"actions": (1e30,) * 2 * HORIZON}, Reason.BAD_REPLY, "action[0]"),
+    ],
+)
+def test_a_reply_that_is_no_good_is_told_and_the_plan_goes_on(
+    make_robot: Callable[..., Robot], changes: dict[str, Any], reason: Reason, message: str
+) -> None:
+    robot = make_robot("always", limit=0, plans=HORIZON)
+    robot.connect()
+    robot.see(1, 0)  # held: there is no plan
+    robot.pass_time(PERIOD_S)
+    robot.verifier.changes = changes
+    records = see_steps(robot, range(1, 4))
+    assert [record.reason for record in records] == [Reason.NONE, reason, reason]
+    assert records[1].message.startswith(message)
+    assert [record.action for record in records] == [says(1, step) for step in (1, 2, 3)]
+
+
+def test_who_was_held_for_want_of_a_plan_moves_when_it_is_there(make_robot: Callable[..., Robot]) -> None:
+    robot = make_robot("never", limit=0, plans=HORIZON)
+    robot.connect()
+    observation = robot.see(1, 0)
+    assert robot.record(observation).reason is Reason.FALLBACK_LIMIT
+    assert not robot.commands.sent
+    robot.pass_time(PERIOD_S)
+    robot.show(replace(observation, stamp_ns=1000))
+    assert robot.commands.sent == [(1000, says(1, 0))]
+
+
+def test_after_a_stop_nothing_is_under_way(planner: Robot) -> None:
+    planner.link.delay_s = (0.06, 0.06)
+    planner.see(1, 0)
+    planner.loop.stop()
+    assert fates(planner) == [Fate.CANCELLED]
+    assert not planner.link.open
+    planner.pass_time(1.0)
+    planner.connect()
+    assert planner.record(planner.see(1, 0)).reason is Reason.NO_PLAN
+    assert np.isfinite(planner.records[-1].action).all()
