@@ -12,7 +12,11 @@ from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.parameters import ParameterError, parameter
 from adahi_ros.policy.backends import BACKENDS, load_policy
+from adahi_ros.policy.corrector.checkpoint import load_corrector
+from adahi_ros.policy.corrector.corrector import Corrector
+from adahi_ros.policy.corrector.features import PlanView
 from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.signature import Signature
 from adahi_ros.vision.encoder import Encoder
 
 CHECKPOINT = "DIRECTORY/NAME of the policy's checkpoint; a relative path is below the package's checkpoints"
@@ -75,6 +79,32 @@ def policy_from(values: PolicyParameters) -> Policy:
     if not np.isfinite(first).all():
         raise ParameterError(f"checkpoint: {values.checkpoint!r}, predicts values that are not finite")
     return policy
+
+
+def corrector_from(name: str, draft: Signature) -> Corrector:
+    """Load a corrector of plans, and let it correct once: the first time takes many times as long.
+
+    Args:
+        name: DIRECTORY/NAME of its checkpoint; a relative one is below the package's.
+        draft: what the robot's own policy reads and does.
+
+    Raises:
+        ParameterError: it cannot be loaded, or is of another robot; names the parameter, its value and why.
+    """
+    if not name:
+        raise ParameterError("corrector: '', must name a checkpoint for the proposer corrector")
+    try:
+        corrector = Corrector(load_corrector(named(name, CHECKPOINTS)))
+    except (CheckpointError, OSError) as error:
+        raise ParameterError(f"corrector: {name!r}, cannot be loaded: {error}") from error
+    for size in ("observation_dim", "goal_dim", "action_dim"):
+        found, wanted = getattr(corrector.signature, size), getattr(draft, size)
+        if found != wanted:
+            raise ParameterError(
+                f"corrector: {name!r}, its {size} is {found}, must be {wanted}, that of checkpoint"
+            )
+    corrector.correct(PlanView.nothing(corrector.signature))
+    return corrector
 
 
 def _first_actions(policy: Policy) -> np.ndarray:

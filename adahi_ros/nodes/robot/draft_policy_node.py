@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -43,13 +44,13 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     check_fit,
     contract_of,
     controller_config,
+    controller_of,
     fallback_of,
     first_episode,
     view_of,
 )
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.condition import Condition
-from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fit import wants_of
 from adahi_ros.robot.health import calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop, DraftError
@@ -165,10 +166,13 @@ class DraftPolicyNode(LifecycleNode):
         self._opened.callback(transport.destroy)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
-        wants = wants_of(policy.signature, contract.goal_dim, target, view, encoder)
+        controller = controller_of(values, policy)
+        # Codes that are not drafted need not be understood.
+        signature = policy.signature if controller.drafts else replace(policy.signature, codes=None)
+        wants = wants_of(signature, contract.goal_dim, target, view, encoder)
         self._session = VerifierSession(transport, wants, reliability == "best_effort", self._on_link)
         self._loop = ControlLoop(
-            Controller(policy, controller_config(values)),
+            controller,
             self._session,
             view,
             values.robot_id,
@@ -178,6 +182,7 @@ class DraftPolicyNode(LifecycleNode):
             lambda record: self._status_publisher.publish(to_status(record)),
             fallback_of(values),
             time.monotonic,
+            contract.period_s if values.wait_policy == "ahead" else None,
         )
         self._opened.callback(self._stop_loop)  # before its timer and clients
         observations = [
@@ -224,6 +229,8 @@ class DraftPolicyNode(LifecycleNode):
         self._due.set(self._loop.next_due_s)
 
     def _check_deadline(self, values: DraftPolicyParameters) -> None:
+        if values.wait_policy != "wait":
+            return
         limits = self._contract.period_s, values.safety.hold_after_s
         for warning in deadline_warnings(values.deadline_s, *limits):
             self.get_logger().warning(warning)

@@ -13,10 +13,14 @@ from adahi_ros.gates.scores import GATES, Trigger
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
-from adahi_ros.nodes.common.policies import PolicyParameters, VerificationParameters
+from adahi_ros.nodes.common.policies import PolicyParameters, VerificationParameters, corrector_from
+from adahi_ros.policy.interface import Actor, Policy
 from adahi_ros.policy.signature import Signature
+from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import FALLBACKS, Fallback
 from adahi_ros.robot.fit import FitError, check_images, check_observation, contract_of_joints, named_contract
+from adahi_ros.robot.loop import WAIT_POLICIES
+from adahi_ros.robot.proposers import PROPOSERS
 from adahi_ros.robot.target_view import VIEWS, TargetView, target_view
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.wire.texts import NAME_LENGTH
@@ -132,6 +136,25 @@ class DraftPolicyParameters(PolicyParameters):
         "Joints that the policy observes: the leading entries of its observation; '' for none",
     )
     command: CommandParameters = group(CommandParameters)
+    proposer: str = parameter(
+        "draft",
+        "Who proposes actions on the robot: draft, the policy of checkpoint; plan, the target's plan as it "
+        "is; corrector, the target's plan, corrected at every step. Where there is no plan yet, or none any "
+        "more, the policy of checkpoint goes on, as fallback says",
+        choices=tuple(PROPOSERS),
+    )
+    corrector: str = parameter(
+        "",
+        "DIRECTORY/NAME of the checkpoint of the proposer corrector; a relative path is below the package's "
+        "checkpoints",
+        optional=True,
+    )
+    wait_policy: str = parameter(
+        "wait",
+        "wait: a command waits for the reply to its step's request, until deadline_s; ahead: no command "
+        "waits, the robot goes on by its plan, and asks for the next one before it needs it",
+        choices=WAIT_POLICIES,
+    )
     control_rate_hz: float = parameter(
         20.0, "Control steps per second; a command is to be reached in one", 0.1, 1000.0
     )
@@ -157,7 +180,11 @@ class DraftPolicyParameters(PolicyParameters):
     deviation: DeviationParameters = group(DeviationParameters)
     draft_temperature: float = parameter(1.0, "Of the draft's code distributions", 1e-3, 100.0, live=True)
     deadline_s: float = parameter(
-        0.03, "For the target's reply; past it the draft is executed", 1e-3, 60.0, live=True
+        0.03,
+        "For the target's reply, where wait_policy is wait; past it the robot goes on without",
+        1e-3,
+        60.0,
+        live=True,
     )
     fallback: str = parameter(
         "draft",
@@ -195,6 +222,25 @@ def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
         values.deviation.normalization,
         values.draft_temperature,
     )
+
+
+def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
+    """Return what proposes, judges and goes on, with this policy as draft or as backup.
+
+    Raises:
+        ParameterError: the parts do not fit; names the parameter, its value and what was allowed.
+    """
+    config = controller_config(values)
+    actor: Actor = policy
+    if values.proposer == "corrector":
+        actor = corrector_from(values.corrector, policy.signature)
+    controller = Controller(actor, config, values.proposer, policy)
+    if values.wait_policy == "ahead" and controller.drafts:
+        raise ParameterError(
+            f"wait_policy: 'ahead', must be wait for the proposer {values.proposer}, "
+            "which has no plan to go on by"
+        )
+    return controller
 
 
 def fallback_of(values: DraftPolicyParameters) -> Fallback:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_ros.policy.signature import Signature
+
 AHEAD = (0, 1, 2, 4)  # steps from now whose planned actions it reads, as long as there are some
 CHANGE_UNIT = 3.0  # of the last change's standard deviation
 
@@ -31,6 +33,15 @@ class PlanView:
     ahead: np.ndarray
     left: np.ndarray
     age: np.ndarray
+
+    @classmethod
+    def nothing(cls, signature: Signature) -> PlanView:
+        """Return one robot's that is all zero: to measure with, and to warm up."""
+        observation = np.zeros((1, signature.observation_dim), dtype=np.float32)
+        goal = np.zeros((1, signature.goal_dim), dtype=np.float32)
+        ahead = np.zeros((1, signature.horizon, signature.action_dim), dtype=np.float32)
+        left, age = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        return cls(observation, observation, observation, goal, ahead, left, age)
 
 
 @dataclass(frozen=True)
