@@ -81,9 +81,9 @@ def demo(
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     policies = files.load()
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
+    rate_hz = make(task).spec.control_rate_hz
     if deadline_s is None:
-        deadline_s = 1 / make(task).spec.control_rate_hz if real_time else LOCKSTEP_DEADLINE_S
-    window = round(make(task).spec.control_rate_hz)
+        deadline_s = 1 / rate_hz if real_time else LOCKSTEP_DEADLINE_S
     runs, figures = {}, {}
     with exclusive_domain() as domain:  # one for all methods, so that who watches goes on watching
         say(f"robot, draft policy and target verifier are starting; watch it: adahi top --domain {domain}")
@@ -98,7 +98,7 @@ def demo(
             figures[name] = {
                 "gate": draft["gate.name"],
                 "threshold": draft["gate.threshold"],
-                **run_figures(runs[name], window),
+                **run_figures(runs[name], rate_hz),
                 "true_skip_ratio": repeated_true_skip_ratio(
                     runs[name], Bench(task, policies, found), method, seed
                 ),

@@ -38,12 +38,24 @@ def _throughput(run: RunRecord, window: int) -> list[float]:
     return rates
 
 
-def run_figures(run: RunRecord, window: int) -> dict[str, Any]:
+def missed_periods(run: RunRecord, period_s: float) -> int:
+    """Return in how many control periods there was no command to their observation.
+
+    One that came after the period, one that was withheld, and one that was never given, for the robot was
+    busy with another observation. Where the world waits for commands, those that it had to wait for.
+    """
+    in_time = {
+        (step.episode, step.step) for step in run.steps if step.action and step.total_ms <= 1e3 * period_s
+    }
+    return sum(episode.steps for episode in run.episodes) - len(in_time)
+
+
+def run_figures(run: RunRecord, rate_hz: float) -> dict[str, Any]:
     """Return the figures of one method's run, as `adahi demo --json` writes them.
 
     Args:
         run: what happened.
-        window: actions in a row over which throughput is taken.
+        rate_hz: of the control steps; throughput is taken over a second's worth of them.
     """
     rows, outcomes = run.steps, run.episodes
     successes = sum(outcome.success for outcome in outcomes)
@@ -52,9 +64,9 @@ def run_figures(run: RunRecord, window: int) -> dict[str, Any]:
         "success_rate": successes / len(outcomes),
         "success_ci95": list(wilson_interval(successes, len(outcomes))),
         "transmission_rate": float(np.mean([row.transmitted for row in rows])),
-        "acceptance_rate": _mean([all(row.accepted) for row in verified]),
+        "acceptance_rate": _mean([all(row.accepted) for row in verified if row.accepted]),
         "per_action_latency_ms": spread([row.total_ms for row in rows]),
-        "throughput_per_s": [round(rate, 2) for rate in _throughput(run, window)],
+        "throughput_per_s": [round(rate, 2) for rate in _throughput(run, round(rate_hz))],
         "draft_ms": spread([row.draft_ms for row in rows]),
         "verify_rtt_ms": spread([row.verify_ms for row in verified]),
         "target_compute_ms": spread([row.target_compute_ms for row in verified]),
@@ -63,6 +75,7 @@ def run_figures(run: RunRecord, window: int) -> dict[str, Any]:
         "bytes_up_per_action": _per_action(run.crossed, "bytes_up"),
         "bytes_down_per_action": _per_action(run.crossed, "bytes_down"),
         "steps": len(rows),
+        "missed_periods": missed_periods(run, 1.0 / rate_hz),
         "transmitted": sum(row.transmitted for row in rows),
         "fallbacks": sum(row.reason != 0 for row in rows),
     }

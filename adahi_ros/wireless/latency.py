@@ -1,7 +1,8 @@
 """What every method costs across an emulated link: the latency of each action, the bytes that crossed.
 
-The target is the trained one, grown until a server's compute shows (`policy/vqbet/growth.py`); it decides as
-it did. The robot drafts, asks and acts in real processes; only the world waits for it.
+The target of single actions is the trained one, grown until a server's compute shows
+(`policy/vqbet/growth.py`); it decides as it did. The robot drafts, asks and acts in real processes. The world
+waits for it, but for methods that go on while they ask: among those, it runs by the clock for all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles, check_fits
 from adahi_ros.evaluation.calibrate import EPISODES
-from adahi_ros.evaluation.dds_method import node_parameters
+from adahi_ros.evaluation.dds_method import goes_ahead, node_parameters
 from adahi_ros.evaluation.episodes import calibration_episodes, evaluation_episodes
 from adahi_ros.evaluation.evaluate import Comparison, play_all
 from adahi_ros.evaluation.metrics import transmission_rate
@@ -40,6 +41,7 @@ RATE = 0.56  # at 0.6 an action costs 0.6 of hybrid's round trips, and the draft
 PARAMETERS = 5_000_000
 ROUNDS = 4
 DEADLINE_S = 10.0  # every reply is waited for: its latency is what is measured
+DEADLINE_SHARE = 0.9  # of a control period, where the world runs by the clock
 PINGS = 300
 BACKEND = "onnxruntime"
 SLOWEST_PERCENTILE = 2.5
@@ -69,6 +71,7 @@ def measure_latency(
     rounds: int = ROUNDS,
     seed: int = 0,
     workers: int = 1,
+    added_compute_s: float = 0.0,
     say: Callable[[str], None] = lambda line: None,
     on_run: Callable[[str, int], None] = lambda method, episodes: None,
 ) -> Latency:
@@ -85,6 +88,7 @@ def measure_latency(
             more than there are episodes.
         seed: of the world's, the policies' and the link's draws.
         workers: processes to calibrate in.
+        added_compute_s: that every reply of the target takes longer.
         say: told what is prepared.
         on_run: told each time what method has done how many more episodes.
 
@@ -104,7 +108,10 @@ def measure_latency(
     grown = grown_policies(asset(f"checkpoints/{name}"), parameters)
     files = PolicyFiles(grown, BACKEND)
     found = grown_calibration(task, grown, rate, seed, workers, say)
-    nodes = {method: node_parameters(method, files, found, DEADLINE_S) for method in methods}
+    rate_hz = make(task).spec.control_rate_hz
+    real_time = any(goes_ahead(method, task) for method in methods)
+    deadline_s = DEADLINE_SHARE / rate_hz if real_time else DEADLINE_S
+    nodes = {method: node_parameters(method, task, files, found, deadline_s) for method in methods}
     parts: dict[str, list[RunRecord]] = {method: [] for method in methods}
     with emulated_link(asked, seed) as link:
         say("round trips")
@@ -112,11 +119,11 @@ def measure_latency(
         say("episodes")
         for numbers in in_rounds(evaluation_episodes(episodes), min(rounds, episodes)):
             for method, (draft, target) in nodes.items():
-                parts[method].append(_run(link, task, draft, target, seed, numbers))
+                slowed = {**target, "added_compute_s": added_compute_s}
+                parts[method].append(_run(link, task, draft, slowed, seed, numbers, not real_time))
                 on_run(method, len(numbers))
     runs = {method: joined(records) for method, records in parts.items()}
-    window = round(make(task).spec.control_rate_hz)
-    table = {method: latency_figures(run, window) for method, run in runs.items()}
+    table = {method: latency_figures(run, rate_hz) for method, run in runs.items()}
     figures = {
         "profile": profile,
         "link": {
@@ -130,9 +137,11 @@ def measure_latency(
             "real_time": link.real_time,
         },
         "task": name,
+        "real_time": real_time,
         "target_parameters": load_checkpoint(grown / "target").sizes.parameters,
         "episodes": episodes,
         "rate": rate,
+        "added_compute_ms": 1e3 * added_compute_s,
         "seed": seed,
         "methods": table,
         "adahi_to_hybrid": ratios(table["adahi"], table["hybrid"])
@@ -196,6 +205,7 @@ def _run(
     target: Mapping[str, Any],
     seed: int,
     episodes: range,
+    lockstep: bool,
 ) -> RunRecord:
     """Run episodes in processes of their own: those of DDS stay at the end where they first were."""
     with tempfile.TemporaryDirectory(prefix="adahi_latency_") as scratch:
@@ -206,6 +216,7 @@ def _run(
             "verifier_parameters": target,
             "seed": seed,
             "episodes": (episodes.start, episodes.stop),
+            "lockstep": lockstep,
         }
         asked.write_text(json.dumps(arguments))
         command = ["-m", "adahi_ros.nodes.launching.dds_run", str(asked), str(record)]
@@ -229,19 +240,19 @@ def joined(runs: Sequence[RunRecord]) -> RunRecord:
     )
 
 
-def latency_figures(run: RunRecord, window: int) -> dict[str, Any]:
+def latency_figures(run: RunRecord, rate_hz: float) -> dict[str, Any]:
     """Return the figures of one method.
 
     Args:
         run: what happened.
-        window: actions in a row over which throughput is taken.
+        rate_hz: of the control steps.
 
     Returns:
         Those of `run_figures` that a link decides. `actions_per_s` is the inverse of the mean latency,
         `throughput_per_s_p2_5` the 2.5th percentile over windows; `verify_rtt_ms` (the target's compute
         within it) and `target_compute_ms` are medians.
     """
-    figures = run_figures(run, window)
+    figures = run_figures(run, rate_hz)
     kept = (
         "per_action_latency_ms",
         "transmission_rate",
@@ -250,6 +261,7 @@ def latency_figures(run: RunRecord, window: int) -> dict[str, Any]:
         "success_rate",
         "success_ci95",
         "fallbacks",
+        "missed_periods",
         "steps",
     )
     medians = ("verify_rtt_ms", "target_compute_ms", "draft_ms")

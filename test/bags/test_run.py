@@ -115,7 +115,7 @@ step_of = step_record  # the fixture of that name hides the function
 def test_figures_are_those_of_the_same_run_over_dds(run_bag: Path) -> None:
     run = read_run(run_bag)
     found = bag_run_figures(run)
-    same = run_figures(RunRecord(run.steps, run.episodes), window=20)
+    same = run_figures(RunRecord(run.steps, run.episodes), rate_hz=20.0)
     assert found["transmission_rate"] == same["transmission_rate"] == 0.5
     assert found["acceptance_rate"] == same["acceptance_rate"]
     assert found["total_ms"] == same["per_action_latency_ms"]

@@ -56,6 +56,15 @@ def test_figures_by_hand(run: RunRecord) -> None:
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures
 
 
+def test_a_period_is_missed_without_a_command_in_time(run: RunRecord, step_record: Make) -> None:
+    assert run_figures(run, 20)["missed_periods"] == 0
+    assert run_figures(run, 25)["missed_periods"] == 1  # 50 ms of 40
+    held = step_record(episode=1, step=2, reason=Reason.FALLBACK_LIMIT, action=())
+    unseen = EpisodeRecord(1, 4, False)  # its fourth observation met a robot that was busy
+    longer = RunRecord((*run.steps, held), (run.episodes[0], unseen))
+    assert run_figures(longer, 20)["missed_periods"] == 2
+
+
 def test_a_run_without_requests_has_no_round_trip(step_record: Make) -> None:
     run = RunRecord((step_record(gate="never", **SKIPPED),), (EpisodeRecord(0, 1, False),))
     figures = run_figures(run, 20)

@@ -30,6 +30,7 @@ from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.server.serving import serve
+from adahi_ros.policy.slowed import SlowedPolicy
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.health import HealthWatch
 from adahi_ros.server.received_images import ReceivedImages
@@ -76,6 +77,13 @@ class TargetVerifierParameters(PolicyParameters):
         choices=tuple(ACCEPTANCES),
     )
     temperature: float = parameter(1.0, "Of the target's distributions", 1e-3, 100.0)
+    added_compute_s: float = parameter(
+        0.0,
+        "So much longer every proposal of the target takes: what a larger policy, or a slower machine, would "
+        "do to robots",
+        0.0,
+        60.0,
+    )
     encoder: str = parameter(
         "",
         "Checkpoint of the encoder of images that robots send; a relative path is below the package's "
@@ -98,6 +106,8 @@ class TargetVerifierNode(Node):
         parameters = Parameters(self, TargetVerifierParameters)
         values = parameters.read()
         policy = policy_from(values)
+        if values.added_compute_s:
+            policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
         images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
         try:
             name = target_name(values.target, values.checkpoint)

@@ -1,0 +1,69 @@
+"""What we recommend for a task, named `best`: config/best/TASK.yaml, which the nodes read, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from adahi_ros.assets import asset, shipped
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.robot.loop import WAIT_POLICIES
+from adahi_ros.robot.proposers import PROPOSERS
+from adahi_ros.tasks import make
+from adahi_ros.yaml_files import read_yaml
+
+ROBOT = "/**/draft_policy"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """How a robot is to go on by the target's plans.
+
+    Attributes:
+        proposer: a key of `PROPOSERS`.
+        wait_policy: one of `WAIT_POLICIES`.
+        gate: name of the gate, a key of `GATES`.
+        threshold: of it.
+    """
+
+    proposer: str
+    wait_policy: str
+    gate: str
+    threshold: float
+
+    def __post_init__(self) -> None:
+        for field, value, allowed in (
+            ("proposer", self.proposer, tuple(PROPOSERS)),
+            ("wait_policy", self.wait_policy, WAIT_POLICIES),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{field}: {value!r}, must be one of {', '.join(allowed)}")
+        Trigger(self.gate, self.threshold)
+
+
+@lru_cache(maxsize=8)
+def recommended(task: str) -> Recommendation:
+    """Return what is recommended for a task.
+
+    Args:
+        task: what `make` takes.
+
+    Raises:
+        ValueError: nothing is, or the file says nothing that can be used; names file and field.
+    """
+    relative = f"config/best/{make(task).spec.name}.yaml"
+    if not shipped(relative):
+        raise ValueError(f"best: nothing is recommended for the task {task!r}; there is no {relative}")
+    path = asset(relative)
+    try:
+        told: Mapping[str, Any] = read_yaml(path)[ROBOT]["ros__parameters"]
+        gate = told["gate"]
+        return Recommendation(
+            told["proposer"], told["wait_policy"], str(gate["name"]), float(gate["threshold"])
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {ROBOT}.ros__parameters: lacks {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
