@@ -66,7 +66,7 @@ def peers(
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
-    """Ours beside what people use, openpi, LeRobot and Flask: one model, the same observations, no gate.
+    """Ours beside what people use, openpi, LeRobot and Flask: one model, the same drafts, no gate.
 
     With 200 calls all of them take eight minutes. The first run installs each one's
     packages in a folder of its own below ~/.cache/adahi_ros; one that cannot be installed is

@@ -36,7 +36,8 @@ def peers_table(figures: Mapping[str, Any]) -> Table:
     title = f"a remote policy at every step, across {figures['profile']}, {figures['calls']} calls a turn; ms"
     headings = ["p50", "p99", "beyond\nlink and\ncompute", "in each\nturn", "bytes\na call"]
     headings += ["1 % loss\np50", "p99", "outage\nfailed", "back\nafter"]
-    caption = f"round trip of the link alone {trip:.2f} ms; the outage lasts 500 ms, calls give up after 200"
+    caption = f"from draft in hand to action in hand; round trip of the link alone {trip:.2f} ms; "
+    caption += "the outage lasts 500 ms, calls give up after 200"
     table = narrow_table(title, ["way"], headings, caption)
     for name, found in figures["peers"].items():
         lossy, outage = found["loss_1pct"]["rtt_ms"], found["outage"]
@@ -64,7 +65,7 @@ def draw_peers(figures: Mapping[str, Any], path: Path) -> None:
     left, right = drawn.subplots(1, 2)
     peers = figures["peers"]
     rows, names = range(len(peers)), [PEERS.get(name, name) for name in peers]
-    titled(left, "what a call adds", "p50 beyond the link's round trip and the model's compute (ms)", "")
+    titled(left, "what a call adds", "p50 beyond the link's round trip and the server's compute (ms)", "")
     left.barh(rows, [found["beyond_ms"] or 0.0 for found in peers.values()], color=SENT)
     titled(right, "what crosses the link", "bytes a call, whole frames, both ways", "")
     right.barh(rows, [found["bytes_per_call"] for found in peers.values()], color=SKIPPED)

@@ -1,6 +1,7 @@
-"""Ways to ask a remote policy for every action, side by side: one link, one model, the same observations.
+"""Ways to ask a remote policy for every action, side by side: one link, one model, the same drafts.
 
-The ways are the programs in `wireless/peers`, each with packages of its own, and ours over DDS.
+The ways are the programs in `wireless/peers`, each with packages of its own, and ours over DDS. All are asked
+the same, and do the same for it (`wireless/peers/driving.py`).
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def compare_peers(
 
     Args:
         profile: of the link.
-        task: whose observations are asked about, and whose draft policy drafts.
+        task: whose observations are asked about, with what its draft policy drafts.
         target: the target policy that all serve, as DIRECTORY/NAME.
         calls: per peer and condition.
         names: of the peers.
@@ -83,8 +84,8 @@ def compare_peers(
 
     Returns:
         `link_rtt_ms`, of small packets in the same run, and `peers`: for each its calls on the clean link
-        (`call_figures`, and `beyond_ms`: p50 less the link's and the models', also by turn), with 1 % loss
-        (`loss_1pct`), both in `TURNS`, and through an outage (`outage`).
+        (`call_figures`, and `beyond_ms`: p50 less the link's time and the server's compute, also by turn),
+        with 1 % loss (`loss_1pct`), both in `TURNS`, and through an outage (`outage`).
     """
     found: dict[str, Mapping[str, str]] = {}
     for name in names:
@@ -133,7 +134,7 @@ def _figures(records: Mapping[str, Sequence[Mapping[str, Any]]], link_ms: float)
 
 
 def _beyond_ms(record: Mapping[str, Any], link_ms: float) -> list[float]:
-    """Return of each call what is neither the link's time nor the models'."""
+    """Return of each call what is neither the link's time nor the server's compute."""
     calls = record["calls"][WARM_UP:]
     return [call["ms"] - call["compute_ms"] - link_ms for call in calls if call["ok"]]
 

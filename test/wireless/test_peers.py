@@ -17,14 +17,15 @@ from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import UNITS
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.vqbet.decoder import ActionDecoder
+from adahi_ros.wire.request import RequestError
 from adahi_ros.wireless.peer_comparison import OURS, program
 from adahi_ros.wireless.peer_comparison import PEERS as COMPARED
 from adahi_ros.wireless.peers import environments
 from adahi_ros.wireless.peers.driving import (
     FIRST_CONNECTION_S,
     Call,
+    DraftVerifier,
     Observations,
-    TargetAlone,
     connect_first,
     drive,
     peer,
@@ -177,16 +178,25 @@ def test_observations_that_are_not_there_are_named(tmp_path: Path) -> None:
         Observations.load(path, 6)
 
 
-def test_the_target_alone_acts_as_its_distributions_say() -> None:
-    policy = load_policy(asset("checkpoints/ball") / "target", "onnxruntime")
-    signature = policy.signature
-    window = np.zeros((signature.history, signature.observation_dim), np.float32)
-    goal = np.zeros(2, np.float32)
-    target = TargetAlone(policy)
-    chunks = [target.act(window, goal) for _ in range(20)]
-    assert chunks[0].shape == (signature.horizon, signature.action_dim)
-    assert len({chunk.tobytes() for chunk in chunks}) > 1  # it samples
-    policy.check(np.stack(chunks))
+def test_a_peers_server_verifies_the_drafts_that_it_is_sent(observations: Path) -> None:
+    target = load_policy(asset("checkpoints/ball") / "target", "onnxruntime")
+    verifier = DraftVerifier(target)
+    steps = list(zip(*vars(Observations.load(observations, 10)).values(), strict=True))
+    verdicts = [verifier.verify(*step) for step in steps * 5]
+    assert {verdict.accepted.shape for verdict in verdicts} == {(1, len(steps[0][2]))}
+    assert 0.0 < np.mean([verdict.accepted for verdict in verdicts]) < 1.0
+    target.check(np.concatenate([verdict.actions for verdict in verdicts]))
+    window, goal, codes, counts = steps[0]
+    with pytest.raises(RequestError, match=re.escape("codes[0]: 99")):
+        verifier.verify(window, goal, np.array([99, 0]), counts)
+    with pytest.raises(RequestError, match="draft_probabilities: rows sum to"):
+        verifier.verify(window, goal, codes, counts // 2)
+
+
+def test_the_check_of_an_action_is_part_of_the_call() -> None:
+    client = ScriptedClient(Clock(), [0.0625])
+    calls = driven(client, 1, lambda chunk: client.clock.sleep(0.5))
+    assert [call.ms for call in calls] == [562.5]
 
 
 def test_what_was_driven_is_written(
@@ -197,14 +207,14 @@ def test_what_was_driven_is_written(
 
         def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:
             assert (address, port, timeout_s) == ("10.0.0.1", 80, 0.5)
-            self._target = TargetAlone(policy)
+            self._verifier = DraftVerifier(policy)
 
         def connect(self) -> None: ...
 
         def ask(
             self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
         ) -> tuple[np.ndarray, float]:
-            return self._target.act(window, goal), 0.25
+            return self._verifier.verify(window, goal, codes, counts).actions[0], 0.25
 
         def rest(self, duration_s: float) -> None: ...
 

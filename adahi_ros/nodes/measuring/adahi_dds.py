@@ -1,8 +1,7 @@
-"""Ours: hybrid inference at every step: drafts, and asks a target verifier node over DDS.
+"""Ours: asks a target verifier node about every draft, over DDS.
 
-The draft is part of the step, as it is on the robot, and its time part of the models' compute. The server is
-the node itself; address and port mean nothing to DDS, which finds it. See `wireless/peers/driving.py` for
-how to run it.
+Of a window it sends what is new, as the robot does. The server is the node itself; address and port mean
+nothing to DDS, which finds it. See `wireless/peers/driving.py` for how to run it.
 """
 
 from __future__ import annotations
@@ -17,12 +16,14 @@ from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.proposal import Proposal
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.description import Wants
+from adahi_ros.wire.request import sent_codes
 from adahi_ros.wire.window import WireWindow
-from adahi_ros.wireless.peers.driving import AS_DRAFTED, peer
+from adahi_ros.wireless.peers.driving import peer
 
 
 class NoReplyError(Exception):
@@ -36,8 +37,7 @@ class DdsClient:
 
     def __init__(self, address: str, port: int, timeout_s: float, policy: Policy) -> None:
         self._timeout_s = timeout_s
-        self._policy = policy
-        self._draws = np.random.default_rng(0)
+        self._no_actions = np.zeros((1, 0, policy.signature.action_dim), np.float32)
         self._step = 0
         rclpy.init()
         node = Node("robot")
@@ -67,12 +67,8 @@ class DdsClient:
     def ask(
         self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """See `Client.ask`; drafts anew, and so needs no codes."""
-        start = time.perf_counter()
-        observations = self._policy.signature.observations(window[None], goal[None])
-        draws = self._draws.random((1, self._policy.draws))
-        draft = self._policy.propose(observations, draws, AS_DRAFTED)
-        draft_ms = 1e3 * (time.perf_counter() - start)
+        """See `Client.ask`."""
+        draft = Proposal(self._no_actions, sent_codes(codes[None], counts[None]))
         outcomes: list[Outcome] = []
         sent = StepRequest(self._session.to_send(draft), 0, self._step, WireWindow.of(window, goal))
         self._session.submit(sent, self._timeout_s, time.monotonic(), outcomes.append)
@@ -84,7 +80,7 @@ class DdsClient:
         if verification is None:
             raise NoReplyError(outcomes[0].message or outcomes[0].reason.name)
         chunk: np.ndarray = verification.actions[0]
-        return chunk, draft_ms + outcomes[0].compute_ms
+        return chunk, outcomes[0].compute_ms
 
     def rest(self, duration_s: float) -> None:
         """Spin, as a node does."""

@@ -9,6 +9,12 @@ A peer is a way to ask a remote policy for every action. Each is one program, be
 
 and consists of a class that is a `Server`, one that is a `Client`, and a call of `peer`; what it installs
 is an entry of `environments.PEERS`.
+
+The terms are the same for all. A call is the request of one step, from a draft in hand to an action in
+hand: every peer is handed the same window, goal and draft, made beforehand, and sends all of it; every
+server verifies the draft (`DraftVerifier`, or ours in its node) and replies actions, what was accepted and
+its compute; every client makes an array of the actions, which is checked. What differs is how that is
+written, and how it travels.
 """
 
 from __future__ import annotations
@@ -27,14 +33,16 @@ import typer
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.policy.interface import Policy
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.request import check_request
 from adahi_ros.wireless.link.commands import CONTROL
 from adahi_ros.wireless.link.emulator import command_link
 
 BACKEND = "onnxruntime"
-AS_DRAFTED = Sampling(sendable=True)
 FIRST_CONNECTION_S = 30.0
 PAUSE_S = 0.1
 
@@ -80,9 +88,10 @@ class Call:
     """One request to the remote policy.
 
     Attributes:
-        start_s: when the robot had its window, on this machine's monotonic clock.
-        ms: from then until the robot had its action, or gave up.
-        compute_ms: what the models took, the server's by its own account; None without a reply.
+        start_s: when the robot had its window and its draft, on this machine's monotonic clock.
+        ms: from then until the robot had its action, checked, or gave up.
+        compute_ms: what the server took by its own account, from a request that its library has read to the
+            reply that the library is handed; None without a reply.
         ok: whether there was a reply.
     """
 
@@ -112,7 +121,14 @@ class Client(Protocol):
     def ask(
         self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """Return the action chunk (W, A) and the milliseconds that the models computed for it."""
+        """Return the action chunk (W, A) and the milliseconds that the server computed for it.
+
+        Args:
+            window: (H, O) float32.
+            goal: (G,) float32.
+            codes: (codebooks,) int64, of the draft.
+            counts: (codebooks, K) uint16, the draft's distributions.
+        """
 
     def rest(self, duration_s: float) -> None:
         """Wait for the next control period, as a robot's program does with this client."""
@@ -125,19 +141,24 @@ MakeServer = Callable[[Policy], Server]
 MakeClient = Callable[[str, int, float, Policy], Client]
 
 
-class TargetAlone:
-    """What the target policy does by itself, whatever was drafted."""
+class DraftVerifier:
+    """Verifies drafts by the target policy, and checks them before, as the verifier's node does."""
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        self.signature = policy.signature
+        self._verifier = TargetVerifier(policy)
         self._draws = np.random.default_rng(0)
+        self._draws_shape = (1, policy.draws, 2)
 
-    def act(self, window: np.ndarray, goal: np.ndarray) -> np.ndarray:
-        """Return an action chunk (W, A) for a window (H, O) and a goal (G)."""
-        observations = self._policy.signature.observations(window[None], goal[None])
-        draws = self._draws.random((1, self._policy.draws))
-        chunk: np.ndarray = self._policy.propose(observations, draws, AS_DRAFTED).actions[0]
-        return chunk
+    def verify(self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> Verdict:
+        """Return the verdict (M = 1) on what `Client.ask` was handed; integers may be of any type.
+
+        Raises:
+            RequestError: the request is refused.
+        """
+        acceptance = self._verifier.acceptance
+        request = check_request(self.signature, acceptance, window, goal, codes, counts.ravel())
+        return self._verifier.verify(request, self._draws.random(self._draws_shape))
 
 
 def drive(
@@ -156,7 +177,7 @@ def drive(
         client: already connected.
         observations: of N steps.
         period_s: between the starts of two calls, at least.
-        check: raises ValueError at chunks (1, W, A) that are no reply.
+        check: raises ValueError at chunks (1, W, A) that are no reply; in the time of the call.
         clock: seconds.
         before: called before each call with how many there have been.
 
@@ -175,13 +196,13 @@ def drive(
                 client.connect()
                 connected = True
             chunk, compute_ms = client.ask(*asked)
+            check(chunk[None])
         except client.failures:
             calls.append(Call(start, 1e3 * (clock() - start), None, False))
             client.close()
             connected = False
         else:
             calls.append(Call(start, 1e3 * (clock() - start), compute_ms, True))
-            check(chunk[None])
         due = max(due + period_s, clock())
     client.close()
     return calls
@@ -246,6 +267,12 @@ def _loaded(checkpoint: Path) -> Policy:
     return policy
 
 
+def _freeze_garbage() -> None:
+    """Do at every end as our nodes do: the collector looks at what is here now no more."""
+    gc.collect()
+    gc.freeze()
+
+
 def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> None:
     """Run a peer's command line; without a server where that is a program of its own."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -260,6 +287,7 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
         ) -> None:
             """Reply until SIGTERM; `ready` on standard output says that it listens."""
             server = make_server(_loaded(checkpoint))
+            _freeze_garbage()
             server.serve(address, port, lambda: print("ready", flush=True))
 
     app.callback()(lambda: None)  # a single command keeps its name
@@ -289,8 +317,7 @@ def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> 
         draft = _loaded(checkpoint)
         client = make_client(address, port, timeout_s, draft)
         link = LinkWatch(cut_at, cut_s)
-        gc.collect()
-        gc.freeze()  # as our nodes do; here for all alike
+        _freeze_garbage()
         try:
             connect_first(client)
         except TimeoutError as error:

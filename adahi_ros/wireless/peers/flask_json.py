@@ -17,20 +17,15 @@ import requests
 from flask import Flask, request
 from werkzeug.serving import make_server
 
-from adahi_ros.policy.distribution import counted, probabilities_of
 from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.request import VerificationRequest, sent_codes
-from adahi_ros.wireless.peers.driving import peer
+from adahi_ros.wireless.peers.driving import DraftVerifier, peer
 
 
 class JsonServer:
     """Verifies what is posted to /verify."""
 
     def __init__(self, policy: Policy) -> None:
-        self._verifier = TargetVerifier(policy)
-        self._draws = np.random.default_rng(0)
+        self._verifier = DraftVerifier(policy)
         self.app = Flask(__name__)
         self.app.post("/verify")(self._verify)
 
@@ -43,21 +38,15 @@ class JsonServer:
 
     def _verify(self) -> dict[str, Any]:
         posted = request.get_json()
-        signature = self._verifier.policy.signature
-        observations = signature.observations(
-            np.array([posted["window"]], np.float32), np.array([posted["goal"]], np.float32)
-        )
-        drawn = sent_codes(np.array([posted["codes"]]), counted(np.array([posted["probabilities"]])))
-        draft = Proposal(np.zeros((1, 0, signature.action_dim), np.float32), drawn)
-        draws = self._draws.random((*drawn.codes.shape, 2))
         start = time.perf_counter()
-        verdict = self._verifier.verify(VerificationRequest(observations, draft), draws)
-        compute_ms = 1e3 * (time.perf_counter() - start)
-        return {
-            "actions": verdict.actions[0].tolist(),
-            "accepted": verdict.accepted[0].tolist(),
-            "compute_ms": compute_ms,
-        }
+        verdict = self._verifier.verify(
+            np.array(posted["window"], np.float32),
+            np.array(posted["goal"], np.float32),
+            np.array(posted["codes"]),
+            np.array(posted["counts"]),
+        )
+        reply = {"actions": verdict.actions[0].tolist(), "accepted": verdict.accepted[0].tolist()}
+        return {**reply, "compute_ms": 1e3 * (time.perf_counter() - start)}
 
 
 class JsonClient:
@@ -82,7 +71,7 @@ class JsonClient:
             "window": window.tolist(),
             "goal": goal.tolist(),
             "codes": codes.tolist(),
-            "probabilities": probabilities_of(counts).tolist(),
+            "counts": counts.tolist(),
         }
         response = self._session.post(self._url, json=request, timeout=self._timeout_s)
         response.raise_for_status()

@@ -1,11 +1,12 @@
-"""LeRobot's asynchronous inference: pickled observations over gRPC, the target acts alone.
+"""LeRobot's asynchronous inference: pickled observations over gRPC; the draft is part of the observation.
 
 The server is LeRobot's own `PolicyServer` with its queue and its filter of observations, behind its own
 gRPC service; only the policy that it loads is ours. The client does what LeRobot's `RobotClient` does,
 without a robot: one thread holds `GetActions` open while the control loop sends observations.
 
-Where there is a choice, it is the faster one. The whole window travels as one array, not as a number
-per joint and name. Chunks have one action, so its queue is empty whenever an observation is sent, which
+Where there is a choice, it is the faster one. Window, goal and draft travel as one array, of float32 as
+LeRobot's observations are (it has no other, and holds a draft's integers exactly), not as a number per
+joint and name. Chunks have one action, so its queue is empty whenever an observation is sent, which
 therefore `must_go` past the filter. The server is told not to stretch inference to 1/30 s, as it does
 by default. See `driving.py` for how to run it.
 """
@@ -29,10 +30,10 @@ import torch
 
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.signature import Signature
-from adahi_ros.wireless.peers.driving import TargetAlone, peer
+from adahi_ros.wireless.peers.driving import DraftVerifier, peer
 
 WORKERS = 4  # as LeRobot serves
-OBSERVATION = "window_and_goal"
+OBSERVATION = "window_goal_and_draft"
 
 try:
     import torchvision  # noqa: F401
@@ -65,8 +66,8 @@ class LeRobotPolicy:
     config = SimpleNamespace(image_features={})
 
     def __init__(self, policy: Policy) -> None:
-        self._signature = policy.signature
-        self._target = TargetAlone(policy)
+        self._verifier = DraftVerifier(policy)
+        self.accepted = np.zeros(0, bool)
         self.compute_ms = 0.0
 
     def from_pretrained(self, name: str) -> LeRobotPolicy:
@@ -77,20 +78,24 @@ class LeRobotPolicy:
 
     def predict_action_chunk(self, observation: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return actions (1, W, A)."""
-        values = observation["observation.state"].numpy().ravel()
-        length = self._signature.history
-        window, goal = np.split(values, [length * self._signature.observation_dim])
         start = time.perf_counter()
-        chunk = self._target.act(window.reshape(length, -1), goal)
+        values = observation["observation.state"].numpy().ravel()
+        signature = self._verifier.signature
+        parts = np.split(values, np.cumsum(_sizes(signature))[:-1])
+        window, goal = parts[0].reshape(signature.history, -1), parts[1]
+        codes, counts = parts[2].astype(np.int64), parts[3].astype(np.uint16)
+        verdict = self._verifier.verify(window, goal, codes, counts)
+        self.accepted = verdict.accepted[0]
         self.compute_ms = 1e3 * (time.perf_counter() - start)
-        return torch.from_numpy(chunk)[None]
+        return torch.from_numpy(verdict.actions)
 
 
 class TimingPolicyServer(policy_server.PolicyServer):
-    """LeRobot's, which says beside the first action how long the policy took."""
+    """LeRobot's, which says beside the first action what was accepted and how long the policy took."""
 
     def _predict_action_chunk(self, observation: TimedObservation) -> list[TimedAction]:
         actions: list[TimedAction] = super()._predict_action_chunk(observation)
+        actions[0].accepted = self.policy.accepted
         actions[0].compute_ms = self.policy.compute_ms
         return actions
 
@@ -114,10 +119,17 @@ class GrpcServer:
         server.wait_for_termination()
 
 
+def _sizes(signature: Signature) -> tuple[int, int, int, int]:
+    """Return how many numbers of an observation are the window's, goal's, codes' and their distributions'."""
+    assert signature.codes is not None  # a draft could not be verified else
+    books, size = signature.codes.codebooks, signature.codes.codebook_size
+    return signature.history * signature.observation_dim, signature.goal_dim, books, books * size
+
+
 def _features(signature: Signature) -> dict[str, Any]:
     """Return what LeRobot calls the features of an observation: of all its numbers, in one array."""
-    count = signature.history * signature.observation_dim + signature.goal_dim
-    return {"observation.state": {"dtype": "float32", "shape": (count,), "names": [OBSERVATION]}}
+    shape = (sum(_sizes(signature)),)
+    return {"observation.state": {"dtype": "float32", "shape": shape, "names": [OBSERVATION]}}
 
 
 class GrpcClient:
@@ -156,13 +168,14 @@ class GrpcClient:
     def ask(
         self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """See `Client.ask`; LeRobot's servers are told no drafts."""
+        """See `Client.ask`."""
         give_up = time.monotonic() + self._timeout_s
         self._timestep += 1
+        values = np.concatenate([window.ravel(), goal, codes, counts.ravel()], dtype=np.float32)
         observation = TimedObservation(
             timestamp=time.time(),
             timestep=self._timestep,
-            observation={OBSERVATION: np.concatenate([window.ravel(), goal]), "task": ""},
+            observation={OBSERVATION: values, "task": ""},
             must_go=True,
         )
         messages = send_bytes_in_chunks(pickle.dumps(observation), services_pb2.Observation)

@@ -1,4 +1,4 @@
-"""openpi's way: numpy arrays in msgpack over a websocket, the target acts alone.
+"""openpi's way: numpy arrays in msgpack over a websocket; the draft is part of the observation.
 
 The client is openpi's own, `openpi_client.WebsocketClientPolicy`. Its server is not published as a
 package; the one here speaks the same protocol with the same libraries: metadata to whoever connects,
@@ -22,14 +22,14 @@ from openpi_client import msgpack_numpy
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
 from adahi_ros.policy.interface import Policy
-from adahi_ros.wireless.peers.driving import TargetAlone, peer
+from adahi_ros.wireless.peers.driving import DraftVerifier, peer
 
 
 class WebsocketServer:
-    """Acts on each observation that comes."""
+    """Verifies the draft in each observation that comes."""
 
     def __init__(self, policy: Policy) -> None:
-        self._target = TargetAlone(policy)
+        self._verifier = DraftVerifier(policy)
 
     def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
         """See `Server.serve`."""
@@ -49,9 +49,10 @@ class WebsocketServer:
             async for message in connection:
                 observation = msgpack_numpy.unpackb(message)
                 start = time.perf_counter()
-                actions = self._target.act(observation["window"], observation["goal"])
-                timing = {"infer_ms": 1e3 * (time.perf_counter() - start)}
-                await connection.send(packer.pack({"actions": actions, "server_timing": timing}))
+                verdict = self._verifier.verify(**observation)
+                reply: dict[str, Any] = {"actions": verdict.actions[0], "accepted": verdict.accepted[0]}
+                reply["server_timing"] = {"infer_ms": 1e3 * (time.perf_counter() - start)}
+                await connection.send(packer.pack(reply))
 
 
 class ImpatientPolicy(WebsocketClientPolicy):
@@ -89,9 +90,9 @@ class WebsocketClient:
     def ask(
         self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """See `Client.ask`; openpi's servers are told no drafts."""
+        """See `Client.ask`."""
         assert self._policy is not None
-        reply = self._policy.infer({"window": window, "goal": goal})
+        reply = self._policy.infer({"window": window, "goal": goal, "codes": codes, "counts": counts})
         return reply["actions"], reply["server_timing"]["infer_ms"]
 
     def rest(self, duration_s: float) -> None:
