@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +42,10 @@ class Nested(Few):
     ends: Ends = group(Ends)
     joints: tuple[str, ...] = parameter(("elbow",), "Joints")
     rest: Late = group(Late, "ends")
+
+
+@dataclass(frozen=True)
+class Nothing: ...
 
 
 @pytest.fixture
@@ -177,6 +182,19 @@ def test_what_no_parameter_is_named_like_is_told_with_the_nearest(capfd: pytest.
     assert "colur: no parameter of this node, ignored; did you mean colour?" in said
     assert "calibration" not in said
     assert "use_sim_time" not in said
+
+
+def test_a_file_with_nothing_for_the_node_is_told(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "robot.yaml"
+    for name, told in (("parametres", True), ("parameters", False)):
+        file.write_text(f"{name}: {{ros__parameters: {{size: 2}}}}\n")
+        monkeypatch.setattr("sys.argv", ["node", "--ros-args", "--params-file", str(file)])
+        Parameters(node, Late if told else Nothing)
+        said = capfd.readouterr().err
+        assert (f"{file}: nothing in it is for this node, ignored" in said) == told
+        assert ("its sections are for /parametres; must be for /parameters, or /**" in said) == told
 
 
 def test_a_value_of_an_unknown_type_is_refused_and_ends_nothing(node: Node) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import partial
@@ -24,6 +25,7 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
+from adahi_ros.nodes.common.parameter_files import unheeded
 from adahi_ros.wire.texts import shortened
 
 P = TypeVar("P")
@@ -243,7 +245,9 @@ class Parameters(Generic[P]):
             node.add_post_set_parameters_callback(self._note)
 
     def _warn_of_unknown(self) -> None:
-        """Name what the command line or a file sets and no node of this kind has."""
+        """Name files with nothing for this node, and what is set and no node of this kind has."""
+        for file in unheeded(sys.argv, self._node.get_fully_qualified_name()):
+            self._node.get_logger().warning(file)
         for name in getattr(self._node, "_parameter_overrides", {}):
             if name not in self._table and name != "use_sim_time" and not name.startswith(FOR_OTHERS):
                 near = difflib.get_close_matches(name, self._table, 1)

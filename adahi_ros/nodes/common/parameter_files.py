@@ -1,0 +1,60 @@
+"""The parameter files that a node is started with, and whether any section of them is for this node.
+
+ROS ignores a section for another node without a word: with a name misspelt, a node runs on its defaults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from adahi_ros.yaml_files import read_yaml
+
+PARAMETERS = "ros__parameters"
+
+
+def parameter_files(arguments: Sequence[str]) -> Iterator[Path]:
+    """Yield the files that a command line names after --ros-args."""
+    among_ros_args = False
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument in ("--ros-args", "--"):
+            among_ros_args = argument == "--ros-args"
+        elif among_ros_args and argument == "--params-file":
+            yield Path(following)
+
+
+def section_names(content: Any, within: str = "") -> Iterator[str]:
+    """Yield the sections of a parameter file, namespaces first; a name may have * and ** in it."""
+    for name, section in content.items() if isinstance(content, dict) else ():
+        if name == PARAMETERS:
+            yield within
+        else:
+            yield from section_names(section, f"{within}/{str(name).lstrip('/')}")
+
+
+def is_for(section: str, node: str) -> bool:
+    """Say whether a section is for a node of that full name, as rcl decides.
+
+    `/*` stands for one part of a name, `/**` for any number of them.
+    """
+    pattern = re.escape(section).replace(r"/\*\*", r"(/\w+)*").replace(r"/\*", r"/\w+")
+    return re.fullmatch(pattern, node) is not None
+
+
+def unheeded(arguments: Sequence[str], node: str) -> Iterator[str]:
+    """Say of each file with nothing for a node what it has instead, and what it would need.
+
+    Args:
+        arguments: of the process.
+        node: full name of the node.
+    """
+    for path in parameter_files(arguments):
+        try:
+            names = list(section_names(read_yaml(path)))
+        except (OSError, ValueError):  # ROS has read it all the same
+            continue
+        if not any(is_for(name, node) for name in names):
+            found = f"its sections are for {', '.join(names)}" if names else "it has no section"
+            yield f"{path}: nothing in it is for this node, ignored; {found}; must be for {node}, or /**"
