@@ -28,7 +28,8 @@ class SafetyRecord:
         holding: the last command was to hold still.
         interventions: of the last command.
         counts: of each member of `Intervention`, in their order, since it was started.
-        warning: for people, where the robot is held for other reasons than before; else empty.
+        warning: for people, where the robot is held for other reasons than before, but not to its end;
+            else empty.
     """
 
     enabled: bool
@@ -196,7 +197,8 @@ class Commands:
         if not interventions or (command is None and not changed):
             return Outgoing(command, action)
         held = sorted(why.name.lower() for why in HELD.intersection(interventions))
-        warning = f"held: {', '.join(held)}" if held and changed else ""
+        closed = self._end_s > -math.inf  # whoever closed it knows that it is held
+        warning = f"held: {', '.join(held)}" if held and changed and not closed else ""
         return Outgoing(command, action, self.record(now_s, warning))
 
     def _state(self, now_s: float) -> tuple[bool, bool, tuple[Intervention, ...]]:

@@ -272,6 +272,7 @@ def test_a_robot_that_is_closed_comes_to_rest_and_is_commanded_no_more() -> None
     last = robot.out[-1].command
     assert last is not None
     assert last.tolist() == [0.0]
+    assert warnings(robot.told()) == []  # whoever closed it knows
 
 
 def test_one_that_rests_is_closed_at_once() -> None:

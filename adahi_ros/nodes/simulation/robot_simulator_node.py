@@ -218,6 +218,7 @@ class RobotSimulatorNode(Node):
 
     def _begin(self) -> None:
         values = self._values
+        self._begun_s = time.monotonic()
         if values.lockstep:
             self._timer = self.create_timer(values.command_timeout_s, self._publish_state)
         else:
@@ -311,15 +312,20 @@ class RobotSimulatorNode(Node):
         self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
 
     def _say_goodbye(self) -> None:
-        """Stay until somebody has the results, or nobody seems to want them."""
+        """Stay until somebody has the results, or nobody seems to want them.
+
+        Who has not subscribed to them since the first state will not: to stay would only have the robot's
+        node miss its observations, and warn.
+        """
         self.destroy_timer(self._timer)
+        limit_s = RECORDED_S if self._values.demonstrate else LAST_WORDS_S
 
         def delivered() -> bool:
-            heard = self._result_out.get_subscription_count() > 0
+            if self._result_out.get_subscription_count() == 0:
+                return time.monotonic() > self._begun_s + limit_s
             streams = (self._result_out, *self._streams)
-            return heard and all(stream.wait_for_all_acked(Duration(seconds=0)) for stream in streams)
+            return all(stream.wait_for_all_acked(Duration(seconds=0)) for stream in streams)
 
-        limit_s = RECORDED_S if self._values.demonstrate else LAST_WORDS_S
         self._poll(delivered, limit_s, lambda: self.finished.set_result(None))
 
 

@@ -1,0 +1,71 @@
+"""How the simulator ends when its episodes are over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from adahi_msgs.msg import EpisodeResult
+from rclpy.parameter import Parameter
+
+from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.simulation import robot_simulator_node
+from adahi_ros.nodes.simulation.robot_simulator_node import RobotSimulatorNode
+
+LONG_S = 1e6  # longer than any test
+
+
+@pytest.fixture
+def observer() -> Iterator[Observer]:
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "watcher")
+        yield observer
+        observer.close()
+
+
+@pytest.fixture
+def simulator(observer: Observer) -> Iterator[RobotSimulatorNode]:
+    node = RobotSimulatorNode(
+        context=observer.context,
+        use_global_arguments=False,
+        parameter_overrides=[Parameter("lockstep", value=True)],
+    )
+    observer._executor.add_node(node)
+    yield node
+    node.destroy_node()
+
+
+def test_who_has_not_asked_for_the_results_is_not_waited_for(
+    observer: Observer, simulator: RobotSimulatorNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(robot_simulator_node, "LAST_WORDS_S", LONG_S)
+    simulator._begun_s -= 2 * LONG_S
+    simulator._say_goodbye()
+    observer.wait_until(simulator.finished.done, 10.0, "the end")
+
+
+def test_who_has_just_come_has_time_to_ask(
+    observer: Observer, simulator: RobotSimulatorNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(robot_simulator_node, "LAST_WORDS_S", 0.25)
+    simulator._begun_s = began_s = time.monotonic()
+    simulator._say_goodbye()
+    observer.wait_until(simulator.finished.done, 10.0, "the end")
+    assert time.monotonic() > began_s + 0.25
+
+
+def test_who_asked_for_the_results_gets_them_first(
+    observer: Observer, simulator: RobotSimulatorNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(robot_simulator_node, "LAST_WORDS_S", LONG_S)
+    got: list[EpisodeResult] = []
+    observer.node.create_subscription(
+        EpisodeResult, "episode_result", got.append, simulator._result_out.qos_profile
+    )
+    observer.wait_until(lambda: simulator._result_out.get_subscription_count() > 0, 10.0, "subscription")
+    simulator._tell_result()
+    simulator._say_goodbye()
+    observer.wait_until(simulator.finished.done, 10.0, "the end")
+    observer.wait_until(lambda: len(got) == 1, 10.0, "the result")
