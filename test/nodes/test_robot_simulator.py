@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from adahi_msgs.msg import EpisodeResult
 from rclpy.parameter import Parameter
@@ -13,6 +15,7 @@ from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.simulation import robot_simulator_node
 from adahi_ros.nodes.simulation.robot_simulator_node import RobotSimulatorNode
+from adahi_ros.wire.records import EpisodeRecord
 
 LONG_S = 1e6  # longer than any test
 
@@ -69,3 +72,16 @@ def test_who_asked_for_the_results_gets_them_first(
     simulator._say_goodbye()
     observer.wait_until(simulator.finished.done, 10.0, "the end")
     observer.wait_until(lambda: len(got) == 1, 10.0, "the result")
+
+
+def test_what_came_of_all_episodes_is_said_at_the_end(
+    simulator: RobotSimulatorNode, capfd: pytest.CaptureFixture[str]
+) -> None:
+    draws = np.random.default_rng(0)
+    records = [EpisodeRecord(episode, int(draws.integers(1, 9)), episode % 3 == 0) for episode in range(7)]
+    for record in records:
+        simulator._robot = SimpleNamespace(**vars(record) | {"step": record.steps})  # type: ignore[assignment]
+        simulator._tell_result()
+    simulator._say_goodbye()
+    steps = sum(record.steps for record in records)
+    assert f"over: 3 of 7 episodes succeeded, {steps} steps" in capfd.readouterr().err

@@ -138,6 +138,7 @@ class RobotSimulatorNode(Node):
             values.command_interface, spec.commanded, spec.command_field, values.twist.frame_id
         )
         self._ignored = 0
+        self._over: list[EpisodeRecord] = []
         self.finished: Future = Future()
         """Done when the last episode is over and its result delivered."""
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -307,6 +308,7 @@ class RobotSimulatorNode(Node):
 
     def _tell_result(self) -> None:
         record = EpisodeRecord(self._robot.episode, self._robot.step, self._robot.success)
+        self._over.append(record)
         self._result_out.publish(to_episode_result(record, self._now()))
         outcome = "success" if record.success else "failure"
         self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
@@ -318,6 +320,8 @@ class RobotSimulatorNode(Node):
         node miss its observations, and warn.
         """
         self.destroy_timer(self._timer)
+        successes, steps = sum(each.success for each in self._over), sum(each.steps for each in self._over)
+        self.get_logger().info(f"over: {successes} of {len(self._over)} episodes succeeded, {steps} steps")
         limit_s = RECORDED_S if self._values.demonstrate else LAST_WORDS_S
 
         def delivered() -> bool:
