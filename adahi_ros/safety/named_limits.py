@@ -44,7 +44,8 @@ def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredP
 def limits_warning(name: str, what: Commanded, measured: MeasuredPositions) -> str | None:
     """Return what whoever runs the robot should know of the limits of this name; None for nothing."""
     if name in ("", NO_LIMITS):
-        return f"safety.limits: {name!r}, nothing limits where, and how fast, commands move"
+        cure = "" if name else "; name a file, or have safety.require_limits refuse to go without"
+        return f"safety.limits: {name!r}, nothing limits where, and how fast, commands move{cure}"
     if what.field == "positions" and measured.unknown:
         return (
             f"contract: does not observe where {', '.join(measured.unknown)} stands; the first "

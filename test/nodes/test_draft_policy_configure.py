@@ -67,6 +67,19 @@ def test_what_does_not_fit_is_named(configured: Any, values: dict[str, Any], wor
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(
+    ("values", "times"),
+    [({"autostart": True}, 1), ({"safety.limits": "none"}, 1), ({"safety.limits": "ball"}, 0)],
+)
+def test_that_nothing_limits_the_commands_is_told_once(
+    configured: Any, values: dict[str, Any], times: int
+) -> None:
+    fits, said = configured(values)
+    assert fits
+    assert said.count("nothing limits where, and how fast, commands move") == times
+    assert said.count("have safety.require_limits refuse to go without") == int(values == {"autostart": True})
+
+
 def test_what_is_unwise_is_told(configured: Any) -> None:
     fits, said = configured({"calibration.draft": "0" * 16, "deadline_s": 1.0})
     assert fits
