@@ -16,6 +16,7 @@ from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.robot import draft_policy_node
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
+from adahi_ros.robot.loop import Totals
 from adahi_ros.robot.session import VerifierSession
 
 
@@ -50,6 +51,29 @@ def test_an_error_closes_everything(checkpoints: Path, monkeypatch: pytest.Monke
             assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
             assert node.trigger_shutdown() is TransitionCallbackReturn.SUCCESS
             assert open_now() == before
+        finally:
+            node.destroy_node()
+            observer.close()
+
+
+def test_what_came_of_its_steps_is_said_at_the_end(
+    checkpoints: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "watcher")
+        node = DraftPolicyNode(
+            context=observer.context,
+            use_global_arguments=False,
+            parameter_overrides=[Parameter("checkpoint", value=str(checkpoints / "draft"))],
+        )
+        try:
+            assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+            assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
+            node._loop.totals = Totals(steps=7, transmitted=4, verified=3)
+            node.hold_still()
+            assert "over: 7 steps, 4 transmitted, 3 verified" in capfd.readouterr().err
+            node.hold_still()
+            assert "over" not in capfd.readouterr().err
         finally:
             node.destroy_node()
             observer.close()

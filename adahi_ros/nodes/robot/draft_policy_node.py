@@ -131,7 +131,10 @@ class DraftPolicyNode(LifecycleNode):
         return TransitionCallbackReturn.SUCCESS
 
     def hold_still(self) -> None:
-        """Bring the robot to rest: nobody will command it any more."""
+        """Bring the robot to rest: nobody will command it any more. Say what came of its steps."""
+        if self._condition.active and (totals := self._loop.totals).steps:
+            shares = f"{totals.transmitted} transmitted, {totals.verified} verified"
+            self.get_logger().info(f"over: {totals.steps} steps, {shares}")
         self._close()
 
     def _open(self, values: DraftPolicyParameters, policy: Policy) -> None:
