@@ -36,11 +36,28 @@ class LinkEstimate:
 
 
 @dataclass(frozen=True)
+class Course:
+    """What B robots have done, would do, and are to do by what the target has said; in action scales.
+
+    Attributes:
+        executed: (B, A), commanded last; NaN before the first.
+        intended: (B, A), what they would do now; NaN where there is nothing.
+        ahead: (B, N, A), the plan from this step on, the last action repeated; zeros without any.
+        left: (B,), how many of these are planned.
+    """
+
+    executed: np.ndarray
+    intended: np.ndarray
+    ahead: np.ndarray
+    left: np.ndarray
+
+
+@dataclass(frozen=True)
 class GateContext:
     """What B robots know when they decide.
 
     Attributes:
-        step: of the episode, from 0.
+        step: of the episode, from 0; there, a gate that keeps anything of the steps before forgets it.
         observed: by name, (B, size), all that the robot has observed now, read by its policy or not.
         observations: what the policy reads of that and of the steps before.
         proposal: what they would do now; None where they go on by their plan.
@@ -48,6 +65,7 @@ class GateContext:
         age: (B,), how many steps ago the target's latest reply was asked for; infinite before the first.
         uniforms: (B,) in [0, 1), for gates that draw.
         link: how the way to the target is; None where there is no link, as in an evaluation in process.
+        course: what they do and plan; None where nobody says.
     """
 
     step: int
@@ -58,3 +76,4 @@ class GateContext:
     age: np.ndarray
     uniforms: np.ndarray
     link: LinkEstimate | None = None
+    course: Course | None = None

@@ -20,7 +20,7 @@ import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.context import GateContext, LinkEstimate
+from adahi_ros.gates.context import Course, GateContext, LinkEstimate
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.history import History
@@ -124,6 +124,7 @@ class Controller:
         self._plan = Plan(self._batch, self.policy.signature.action_dim)
         self._memory = Memory(LONGEST_MEMORY)
         self._deviation.reset()
+        self._executed = np.full((self._batch, self.policy.signature.action_dim), np.nan)
         self._draws = EpisodeStreams(seed, "controller", episodes, self.policy.draws + 1)
         self._step_draws: np.ndarray | None = None
         self._next = 0
@@ -175,7 +176,9 @@ class Controller:
             intended[unplanned] = self._backup.actions(seen, unplanned, index, temperature)
         deviation = self._deviation.deviation(intended)
         trigger = self.config.trigger
-        known = GateContext(index, observed, observations, proposal, deviation, age, draws[:, 0], link=link)
+        course = self._course(intended)
+        uniforms = draws[:, 0]
+        known = GateContext(index, observed, observations, proposal, deviation, age, uniforms, link, course)
         score = trigger.score(known)
         # A score that is not a number asks, too, and so does who has nothing to do.
         transmit = (~(score <= trigger.threshold) | unplanned) & sound
@@ -256,6 +259,12 @@ class Controller:
     def executed(self, actions: np.ndarray) -> None:
         """Take into the average what was commanded, (B, A) in action units; not called where nothing was."""
         self._deviation.update(actions)
+        self._executed = actions
+
+    def _course(self, intended: np.ndarray) -> Course:
+        left, scale = self._plan.left(self._index), self.policy.action_scale
+        ahead = self._plan.ahead(self._index, max(1, int(left.max())))
+        return Course(self._executed / scale, intended / scale, ahead / scale, left)
 
     def _executable(
         self, actions: np.ndarray, stand_in: np.ndarray | None, unplanned: np.ndarray | None = None

@@ -7,6 +7,7 @@ import pytest
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.action_range import ActionRange
 from adahi_ros.policy.corrector.corrector import Correction
@@ -205,3 +206,29 @@ def test_a_robot_without_a_plan_is_seen_with_one_of_zeros() -> None:
     assert not view.ahead.any()
     assert (view.left.tolist(), view.age.tolist()) == ([1] * B, [0] * B)
     np.testing.assert_array_equal(view.previous, view.observation)
+
+
+def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
+    told: list[GateContext] = []
+
+    class Listening:
+        blind = True
+
+        def score(self, context: GateContext) -> np.ndarray:
+            told.append(context)
+            return np.zeros(B)
+
+    made, corrector = controller("corrector", Trigger("listening", 0.5, Listening()))
+    corrector.action_scale = np.float32([1.0, 2.0])
+    made.finish(made.begin(observed(0)), verdict(0))
+    made.executed(np.full((B, A), 6.0, np.float32))
+    made.begin(observed(1))
+    before, now = (each.course for each in told)
+    assert before is not None
+    assert now is not None
+    assert np.isnan(before.executed).all()
+    assert np.isnan(before.intended).all()
+    assert (before.left.tolist(), now.left.tolist()) == ([0] * B, [T - 1] * B)
+    np.testing.assert_array_equal(now.executed[0], [6.0, 3.0])
+    np.testing.assert_array_equal(now.intended[0], [1.25, 0.375])
+    np.testing.assert_array_equal(now.ahead[0], [[1.0, 0.5], [2.0, 1.0], [3.0, 1.5]])
