@@ -13,6 +13,14 @@ from typing import Protocol
 import numpy as np
 
 from adahi_ros.gates.context import GateContext
+from adahi_ros.gates.plans import (
+    AgeGate,
+    ExpectedErrorGate,
+    OverlapGate,
+    PlanDeviationGate,
+    ReversalGate,
+    SurpriseGate,
+)
 from adahi_ros.policy.distribution import probabilities_at
 from adahi_ros.registry import Registry
 
@@ -65,27 +73,6 @@ class RandomGate:
         return context.uniforms
 
 
-class AgeGate:
-    """How many steps ago the latest reply was asked for: above k - 1, every k-th step is transmitted."""
-
-    blind = True
-
-    def score(self, context: GateContext) -> np.ndarray:
-        """See `Gate`."""
-        return context.age
-
-
-class ExpectedErrorGate:
-    """How far, in action scales, who corrects the plan expects to be from a fresh one."""
-
-    blind = True
-
-    def score(self, context: GateContext) -> np.ndarray:
-        """See `Gate`; infinite where nobody says."""
-        expected = None if context.proposal is None else context.proposal.expected_error
-        return np.full(len(context.uniforms), np.inf) if expected is None else expected
-
-
 class AlwaysGate:
     """Above any threshold: hybrid inference."""
 
@@ -116,6 +103,10 @@ GATES: Registry[type[Gate]] = Registry(
         "random": RandomGate,
         "age": AgeGate,
         "expected_error": ExpectedErrorGate,
+        "plan_deviation": PlanDeviationGate,
+        "surprise": SurpriseGate,
+        "reversal": ReversalGate,
+        "overlap": OverlapGate,
         "always": AlwaysGate,
         "never": NeverGate,
     },

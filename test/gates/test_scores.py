@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.gates.context import GateContext
+from adahi_ros.gates.context import Course, GateContext
 from adahi_ros.gates.scores import GATES, Trigger
 from adahi_ros.policy.distribution import UNITS, counted, probabilities_of
 from adahi_ros.policy.proposal import CodeDistribution, Proposal
@@ -25,7 +25,11 @@ def context_of(proposal: Proposal | None, deviation: np.ndarray, uniforms: np.nd
     goals = np.arange(robots, dtype=np.float32)[:, None]
     observations = Observations({"observation": np.zeros((robots, 2, 3), np.float32)}, {"goal": goals})
     observed = {"observation": np.zeros((robots, 3), np.float32), "goal": goals}
-    return GateContext(0, observed, observations, proposal, deviation, np.zeros(robots), uniforms)
+    drawn = None if proposal is None else proposal.distribution
+    intended = np.zeros((robots, 2)) if drawn is None else drawn.codes.astype(float)
+    course = Course(intended, intended, np.zeros((robots, 1, 2)), np.ones(robots, np.int64))
+    ages = np.zeros(robots)
+    return GateContext(0, observed, observations, proposal, deviation, ages, uniforms, None, course)
 
 
 def context(robots: int) -> GateContext:
@@ -88,7 +92,7 @@ def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(name: str)
     drawn = other.proposal.distribution
     assert drawn.counts is not None
     draft = drafted((drawn.codes + 1) % 4, drawn.counts)
-    other = replace(other, proposal=draft, deviation=other.deviation[::-1])
+    other = context_of(draft, other.deviation[::-1], other.uniforms)
     same = np.array_equal(Trigger(name).score(seen), Trigger(name).score(other))
     assert same == Trigger(name).blind
 
@@ -100,7 +104,7 @@ def test_always_and_never_whatever_the_threshold(threshold: float) -> None:
 
 
 def test_an_unknown_gate_is_refused_with_those_there_are() -> None:
-    allowed = "age, always, deviation, expected_error, never, random, uncertainty"
+    allowed = ", ".join(sorted(GATES))
     with pytest.raises(ValueError, match=f"gate: 'sometimes', must be one of {allowed}"):
         Trigger("sometimes")
 

@@ -1,0 +1,222 @@
+"""Gates of robots that go on by plans: each is one sign that a plan has had its day.
+
+A sign that follows something from step to step keeps it in the gate, for as many robots as there are, and
+forgets it at step 0. Where it begins in the middle, as where a robot's gate is changed, it knows nothing yet.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adahi_ros.gates.context import Course, GateContext
+from adahi_ros.policy.signature import OBSERVATION
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the root mean square over the last axis of what lies between two."""
+    apart: np.ndarray = np.sqrt(np.square(one - other).mean(axis=-1))
+    return apart
+
+
+def _begins(context: GateContext, robots: int) -> bool:
+    """Whether a gate that keeps something of so many robots has to begin anew."""
+    return context.step == 0 or robots != len(context.uniforms)
+
+
+class AgeGate:
+    """How many steps ago the latest reply was asked for: above k - 1, every k-th step is transmitted."""
+
+    blind = True
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        return context.age
+
+
+class ExpectedErrorGate:
+    """How far, in action scales, who corrects the plan expects to be from a fresh one."""
+
+    blind = True
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`; infinite where nobody says."""
+        expected = None if context.proposal is None else context.proposal.expected_error
+        return np.full(len(context.uniforms), np.inf) if expected is None else expected
+
+
+class PlanDeviationGate:
+    """How far, in action scales, what is proposed now lies from what is planned for now.
+
+    The action deviation with the plan in the average's place; SV-VLA (arXiv 2604.02965) compares so a light
+    policy's actions with those of a large one. Looks at what was drawn where a draft is.
+    """
+
+    blind = False
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`; infinite without a plan, 0 where the plan is followed as it is."""
+        course = context.course
+        if course is None:
+            return np.full(len(context.uniforms), np.inf)
+        apart = distance(course.intended, course.ahead[:, 0])
+        return np.where((course.left == 0) | np.isnan(apart), np.inf, apart)
+
+
+class Innovations:
+    """What B robots observe, as far as it does not follow from what they observed before.
+
+    Each entry is expected to change by a share of its last change, which is fitted by recursive least squares
+    with forgetting: so it may stand still (share 0) or go on as it goes (share 1). What it does otherwise is
+    its innovation, as of a Kalman filter, in units of its own recent scatter. A regression on all entries and
+    the action together ranks plans' errors no better, and takes an episode to learn where there are many.
+
+    Args:
+        seen: (B, O), the first observation.
+    """
+
+    forgetting = 0.98
+    memory = 0.95  # of the scatter
+    vaguest = 1e6  # of what is known of a share: no changes teach nothing
+    furthest = 10.0  # scatters that an innovation counts at most
+
+    def __init__(self, seen: np.ndarray) -> None:
+        self._steps = 0
+        self._seen = seen
+        self._change = np.zeros_like(seen)
+        self._share = np.ones_like(seen)
+        self._vague = np.full_like(seen, self.vaguest)
+        self._variance = np.zeros_like(seen)
+        self._weight = 0.0
+
+    def update(self, seen: np.ndarray) -> np.ndarray:
+        """Take in the next observation (B, O); return the mean square (B,) of its innovations."""
+        self._steps += 1
+        change = seen - self._seen
+        innovation = change - self._share * self._change
+        squared = np.zeros(len(seen))
+        if self._steps > 2:  # before, there is no scatter
+            with np.errstate(divide="ignore", invalid="ignore"):
+                strange = np.abs(innovation) / np.sqrt(self._variance / self._weight)
+            squared = np.square(np.minimum(np.nan_to_num(strange), self.furthest)).mean(axis=1)
+        if self._steps > 1:  # before, there is no change to expect anything from
+            self._learn(innovation)
+        self._seen, self._change = seen, change
+        return squared
+
+    def _learn(self, innovation: np.ndarray) -> None:
+        gain = self._vague * self._change / (self.forgetting + self._vague * self._change**2)
+        self._share = self._share + gain * innovation
+        left = (1.0 - gain * self._change) * self._vague
+        self._vague = np.minimum(left / self.forgetting, self.vaguest)
+        self._variance = self.memory * self._variance + (1.0 - self.memory) * innovation**2
+        self._weight = self.memory * self._weight + 1.0 - self.memory
+
+
+class SurpriseGate:
+    """How much has happened, since the plan was asked for, that nothing pointed to.
+
+    The root of the sum, over the steps since the request, of the mean square of the `Innovations`.
+    """
+
+    blind = True
+
+    def __init__(self) -> None:
+        self._sum = np.zeros(0)
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        seen = context.observed[OBSERVATION].astype(np.float64)
+        if _begins(context, len(self._sum)):
+            self._sum, self._innovations = np.zeros(len(seen)), Innovations(seen)
+        else:
+            since = np.where(context.age <= 1, 0.0, self._sum)
+            self._sum = since + self._innovations.update(seen)
+        surprise: np.ndarray = np.sqrt(self._sum)
+        return surprise
+
+
+class ReversalGate:
+    """How much the executed actions go to and fro: a moving average, in action scales.
+
+    Of each entry that turns round, the geometric mean of the change before and the change after; of others
+    nothing. After arXiv 2605.28726, which takes such reversals as signs that a policy fails.
+    """
+
+    blind = True
+    _memory = 0.8
+
+    def __init__(self) -> None:
+        self._average = np.zeros(0)
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`."""
+        if context.course is None:
+            return np.zeros(len(context.uniforms))
+        executed = context.course.executed
+        if _begins(context, len(self._average)):
+            self._executed, self._change = executed, np.full_like(executed, np.nan)
+            self._average = np.zeros(len(executed))
+        change = executed - self._executed
+        turned = np.sqrt(np.maximum(-np.nan_to_num(change * self._change), 0.0)).mean(axis=1)
+        self._average = self._memory * self._average + (1.0 - self._memory) * turned
+        self._executed, self._change = executed, change
+        return self._average
+
+
+class Overlap:
+    """The distance of each of B robots' plans from the one before it, over the steps that both are about.
+
+    After arXiv 2606.08508, whose overlap error of consecutive chunks tells failures.
+
+    Args:
+        robots: B; none has a plan.
+    """
+
+    def __init__(self, robots: int) -> None:
+        self._ahead, self._left = np.zeros((robots, 1, 1)), np.zeros(robots, dtype=np.int64)
+        self._asked = np.full(robots, -1.0)
+
+    def update(self, step: int, age: np.ndarray, course: Course) -> tuple[np.ndarray, np.ndarray]:
+        """Take in the plans of a step, steps in order.
+
+        Args:
+            step: of the episode.
+            age: (B,), how many steps ago the latest reply was asked for.
+            course: what is planned.
+
+        Returns:
+            (B,) bool, whose plan is new; and (B,) in action scales, how far it lies from the one before; NaN
+            where they have no step in common, and where it is not new.
+        """
+        asked = np.where(np.isfinite(age), step - age, -1.0)
+        new = asked > self._asked
+        both = np.minimum(self._left - 1, course.left)  # of the plan before, a step is over
+        apart = np.full(len(age), np.nan)
+        some = np.flatnonzero(new & (both > 0))
+        if len(some):
+            count = int(both[some].max())
+            within = np.arange(count) < both[some, None]
+            between = np.square(course.ahead[some, :count] - self._ahead[some, 1 : count + 1]).mean(axis=2)
+            apart[some] = np.sqrt((between * within).sum(axis=1) / both[some])
+        self._ahead, self._left, self._asked = course.ahead, course.left, asked
+        return new, apart
+
+
+class OverlapGate:
+    """How far, in action scales, the latest plan lay from the one before it, where both say something."""
+
+    blind = True
+
+    def __init__(self) -> None:
+        self._latest = np.zeros(0)
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`; 0 until two plans had a step in common."""
+        if context.course is None:
+            return np.zeros(len(context.uniforms))
+        if _begins(context, len(self._latest)):
+            self._latest = np.zeros(len(context.uniforms))
+            self._overlap = Overlap(len(context.uniforms))
+        _, apart = self._overlap.update(context.step, context.age, context.course)
+        self._latest = np.where(np.isnan(apart), self._latest, apart)
+        return self._latest
