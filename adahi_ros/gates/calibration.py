@@ -161,8 +161,10 @@ def threshold_for_rate(
         else:
             too_high = min(too_high, threshold)
         known = scores[np.isfinite(scores)]
-        # Steps without a finite score (an episode's first) are transmitted whatever the threshold.
-        share = min(1.0, max(0.0, 1.0 - rate) * len(scores) / max(1, len(known)))
+        # Steps without a finite score (an episode's first) are transmitted whatever the threshold, and so is
+        # what a robot asks of itself, at the end of its plan.
+        unasked = max(0.0, measured - float((scores > threshold).mean())) if len(scores) else 0.0
+        share = min(1.0, (1.0 - rate + unasked) * len(scores) / max(1, len(known)))
         threshold = float(np.quantile(known, share)) if len(known) else start
         if not too_low < threshold < too_high:
             if math.isinf(too_low) or math.isinf(too_high):

@@ -155,6 +155,17 @@ def test_steps_that_are_transmitted_whatever_the_threshold_are_counted(rate: flo
 
 
 # Of every ten scores two are infinite, three are 2, two are 1 and three are 0.
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_what_is_transmitted_whatever_its_score_is_counted(rate: float) -> None:
+    draw = np.random.default_rng(4)
+    scores, plan_is_over = draw.random(20_000), draw.random(20_000) < 0.06
+
+    def trial(threshold: float) -> tuple[np.ndarray, float]:
+        return scores, float(((scores > threshold) | plan_is_over).mean())
+
+    assert abs(threshold_for_rate(trial, rate)[1] - rate) < 0.003
+
+
 @pytest.mark.parametrize(
     ("rate", "nearest"), [(0.05, 0.2), (0.3, 0.2), (0.45, 0.5), (0.55, 0.5), (0.65, 0.7), (0.95, 0.7)]
 )
