@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
+from adahi_ros.robot.blends import BLENDS, LATEST, Blend
+
 
 class Plan:
     """Actions of B robots by control step; of two for one step, that of the later request wins.
 
-    So replies that come late, doubled or out of order do no harm.
+    So replies that come late, doubled or out of order do no harm. Nor do they where actions are blended: a
+    reply that is older than what is held, or in it, is passed over.
 
     Args:
         batch: B.
         action_dim: A.
+        blend: of the actions for one step, where the later is not to win alone.
     """
 
-    def __init__(self, batch: int, action_dim: int) -> None:
+    def __init__(self, batch: int, action_dim: int, blend: Blend = BLENDS[LATEST]) -> None:
+        self._blend = blend
         self._first = 0  # control step of the first slot
         self._actions = np.zeros((batch, 0, action_dim), dtype=np.float32)
         self._requested = np.zeros((batch, 0), dtype=np.int64)  # step at which each was asked for; -1: none
+        self._replies = np.zeros((batch, 0), dtype=np.int64)  # in each action, since the last that won alone
         self._newest = np.full(batch, -1)  # step of the latest request that was replied to; -1: none
 
     def splice(
@@ -37,16 +43,25 @@ class Plan:
         begin = first_step + skipped - self._first
         slots = slice(begin, begin + max(0, actions.shape[1] - skipped))
         which = np.arange(len(self._actions)) if rows is None else np.arange(len(self._actions))[rows]
-        newer = self._requested[which, slots] <= requested_at
-        held = self._actions[which, slots]
-        self._actions[which, slots] = np.where(newer[..., None], actions[:, skipped:], held)
-        self._requested[which, slots] = np.where(newer, requested_at, self._requested[which, slots])
+        share = self._share(which, slots, requested_at)
+        held, new = self._actions[which, slots], actions[:, skipped:]
+        self._actions[which, slots] = (1.0 - share[..., None]) * held + share[..., None] * new
+        self._replies[which, slots] = np.where(share == 1.0, 1, self._replies[which, slots] + (share > 0.0))
+        self._requested[which, slots] = np.maximum(self._requested[which, slots], requested_at)
         self._newest[which] = np.maximum(self._newest[which], requested_at)
+
+    def _share(self, which: np.ndarray, slots: slice, requested_at: int) -> np.ndarray:
+        """Return of which share a reply is in what is done, (M, S)."""
+        requested, replies = self._requested[which, slots], self._replies[which, slots]
+        alone = (replies == 0) | ((requested == requested_at) & (replies == 1))
+        blended = np.where(requested < requested_at, self._blend(np.maximum(replies, 1)), 0.0)
+        return np.where(alone, 1.0, blended)
 
     def forget_before(self, step: int) -> None:
         """Drop what lies before a control step."""
         gone = min(max(0, step - self._first), self._actions.shape[1])
         self._actions, self._requested = self._actions[:, gone:], self._requested[:, gone:]
+        self._replies = self._replies[:, gone:]
         self._first = max(self._first, step)
 
     def at(self, step: int) -> np.ndarray:
@@ -95,3 +110,4 @@ class Plan:
             none = np.full((batch, missing), -1, dtype=np.int64)
             self._actions = np.concatenate([self._actions, more], axis=1)
             self._requested = np.concatenate([self._requested, none], axis=1)
+            self._replies = np.concatenate([self._replies, np.zeros_like(none)], axis=1)
