@@ -29,6 +29,7 @@ from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.robot.backup import Backup
+from adahi_ros.robot.blends import BLENDS, LATEST
 from adahi_ros.robot.memory import Memory
 from adahi_ros.robot.plan import Plan
 from adahi_ros.robot.proposers import PROPOSERS, ProposerContext
@@ -95,6 +96,7 @@ class Controller:
         config: how its proposals are made and judged.
         proposer: a key of `PROPOSERS`.
         backup: what a robot does that goes on by plans and has none; None for nothing.
+        blend: a key of `BLENDS`, of replies for one step.
     """
 
     def __init__(
@@ -103,10 +105,12 @@ class Controller:
         config: ControllerConfig,
         proposer: str = "draft",
         backup: Policy | None = None,
+        blend: str = LATEST,
     ) -> None:
         self.policy = policy
         self.config = config
         self._backup = None if backup is None else Backup(backup)
+        self._blend = BLENDS[blend]
         self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
@@ -121,7 +125,7 @@ class Controller:
         """Start the episodes with these numbers; B is how many there are."""
         self._batch = len(episodes)
         self._history = History(self.policy.signature, self._batch)
-        self._plan = Plan(self._batch, self.policy.signature.action_dim)
+        self._plan = Plan(self._batch, self.policy.signature.action_dim, self._blend)
         self._memory = Memory(LONGEST_MEMORY)
         self._deviation.reset()
         self._executed = np.full((self._batch, self.policy.signature.action_dim), np.nan)

@@ -1,0 +1,89 @@
+"""Plans that overlap, blended: what several replies make of the action for one step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.policy.action_range import ActionRange
+from adahi_ros.policy.signature import OBSERVATION, Feature, Signature
+from adahi_ros.robot.blends import BLENDS, ENSEMBLE_RATE, LATEST
+from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.plan import Plan
+
+STEP = 5
+VALUES = st.lists(st.floats(-10.0, 10.0, width=32), min_size=1, max_size=6)
+NAMES = st.sampled_from(sorted(BLENDS))
+
+
+def plan_of(values: list[float], name: str) -> Plan:
+    """Return a plan of one robot whose replies, one asked for at each step, say these values for STEP."""
+    plan = Plan(1, 1, BLENDS[name])
+    for asked, value in enumerate(values):
+        plan.splice(np.full((1, STEP + 1 - asked, 1), value, np.float32), asked, asked)
+    return plan
+
+
+@given(VALUES)
+def test_aggregates_of_lerobot_take_a_new_reply_in_at_a_fixed_share(values: list[float]) -> None:
+    for name, share in (("weighted_average", 0.7), ("average", 0.5), ("conservative", 0.3), (LATEST, 1.0)):
+        expected = values[0]
+        for value in values[1:]:
+            expected = (1.0 - share) * expected + share * value
+        np.testing.assert_allclose(plan_of(values, name).at(STEP), [[expected]], rtol=1e-5, atol=1e-5)
+
+
+@given(VALUES)
+def test_an_ensemble_weighs_all_replies_and_the_oldest_most(values: list[float]) -> None:
+    weights = np.exp(-ENSEMBLE_RATE * np.arange(len(values)))
+    expected = np.average(values, weights=weights)
+    np.testing.assert_allclose(plan_of(values, "temporal_ensemble").at(STEP), [[expected]], atol=1e-4)
+
+
+@given(VALUES, NAMES, st.integers(0, 5))
+def test_a_reply_that_comes_again_changes_nothing(values: list[float], name: str, again: int) -> None:
+    plan, again = plan_of(values, name), min(again, len(values) - 1)
+    before = plan.at(STEP)
+    plan.splice(np.full((1, STEP + 1 - again, 1), values[again], np.float32), again, again)
+    np.testing.assert_array_equal(plan.at(STEP), before)
+    assert plan.age(STEP).tolist() == [STEP + 1 - len(values)]
+
+
+@pytest.mark.parametrize("name", sorted(BLENDS))
+def test_robots_and_steps_are_blended_apart(name: str) -> None:
+    plan = Plan(2, 1, BLENDS[name])
+    plan.splice(np.full((2, 2, 1), 1.0, np.float32), 0, 0)
+    plan.splice(np.full((1, 3, 1), 3.0, np.float32), 1, 1, np.array([False, True]))
+    share = BLENDS[name](np.ones(1))[0]
+    assert plan.at(0).ravel().tolist() == [1.0, 1.0]
+    np.testing.assert_allclose(plan.at(1).ravel(), [1.0, 1.0 + 2.0 * share], rtol=1e-6)
+    assert plan.at(2)[1].tolist() == [3.0]  # nothing was said of it before
+    plan.forget_before(1)
+    np.testing.assert_allclose(plan.at(1).ravel(), [1.0, 1.0 + 2.0 * share], rtol=1e-6)
+    plan.splice(np.full((2, 1, 1), 7.0, np.float32), 2, 2)
+    np.testing.assert_allclose(plan.at(2).ravel(), [7.0, 3.0 + 4.0 * share], rtol=1e-6)
+
+
+class Still(ActionRange):
+    """Of a robot that goes on by its plans: O 1, A 1, T 3."""
+
+    def __init__(self) -> None:
+        super().__init__(np.full(1, -100.0), np.full(1, 100.0))
+        self.signature = Signature(1, 3, 1, (Feature(OBSERVATION, 1),), ())
+        self.digest, self.draws, self.action_scale = "still", 0, np.ones(1, np.float32)
+
+
+@pytest.mark.parametrize(("blend", "done"), [(LATEST, [0.0, 10.0]), ("average", [0.0, 5.0])])
+def test_a_reply_within_the_step_is_blended_before_it_is_done(blend: str, done: list[float]) -> None:
+    made = Controller(Still(), ControllerConfig(Trigger("always")), "plan", blend)
+    executed = []
+    for value in (0.0, 10.0):
+        reply = Verdict(np.full((1, 3, 1), value, np.float32), np.zeros((1, 0), dtype=bool))
+        step = made.begin({OBSERVATION: np.zeros((1, 1), np.float32)})
+        executed.append(float(made.finish(step, reply)[0, 0]))
+    assert executed == done
