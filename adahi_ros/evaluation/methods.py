@@ -16,6 +16,7 @@ from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD, Trigger
 from adahi_ros.policy.interface import Actor, Policy
+from adahi_ros.robot.blends import BLENDS, LATEST
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.proposers import PROPOSERS
 from adahi_ros.server.verifier import TargetVerifier
@@ -123,6 +124,7 @@ class PlanMethod:
         proposer: a key of `PROPOSERS` that needs a plan.
         trigger: gate and threshold; those of a plan are not calibrated to a rate.
         late: see `rollout`.
+        blend: a key of `BLENDS`, of plans that overlap.
     """
 
     label: str
@@ -130,6 +132,7 @@ class PlanMethod:
     proposer: str
     trigger: Trigger
     late: int = 0
+    blend: str = LATEST
 
     @property
     def gate(self) -> None:
@@ -146,7 +149,8 @@ class PlanMethod:
 
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
-        controller = Controller(self._actor(bench), ControllerConfig(self.trigger), self.proposer)
+        config = ControllerConfig(self.trigger)
+        controller = Controller(self._actor(bench), config, self.proposer, self.blend)
         verifier = TargetVerifier(self._target(bench), "replace")
         return rollout(world, controller, verifier, seed, episodes, on_step, late=self.late)
 
@@ -160,6 +164,8 @@ class PlanMethod:
         return target
 
     def _actor(self, bench: Bench) -> Actor:
+        if self.proposer == DRAFT_CHECKS_PLAN:
+            return bench.policies.draft
         if self.proposer != CORRECTOR:
             return self._target(bench)
         if bench.policies.corrector is None:
@@ -171,21 +177,43 @@ class PlanMethod:
 
 
 CORRECTOR = "corrector"
-EVERY = re.compile(r"(plan|corrector)_([1-9][0-9]{0,3})")
+DRAFT_CHECKS_PLAN = "draft_checks_plan"
+BLENDED = tuple(name for name in BLENDS if name != LATEST)
+EVERY = re.compile(rf"(plan|corrector|{'|'.join(BLENDED)})_([1-9][0-9]{{0,3}})")
+CHECKED = re.compile(DRAFT_CHECKS_PLAN + r"_([0-9]{1,3}(?:\.[0-9]{1,4})?)")
 
 
-def every(proposer: str, steps: int) -> PlanMethod:
-    """Return the method that asks for a plan every so many steps."""
-    label, how = ("Plan", "blindly") if proposer == "plan" else ("Corrected plan", "corrected at every step")
+def every(kind: str, steps: int) -> PlanMethod:
+    """Return the method that asks for a plan every so many steps.
+
+    Args:
+        kind: plan or corrector; or how plans that overlap are blended, a key of `BLENDS`.
+        steps: at least 1.
+    """
+    label, how = {
+        "plan": ("Plan", "blindly"),
+        CORRECTOR: ("Corrected plan", "corrected at every step"),
+    }.get(kind, (kind.replace("_", " ").capitalize(), f"those that overlap blended by {kind}"))
     about = f"the target's plans, a new one every {steps} steps, {how}"
-    return PlanMethod(f"{label}/{steps}", about, proposer, Trigger("age", steps - 1))
+    proposer, blend = ("plan", kind) if kind in BLENDED else (kind, LATEST)
+    return PlanMethod(f"{label}/{steps}", about, proposer, Trigger("age", steps - 1), blend=blend)
+
+
+def checked(distance: float) -> PlanMethod:
+    """Return the method that asks for a plan where the draft is so far from the one there is."""
+    about = (
+        f"the target's plans, a new one where the draft is {distance:g} action scales from the one there is"
+    )
+    label, trigger = f"Draft checks plan/{distance:g}", Trigger("expected_error", distance)
+    return PlanMethod(label, about, DRAFT_CHECKS_PLAN, trigger)
 
 
 class Methods(dict[str, Method]):
     """By name.
 
     Methods without an entry: GATE:RULE or GATE:RULE:PROPOSER, of what the registries have; plan_K and
-    corrector_K, a plan every K steps, followed blindly or corrected.
+    corrector_K, a plan every K steps, followed blindly or corrected; BLEND_K, such as average_4, plans that
+    overlap blended; draft_checks_plan_X, a new one where the draft is X action scales from the plan.
     """
 
     def __missing__(self, name: str) -> Method:
@@ -197,6 +225,9 @@ class Methods(dict[str, Method]):
         periodic = EVERY.fullmatch(name)
         if periodic is not None:
             return every(periodic[1], int(periodic[2]))
+        distance = CHECKED.fullmatch(name)
+        if distance is not None:
+            return checked(float(distance[1]))
         gate, rule, proposer = [*name.split(":"), "draft"][:3] if name.count(":") in (1, 2) else ("", "", "")
         if gate not in GATES or rule not in ACCEPTANCES or proposer not in PROPOSERS:
             raise KeyError(name)

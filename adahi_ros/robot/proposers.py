@@ -113,6 +113,30 @@ class CorrectorProposer:
         return Proposal(actions[:, None], expected_error=expected_error)
 
 
+class DraftChecksPlanProposer:
+    """Goes on by the plan, and says how far it is from what a draft policy would do now.
+
+    After SV-VLA (arXiv 2604.02965), whose light verifier has the large policy asked where the two disagree:
+    here by the gate `expected_error`.
+
+    Args:
+        policy: the draft; what it proposes is never executed.
+    """
+
+    needs_plan = True
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`; one action, none where there is no plan; the distance is a root mean square."""
+        planned = context.plan.at(context.step)
+        sampling = Sampling(context.temperature)
+        drafted = self._policy.propose(context.observations, context.draws, sampling).actions[:, 0]
+        distance = np.sqrt((((drafted - planned) / self._policy.action_scale) ** 2).mean(axis=1))
+        return Proposal(planned[:, None], expected_error=np.where(np.isnan(distance), np.inf, distance))
+
+
 def plan_view(memory: Memory, plan: Plan, step: int, goal: np.ndarray, horizon: int) -> PlanView:
     """Return what a corrector reads of a plan; anything of a robot that has none.
 
@@ -137,6 +161,12 @@ def plan_view(memory: Memory, plan: Plan, step: int, goal: np.ndarray, horizon: 
 
 
 PROPOSERS: Registry[Callable[[Any], Proposer]] = Registry(
-    "adahi_ros.proposers", {"draft": DraftProposer, "plan": PlanProposer, "corrector": CorrectorProposer}
+    "adahi_ros.proposers",
+    {
+        "draft": DraftProposer,
+        "plan": PlanProposer,
+        "corrector": CorrectorProposer,
+        "draft_checks_plan": DraftChecksPlanProposer,
+    },
 )
 """Made of a draft policy, or of another actor that they need: a corrector."""

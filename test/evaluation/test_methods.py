@@ -12,10 +12,17 @@ from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.evaluate import Comparison
-from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods
+from adahi_ros.evaluation.methods import (
+    COOL,
+    METHODS,
+    GatedMethod,
+    PlanMethod,
+    gated,
+    parse_methods,
+)
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, ORACLE
+from adahi_ros.gates.scores import GATES, ORACLE, Trigger
 from adahi_ros.policy.distribution import counted, probabilities_of, softmax
 from adahi_ros.reporting.style import COLOURS, LINES, MARKERS
 from adahi_ros.tasks import make
@@ -136,6 +143,48 @@ def test_any_gate_with_any_rule_is_a_method() -> None:
     assert gated("random:replace") == METHODS["random:replace"]
     with pytest.raises(ValueError, match="methods: 'age:replace:plan', must be of"):
         gated("age:replace:plan")  # a robot's node has no choice of proposers
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "proposer", "trigger", "blend"),
+    [
+        ("plan_16", "Plan/16", "plan", Trigger("age", 15), "latest"),
+        ("corrector_4", "Corrected plan/4", "corrector", Trigger("age", 3), "latest"),
+        ("weighted_average_4", "Weighted average/4", "plan", Trigger("age", 3), "weighted_average"),
+        ("temporal_ensemble_1", "Temporal ensemble/1", "plan", Trigger("age", 0), "temporal_ensemble"),
+        (
+            "draft_checks_plan_1.5",
+            "Draft checks plan/1.5",
+            "draft_checks_plan",
+            Trigger("expected_error", 1.5),
+            "latest",
+        ),
+    ],
+)
+def test_plans_by_name(name: str, label: str, proposer: str, trigger: Trigger, blend: str) -> None:
+    method = METHODS[name]
+    assert isinstance(method, PlanMethod)
+    assert (method.label, method.proposer, method.trigger, method.blend) == (label, proposer, trigger, blend)
+
+
+@pytest.mark.parametrize(
+    "name", ["latest_4", "average_0", "median_4", "draft_checks_plan", "draft_checks_plan_-1", "plan_1.5"]
+)
+def test_what_is_no_way_to_follow_plans_is_no_method(name: str) -> None:
+    assert name not in METHODS
+
+
+def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None:
+    bench, logs = comparison.bench(), {}
+    for name in ("plan_2", "average_2", "draft_checks_plan_0", "draft_checks_plan_999"):
+        assert METHODS[name].threshold(bench) is not None
+        logs[name] = METHODS[name].run(bench, make("ball"), 5, range(2), lambda step: None)
+    assert logs["draft_checks_plan_0"].transmitted[logs["draft_checks_plan_0"].active].all()
+    asked = np.flatnonzero(logs["draft_checks_plan_999"].transmitted[:, 0])
+    assert set(np.diff(asked)) == {8}  # a plan to its end
+    first = slice(0, 2)  # the same plan; then two plans overlap
+    np.testing.assert_array_equal(logs["average_2"].action[first], logs["plan_2"].action[first])
+    assert not np.array_equal(logs["average_2"].action[2], logs["plan_2"].action[2])
 
 
 def test_a_gate_with_a_rule_does_what_the_method_of_these_does(comparison: Comparison) -> None:

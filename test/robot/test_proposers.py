@@ -12,11 +12,18 @@ from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.action_range import ActionRange
 from adahi_ros.policy.corrector.corrector import Correction
 from adahi_ros.policy.corrector.features import PlanView
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature
+from adahi_ros.policy.interface import Sampling
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.memory import Memory
 from adahi_ros.robot.plan import Plan
-from adahi_ros.robot.proposers import CorrectorProposer, ProposerContext, plan_view
+from adahi_ros.robot.proposers import (
+    CorrectorProposer,
+    DraftChecksPlanProposer,
+    ProposerContext,
+    plan_view,
+)
 
 B, A, T = 3, 2, 4
 EVERYONE = np.ones(B, dtype=bool)
@@ -146,6 +153,47 @@ def test_robots_side_by_side_are_planned_for_apart() -> None:
 def followed(made: Controller, index: int) -> np.ndarray:
     """Begin a step; return the first number of each action, NaN where there is no plan."""
     return made.begin(observed(index)).intended[:, 0]
+
+
+class StubDraft(ActionRange):
+    """Drafts what it has drawn; no numbers where that is 1."""
+
+    def __init__(self) -> None:
+        super().__init__(np.full(A, -1000.0), np.full(A, 1000.0))
+        self.signature = Signature(1, 1, A, (Feature(OBSERVATION, 1),), (Feature(GOAL, 1),))
+        self.digest, self.draws, self.action_scale = "draft", 1, np.float32([1.0, 2.0])
+
+    def propose(self, observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
+        drawn = np.where(draws == 1.0, np.nan, draws)[:, None]
+        return Proposal(np.tile(drawn, (1, 1, A)).astype(np.float32))
+
+
+def test_a_draft_tells_how_far_it_is_from_the_plan_and_the_plan_goes_on() -> None:
+    memory, plan, draft = Memory(4), Plan(B, A), StubDraft()
+    plan.splice(np.float32([[[2.0, 2.0]], [[0.5, 0.5]]]), 0, 0, np.array([True, True, False]))
+    observations = draft.signature.observations(observed(0)[OBSERVATION][:, None], observed(0)[GOAL])
+    for drawn, expected in ((0.5, [np.sqrt((1.5**2 + 0.75**2) / 2), 0.0, np.inf]), (1.0, [np.inf] * 3)):
+        context = ProposerContext(0, observations, memory, plan, np.full((B, 1), drawn), 1.0)
+        proposal = DraftChecksPlanProposer(draft).propose(context)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(proposal.actions[:, 0], plan.at(0))
+        assert proposal.expected_error is not None
+        np.testing.assert_allclose(proposal.expected_error, expected)
+
+
+def test_where_the_draft_disagrees_the_target_is_asked_and_the_draft_never_executed() -> None:
+    made = Controller(StubDraft(), ControllerConfig(Trigger("expected_error", 50.0)), "draft_checks_plan")
+    made.reset(1, list(range(B)))
+    assert not made.drafts
+    first = made.begin(observed(0))
+    assert first.transmit.all()  # there is no plan
+    made.finish(first, verdict(0))
+    second = made.begin(observed(1))  # 1 is planned, which any draw is near to
+    assert not second.transmit.any()
+    np.testing.assert_array_equal(made.finish(second, None), 1.0)
+    made.receive(verdict(1), 1, EVERYONE)  # and from now on more than 100
+    third = made.begin(observed(2))
+    assert third.transmit.all()
+    np.testing.assert_array_equal(made.finish(third, None), 102.0)
 
 
 def test_of_a_late_reply_the_actions_for_later_steps_are_used() -> None:
