@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
 from adahi_ros.files import parse_json, replacing
 
@@ -30,6 +31,7 @@ class FitConfig:
         batch_size: examples per step.
         learning_rate: AdamW's, after a linear warm-up over `warmup` steps, then a cosine to zero.
         weight_decay: AdamW's.
+        average: decay of an exponential moving average of the weights, with which training ends; 0 for none.
 
     Raises:
         ValueError: a value is out of range; names field, value and range.
@@ -40,6 +42,7 @@ class FitConfig:
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
     warmup: int = 50
+    average: float = 0.0
 
     def __post_init__(self) -> None:
         for name, smallest in (("steps", 1), ("batch_size", 2), ("warmup", 0)):
@@ -48,6 +51,8 @@ class FitConfig:
         for name in ("learning_rate", "weight_decay"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise ValueError(f"fit.{name}: {getattr(self, name)}, must be finite and not negative")
+        if not 0.0 <= self.average < 1.0:
+            raise ValueError(f"fit.average: {self.average}, must be at least 0 and below 1")
 
     def rate_at(self, step: int) -> float:
         """Return the learning rate of one step."""
@@ -72,16 +77,55 @@ class Run:
     on_step: Callable[[int, float], None] = lambda step, loss: None
 
 
-def _save_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, meta: dict) -> None:
-    tensors = {f"model.{name}": tensor.contiguous() for name, tensor in module.state_dict().items()}
-    for index, state in optimizer.state_dict()["state"].items():
+def _average_of(module: nn.Module, decay: float) -> AveragedModel:
+    """Return an exponential moving average of weights, which begins by decaying faster.
+
+    The decay of step t is at most (1 + t) / (10 + t), as of TensorFlow's `ExponentialMovingAverage`: else a
+    short training would remember the weights that it began with.
+    """
+
+    def following(average: Tensor, weight: Tensor, averaged: Tensor | int) -> Tensor:
+        step = int(averaged)
+        return average.lerp(weight, 1.0 - min(decay, (1 + step) / (10 + step)))
+
+    return AveragedModel(module, avg_fn=following)
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """Everything that changes from step to step.
+
+    Attributes:
+        module: what is trained.
+        optimizer: of its weights.
+        average: of its weights; None without one.
+    """
+
+    module: nn.Module
+    optimizer: torch.optim.AdamW
+    average: AveragedModel | None
+
+    def parts(self) -> Iterator[tuple[str, nn.Module]]:
+        """Yield the modules that are saved, and what their tensors' names begin with."""
+        yield "model.", self.module
+        if self.average is not None:
+            yield "average.", self.average
+
+
+def _save_state(path: Path, trained: _Trained, meta: dict) -> None:
+    tensors = {
+        f"{prefix}{name}": tensor.contiguous()
+        for prefix, part in trained.parts()
+        for name, tensor in part.state_dict().items()
+    }
+    for index, state in trained.optimizer.state_dict()["state"].items():
         for name, tensor in state.items():
             tensors[f"optimizer.{index}.{name}"] = tensor.contiguous()
     with replacing(path) as partial:
         save_file(tensors, partial, metadata={"adahi": json.dumps(meta)})
 
 
-def _load_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, recipe: dict) -> list[float]:
+def _load_state(path: Path, trained: _Trained, recipe: dict) -> list[float]:
     try:
         with safe_open(path, framework="pt") as file:
             meta = parse_json((file.metadata() or {})["adahi"])
@@ -91,15 +135,16 @@ def _load_state(path: Path, module: nn.Module, optimizer: torch.optim.AdamW, rec
         raise ValueError(f"{path}: not a saved run ({error}); delete it to start anew") from None
     if made_by != recipe:
         raise ValueError(f"{path}: from a run with other settings or data; delete it to start anew")
-    module.load_state_dict(
-        {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
-    )
+    for prefix, part in trained.parts():
+        part.load_state_dict(
+            {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+        )
     moments: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         if name.startswith("optimizer."):
             _, index, field = name.split(".")
             moments.setdefault(int(index), {})[field] = value
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
+    trained.optimizer.load_state_dict({**trained.optimizer.state_dict(), "state": moments})
     return losses
 
 
@@ -136,10 +181,12 @@ def fit(
     optimizer = torch.optim.AdamW(
         module.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
     )
+    average = _average_of(module, config.average) if config.average else None
+    trained = _Trained(module, optimizer, average)
     recipe = {"fit": asdict(config), "seed": run.seed, "examples": examples, **(recipe or {})}
     losses: list[float] = []
     if run.state is not None and run.state.is_file():
-        losses = _load_state(run.state, module, optimizer, recipe)
+        losses = _load_state(run.state, trained, recipe)
     module.train()
     with torch.random.fork_rng(devices=[]):
         for step in range(len(losses), config.steps):
@@ -152,11 +199,15 @@ def fit(
             loss.backward()
             nn.utils.clip_grad_norm_(module.parameters(), 1.0)
             optimizer.step()
+            if average is not None:
+                average.update_parameters(module)
             losses.append(loss.item())
             if not np.isfinite(losses[-1]):
                 raise RuntimeError(f"loss: {losses[-1]} at step {step}; lower fit.learning_rate")
             run.on_step(step + 1, losses[-1])
             if run.state is not None and ((step + 1) % run.save_every == 0 or step + 1 == config.steps):
-                _save_state(run.state, module, optimizer, {"recipe": recipe, "losses": losses})
+                _save_state(run.state, trained, {"recipe": recipe, "losses": losses})
+    if average is not None:
+        module.load_state_dict(average.module.state_dict())
     module.eval()
     return losses

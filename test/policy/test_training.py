@@ -47,10 +47,12 @@ def tokenizer(data: Trajectories) -> ActionTokenizer:
     return train_tokenizer(data, TOKENIZER, FitConfig(20, 64), Run(0))[0]
 
 
-@pytest.fixture(params=["tokenizer", "policy"])
+@pytest.fixture(params=["tokenizer", "policy", "averaged policy"])
 def train(request: pytest.FixtureRequest, data: Trajectories, tokenizer: ActionTokenizer) -> Train:
     if request.param == "tokenizer":
         return lambda config, run: train_tokenizer(data, TOKENIZER, config, run)
+    if request.param == "averaged policy":
+        return lambda config, run: train_policy(data, tokenizer, 3, SIZE, replace(config, average=0.9), run)
     return lambda config, run: train_policy(data, tokenizer, 3, SIZE, config, run)
 
 
@@ -212,6 +214,31 @@ def test_every_step_draws_a_batch_of_its_own_from_all_examples() -> None:
     assert drawn.unique().tolist() == list(range(20))
 
 
+def test_the_weights_that_a_training_ends_with_are_the_average_of_those_it_went_through() -> None:
+    module = nn.Linear(1, 1, bias=False)
+    gone_through: list[float] = []
+
+    def loss_of(batch: torch.Tensor) -> torch.Tensor:
+        gone_through.append(module.weight.item())
+        return module(torch.ones(1, 1)).square().sum()
+
+    def trained(average: float) -> float:
+        gone_through.clear()
+        with torch.no_grad():
+            module.weight.fill_(2.0)
+        fit(module, loss_of, 4, FitConfig(40, 2, learning_rate=0.1, average=average), Run(0))
+        return module.weight.item()
+
+    last = trained(0.0)
+    averaged = trained(0.5)
+    expected = gone_through[1]
+    for step, weight in enumerate([*gone_through[2:], last], start=1):
+        decay = min(0.5, (1 + step) / (10 + step))
+        expected = decay * expected + (1.0 - decay) * weight
+    assert averaged == pytest.approx(expected, rel=1e-5)
+    assert averaged != pytest.approx(last, rel=1e-4)
+
+
 def test_a_loss_that_is_not_finite_ends_the_run() -> None:
     module = nn.Linear(1, 1)
     with pytest.raises(RuntimeError, match="loss: nan at step 0"):
@@ -226,6 +253,9 @@ def test_a_loss_that_is_not_finite_ends_the_run() -> None:
         ({"warmup": -1}, "fit.warmup: -1, must be at least 0"),
         ({"learning_rate": -1e-3}, "fit.learning_rate: -0.001, must be finite and not negative"),
         ({"learning_rate": np.nan}, "fit.learning_rate: nan, must be finite"),
+        ({"average": 1.0}, "fit.average: 1.0, must be at least 0 and below 1"),
+        ({"average": -0.1}, "fit.average: -0.1, must be at least 0 and below 1"),
+        ({"average": np.nan}, "fit.average: nan, must be at least 0 and below 1"),
         ({"offset_weight": np.inf}, "fit.offset_weight: inf, must be finite"),
     ],
 )
