@@ -22,8 +22,14 @@ def latency(
     task: Annotated[str, typer.Option(help="A task with shipped policies.")] = "ball",
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 20,
     methods: Annotated[
-        str, typer.Option("--methods", help="Separated by commas.")
+        str,
+        typer.Option(
+            "--methods", help="Separated by commas. With one that waits for nothing, as best, by the clock."
+        ),
     ] = "adahi,hybrid,draft,target,random",
+    target_compute_ms: Annotated[
+        float, typer.Option(min=0.0, max=60e3, help="That every reply of the target takes longer, ms.")
+    ] = 0.0,
     rate: Annotated[
         float | None,
         typer.Option(
@@ -47,7 +53,18 @@ def latency(
     with progress() as bar:
         advance = episode_bars(bar, names, episodes)
         found = measure_latency(
-            profile, task, episodes, names, asked_rate, parameters, rounds, seed, workers, say, advance
+            profile,
+            task,
+            episodes,
+            names,
+            asked_rate,
+            parameters,
+            rounds,
+            seed,
+            workers,
+            target_compute_ms / 1e3,
+            say,
+            advance,
         )
     console.print(latency_table(found.figures))
     write_json(json_file, {"command": command_line(), **found.figures})

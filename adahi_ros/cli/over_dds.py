@@ -37,7 +37,11 @@ def demo(
     ] = "adahi,hybrid,draft,target,random",
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 20,
     real_time: Annotated[
-        bool, typer.Option("--real-time", help="Run at the task's rate instead of as fast as replies come.")
+        bool,
+        typer.Option(
+            "--real-time",
+            help="Run at the task's rate, not as fast as replies come. Methods that wait for none do.",
+        ),
     ] = False,
     deadline_s: Annotated[
         float | None,
@@ -60,10 +64,10 @@ def demo(
 ) -> None:
     """Run robot, draft policy and target verifier as three processes over DDS."""
     from adahi_ros.evaluation.bench import Bench, PolicyFiles
-    from adahi_ros.evaluation.dds_method import node_parameters
+    from adahi_ros.evaluation.dds_method import goes_ahead, node_parameters
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import Comparison, expert_error, held_out
-    from adahi_ros.evaluation.methods import gated, parse_methods
+    from adahi_ros.evaluation.methods import PlanMethod, on_task, parse_methods
     from adahi_ros.evaluation.repeat import repeated_true_skip_ratio
     from adahi_ros.evaluation.run_metrics import run_figures
     from adahi_ros.nodes.launching.dds_run import run_over_dds
@@ -81,27 +85,30 @@ def demo(
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     policies = files.load()
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
-    rate_hz = make(task).spec.control_rate_hz
-    if deadline_s is None:
-        deadline_s = 1 / rate_hz if real_time else LOCKSTEP_DEADLINE_S
+    rate_hz, bench = make(task).spec.control_rate_hz, Bench(task, policies, found)
+    ways = {name: on_task(name, task) for name in names}
+    for way in ways.values():
+        way.threshold(bench)
+    # A world that waited for commands alone would run away from a robot that waits for no reply.
+    by_clock = {name: real_time or goes_ahead(name, task) for name in names}
     runs, figures = {}, {}
     with exclusive_domain() as domain:  # one for all methods, so that who watches goes on watching
         say(f"robot, draft policy and target verifier are starting; watch it: adahi top --domain {domain}")
         expert = held_out(task, seed, workers)
-        for name in names:
-            method = gated(name)
-            draft, target = node_parameters(name, files, found, deadline_s)
+        for name, method in ways.items():
+            wait_s = deadline_s or (1 / rate_hz if by_clock[name] else LOCKSTEP_DEADLINE_S)
+            draft, target = node_parameters(name, task, files, found, wait_s)
             with LiveView(console, name, episodes) as view:
                 runs[name] = run_over_dds(
-                    task, draft, target, seed, numbers, not real_time, view.show, domain=domain
+                    task, draft, target, seed, numbers, not by_clock[name], view.show, domain=domain
                 )
             figures[name] = {
                 "gate": draft["gate.name"],
                 "threshold": draft["gate.threshold"],
                 **run_figures(runs[name], rate_hz),
-                "true_skip_ratio": repeated_true_skip_ratio(
-                    runs[name], Bench(task, policies, found), method, seed
-                ),
+                "true_skip_ratio": None  # a plan has no codes to keep
+                if isinstance(method, PlanMethod)
+                else repeated_true_skip_ratio(runs[name], bench, method, seed),
                 "mse": expert_error(Comparison(task, files, found, seed), name, expert),
             }
             say(

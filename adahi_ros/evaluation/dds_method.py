@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from adahi_ros.evaluation.bench import PolicyFiles
-from adahi_ros.evaluation.methods import gated
+from adahi_ros.evaluation.bench import PLANS, PolicyFiles
+from adahi_ros.evaluation.methods import PlanMethod, on_task
 from adahi_ros.gates.parameter_file import Calibration
 
 
 def node_parameters(
-    name: str, files: PolicyFiles, calibration: Calibration, deadline_s: float
+    name: str, task: str, files: PolicyFiles, calibration: Calibration, deadline_s: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters of the draft policy node, and of the target verifier node.
 
     Args:
         name: of a method that a robot can run.
-        files: draft and target.
+        task: what `make` takes.
+        files: draft and target, and a target that plans.
         calibration: thresholds of the gates.
-        deadline_s: for the target's reply.
+        deadline_s: for a reply that is waited for.
 
     Raises:
         ValueError: no robot can run it, or its gate was not calibrated.
     """
-    method = gated(name)
+    method = on_task(name, task)
+    if isinstance(method, PlanMethod):
+        return _by_plan(method, files, deadline_s)
     config = method.config(calibration)
     folder = files.folder.resolve()
     draft = {
@@ -37,4 +40,33 @@ def node_parameters(
         "deadline_s": deadline_s,
     }
     target = {"checkpoint": str(folder / "target"), "backend": files.backend, "rule": method.rule}
+    return draft, target
+
+
+def goes_ahead(name: str, task: str) -> bool:
+    """Return whether a method waits for no reply, so that its world must run by the clock.
+
+    Raises:
+        ValueError: no robot can run it.
+    """
+    method = on_task(name, task)
+    return isinstance(method, PlanMethod) and method.wait_policy == "ahead"
+
+
+def _by_plan(
+    method: PlanMethod, files: PolicyFiles, deadline_s: float
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    folder = files.folder.resolve()
+    corrector = {"corrector": str(folder / PLANS / "corrector")} if method.proposer == "corrector" else {}
+    draft = {
+        "checkpoint": str(folder / "draft"),
+        "backend": files.backend,
+        "proposer": method.proposer,
+        **corrector,
+        "wait_policy": method.wait_policy,
+        "gate.name": method.trigger.name,
+        "gate.threshold": method.trigger.threshold,
+        "deadline_s": deadline_s,
+    }
+    target = {"checkpoint": str(folder / PLANS / "target"), "backend": files.backend, "rule": "replace"}
     return draft, target

@@ -11,6 +11,7 @@ from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.oracle import OracleGate
+from adahi_ros.evaluation.recommended import recommended
 from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
@@ -125,6 +126,7 @@ class PlanMethod:
         trigger: gate and threshold; those of a plan are not calibrated to a rate.
         late: see `rollout`.
         blend: a key of `BLENDS`, of plans that overlap.
+        wait_policy: of the robot's node, one of `WAIT_POLICIES`.
     """
 
     label: str
@@ -133,6 +135,7 @@ class PlanMethod:
     trigger: Trigger
     late: int = 0
     blend: str = LATEST
+    wait_policy: str = "ahead"
 
     @property
     def gate(self) -> None:
@@ -150,7 +153,7 @@ class PlanMethod:
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
         config = ControllerConfig(self.trigger)
-        controller = Controller(self._actor(bench), config, self.proposer, self.blend)
+        controller = Controller(self._actor(bench), config, self.proposer, blend=self.blend)
         verifier = TargetVerifier(self._target(bench), "replace")
         return rollout(world, controller, verifier, seed, episodes, on_step, late=self.late)
 
@@ -174,6 +177,40 @@ class PlanMethod:
                 "recipe such as config/recipes/ball-corrector.yaml"
             )
         return bench.policies.corrector
+
+
+@dataclass(frozen=True)
+class BestMethod:
+    """What we recommend for a task; see `recommended`.
+
+    In one process a robot that asks ahead has each reply at the step after.
+    """
+
+    label: str
+    about: str
+
+    @property
+    def gate(self) -> None:
+        """See `Method`; its threshold is its own."""
+        return None
+
+    def on(self, task: str) -> PlanMethod:
+        """Return what it is on a task.
+
+        Raises:
+            ValueError: nothing is recommended for it.
+        """
+        told = recommended(task)
+        trigger, late = Trigger(told.gate, told.threshold), int(told.wait_policy == "ahead")
+        return PlanMethod(self.label, self.about, told.proposer, trigger, late, wait_policy=told.wait_policy)
+
+    def threshold(self, bench: Bench) -> tuple[str, float] | None:
+        """See `Method`."""
+        return self.on(bench.task).threshold(bench)
+
+    def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
+        """See `Method`."""
+        return self.on(bench.task).run(bench, world, seed, episodes, on_step)
 
 
 CORRECTOR = "corrector"
@@ -257,6 +294,7 @@ METHODS = Methods(
             "Cool random", f"at random, the draft at temperature {COOL}", "random", draft_temperature=COOL
         ),
         "oracle": OracleMethod("Oracle", "verify where the target is likely to reject"),
+        "best": BestMethod("Best", "what we recommend: config/best/TASK.yaml"),
         **{name: every("plan", int(name.partition("_")[2])) for name in PLANS},
     }
 )
@@ -281,9 +319,9 @@ def parse_methods(text: str, on_air: bool = False) -> list[str]:
         ValueError: one that is not allowed, or none.
     """
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    unknown = [name for name in names if name not in METHODS or (on_air and not _on_air(METHODS[name]))]
+    unknown = [name for name in names if name not in METHODS or (on_air and not runs_on_robot(METHODS[name]))]
     if unknown or not names:
-        allowed = [name for name, method in METHODS.items() if _on_air(method) or not on_air]
+        allowed = [name for name, method in METHODS.items() if runs_on_robot(method) or not on_air]
         raise ValueError(
             f"methods: {', '.join(unknown) or text!r}, must be of {', '.join(allowed)}, or GATE:RULE of the "
             f"gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}"
@@ -291,16 +329,33 @@ def parse_methods(text: str, on_air: bool = False) -> list[str]:
     return names
 
 
-def _on_air(method: Method) -> bool:
-    return isinstance(method, GatedMethod) and method.proposer == "draft"
+def runs_on_robot(method: Method) -> bool:
+    """Return whether a robot can run a method over ROS."""
+    if isinstance(method, PlanMethod):
+        return method.blend == LATEST
+    return isinstance(method, BestMethod) or (isinstance(method, GatedMethod) and method.proposer == "draft")
 
 
 def gated(name: str) -> GatedMethod:
-    """Return a method that a robot can run.
+    """Return a method of a draft that a robot can run.
 
     Raises:
         ValueError: it is another.
     """
     method = METHODS[parse_methods(name, on_air=True)[0]]
-    assert isinstance(method, GatedMethod)
+    if not isinstance(method, GatedMethod):
+        raise ValueError(f"methods: {name}, must be one that drafts")
+    return method
+
+
+def on_task(name: str, task: str) -> GatedMethod | PlanMethod:
+    """Return a method that a robot can run, as it is on a task.
+
+    Raises:
+        ValueError: it is another; or nothing is recommended for the task.
+    """
+    method = METHODS[parse_methods(name, on_air=True)[0]]
+    if isinstance(method, BestMethod):
+        return method.on(task)
+    assert isinstance(method, GatedMethod | PlanMethod)
     return method

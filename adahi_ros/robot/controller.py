@@ -180,7 +180,7 @@ class Controller:
             intended[unplanned] = self._backup.actions(seen, unplanned, index, temperature)
         deviation = self._deviation.deviation(intended)
         trigger = self.config.trigger
-        course = self._course(intended)
+        course = self._course(index, intended)
         uniforms = draws[:, 0]
         known = GateContext(index, observed, observations, proposal, deviation, age, uniforms, link, course)
         score = trigger.score(known)
@@ -265,9 +265,9 @@ class Controller:
         self._deviation.update(actions)
         self._executed = actions
 
-    def _course(self, intended: np.ndarray) -> Course:
-        left, scale = self._plan.left(self._index), self.policy.action_scale
-        ahead = self._plan.ahead(self._index, max(1, int(left.max())))
+    def _course(self, index: int, intended: np.ndarray) -> Course:
+        left, scale = self._plan.left(index), self.policy.action_scale
+        ahead = self._plan.ahead(index, max(1, int(left.max())))
         return Course(self._executed / scale, intended / scale, ahead / scale, left)
 
     def _executable(

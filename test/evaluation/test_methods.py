@@ -142,7 +142,7 @@ def test_any_gate_with_any_rule_is_a_method() -> None:
     assert METHODS["random:replace"] == GatedMethod("random:replace", "", "random", "replace")
     assert gated("random:replace") == METHODS["random:replace"]
     with pytest.raises(ValueError, match="methods: 'age:replace:plan', must be of"):
-        gated("age:replace:plan")  # a robot's node has no choice of proposers
+        gated("age:replace:plan")
 
 
 @pytest.mark.parametrize(
