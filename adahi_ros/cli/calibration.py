@@ -192,6 +192,7 @@ def calibration_for(
     from adahi_ros.evaluation.calibrate import EPISODES
     from adahi_ros.evaluation.calibrate import calibrate as run
     from adahi_ros.evaluation.methods import METHODS, gates_of_methods
+    from adahi_ros.evaluation.plan_methods import PlanMethod
     from adahi_ros.gates.parameter_file import Calibration, load_calibration
 
     name, policies = file_name(task), files.load()
@@ -212,6 +213,7 @@ def calibration_for(
         check_fits(found, name, policies)
     if rate is None and draft_temperature in (None, found.draft_temperature):
         return found
+    drafting = not all(isinstance(METHODS[method], PlanMethod) for method in methods)
     with console.status("recalibrating") as status:
         return run(
             task,
@@ -224,5 +226,5 @@ def calibration_for(
             found.draft_temperature if draft_temperature is None else draft_temperature,
             workers=workers,
             say=lambda line: status.update(f"recalibrating: {line}"),
-            methods=[*METHODS, *methods] if policies.share_codes else methods,
+            methods=[*METHODS, *methods] if policies.share_codes and drafting else methods,
         )

@@ -67,7 +67,8 @@ def demo(
     from adahi_ros.evaluation.dds_method import goes_ahead, node_parameters
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import Comparison, expert_error, held_out
-    from adahi_ros.evaluation.methods import PlanMethod, on_task, parse_methods
+    from adahi_ros.evaluation.methods import on_task, parse_methods
+    from adahi_ros.evaluation.plan_methods import PlanMethod
     from adahi_ros.evaluation.repeat import repeated_true_skip_ratio
     from adahi_ros.evaluation.run_metrics import run_figures
     from adahi_ros.nodes.launching.dds_run import run_over_dds

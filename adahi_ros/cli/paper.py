@@ -87,7 +87,8 @@ def table(
     from adahi_ros.evaluation.claims import better_than_adahi, check_claims
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import evaluate_methods
-    from adahi_ros.evaluation.methods import METHODS, PlanMethod, parse_methods
+    from adahi_ros.evaluation.methods import METHODS, parse_methods
+    from adahi_ros.evaluation.plan_methods import PlanMethod
     from adahi_ros.reporting.report import TABLE
     from adahi_ros.reporting.tables import paper_table
 

@@ -289,7 +289,8 @@ def calibrate_by(
         thresholds={},
     )
 
-    judged = policies.share_codes
+    searched = searched_gates(methods_to_calibrate(policies) if methods is None else methods)
+    judged = policies.share_codes and "deviation" in searched
     if judged:
         say("hybrid inference")
         hybrid = run(base, "hybrid")
@@ -299,8 +300,6 @@ def calibrate_by(
     else:
         variant = smoothing or WITHOUT_CODES[0], normalization or WITHOUT_CODES[1]
     base = replace(base, smoothing=variant[0], normalization=variant[1])
-
-    searched = searched_gates(methods_to_calibrate(policies) if methods is None else methods)
 
     def trial(gate: str, threshold: float) -> tuple[np.ndarray, float]:
         log = run(replace(base, thresholds={gate: threshold}), searched[gate])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adahi_ros.evaluation.bench import PLANS, PolicyFiles
-from adahi_ros.evaluation.methods import PlanMethod, on_task
+from adahi_ros.evaluation.methods import on_task
+from adahi_ros.evaluation.plan_methods import PlanMethod
 from adahi_ros.gates.parameter_file import Calibration
 
 
@@ -26,7 +27,7 @@ def node_parameters(
     """
     method = on_task(name, task)
     if isinstance(method, PlanMethod):
-        return _by_plan(method, files, deadline_s)
+        return _by_plan(method, files, calibration, deadline_s)
     config = method.config(calibration)
     folder = files.folder.resolve()
     draft = {
@@ -54,7 +55,7 @@ def goes_ahead(name: str, task: str) -> bool:
 
 
 def _by_plan(
-    method: PlanMethod, files: PolicyFiles, deadline_s: float
+    method: PlanMethod, files: PolicyFiles, calibration: Calibration, deadline_s: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     folder = files.folder.resolve()
     corrector = {"corrector": str(folder / PLANS / "corrector")} if method.proposer == "corrector" else {}
@@ -64,8 +65,8 @@ def _by_plan(
         "proposer": method.proposer,
         **corrector,
         "wait_policy": method.wait_policy,
-        "gate.name": method.trigger.name,
-        "gate.threshold": method.trigger.threshold,
+        "gate.name": method.asks,
+        "gate.threshold": calibration.threshold(method.label) if method.at is None else method.at,
         "deadline_s": deadline_s,
     }
     target = {"checkpoint": str(folder / PLANS / "target"), "backend": files.backend, "rule": "replace"}

@@ -1,8 +1,7 @@
-"""The methods that are compared: those of `METHODS`, and any gate with any rule, as GATE:RULE."""
+"""The methods that are compared: those of `METHODS`, and any gate with any rule, or on plans, by a name."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -11,13 +10,13 @@ from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.oracle import OracleGate
-from adahi_ros.evaluation.recommended import recommended
+from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, every, plan_method
+from adahi_ros.evaluation.recommended import BestMethod
 from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD, Trigger
-from adahi_ros.policy.interface import Actor, Policy
-from adahi_ros.robot.blends import BLENDS, LATEST
+from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD
+from adahi_ros.robot.blends import LATEST
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.proposers import PROPOSERS
 from adahi_ros.server.verifier import TargetVerifier
@@ -116,141 +115,11 @@ class OracleMethod:
         return rollout(world, controller, verifier, seed, episodes, on_step)
 
 
-@dataclass(frozen=True)
-class PlanMethod:
-    """The target's plans, followed blindly or corrected on the robot at every step.
-
-    Attributes:
-        label, about: see `Method`.
-        proposer: a key of `PROPOSERS` that needs a plan.
-        trigger: gate and threshold; those of a plan are not calibrated to a rate.
-        late: see `rollout`.
-        blend: a key of `BLENDS`, of plans that overlap.
-        wait_policy: of the robot's node, one of `WAIT_POLICIES`.
-    """
-
-    label: str
-    about: str
-    proposer: str
-    trigger: Trigger
-    late: int = 0
-    blend: str = LATEST
-    wait_policy: str = "ahead"
-
-    @property
-    def gate(self) -> None:
-        """See `Method`; its threshold is its own."""
-        return None
-
-    def threshold(self, bench: Bench) -> tuple[str, float] | None:
-        """See `Method`."""
-        self._actor(bench)
-        horizon = self._target(bench).signature.horizon
-        if self.trigger.name == "age" and self.trigger.threshold >= horizon:
-            raise ValueError(f"{self.label}: the target plans only {horizon} actions")
-        return self.trigger.name, self.trigger.threshold
-
-    def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
-        """See `Method`."""
-        config = ControllerConfig(self.trigger)
-        controller = Controller(self._actor(bench), config, self.proposer, blend=self.blend)
-        verifier = TargetVerifier(self._target(bench), "replace")
-        return rollout(world, controller, verifier, seed, episodes, on_step, late=self.late)
-
-    def _target(self, bench: Bench) -> Policy:
-        target = bench.policies.plans
-        if target is None:
-            raise ValueError(
-                f"{self.label}: there is no target that plans beside these policies; train one with a recipe "
-                "such as config/recipes/ball-plans.yaml"
-            )
-        return target
-
-    def _actor(self, bench: Bench) -> Actor:
-        if self.proposer == DRAFT_CHECKS_PLAN:
-            return bench.policies.draft
-        if self.proposer != CORRECTOR:
-            return self._target(bench)
-        if bench.policies.corrector is None:
-            raise ValueError(
-                f"{self.label}: there is no corrector beside these policies; 'adahi train' makes one by a "
-                "recipe such as config/recipes/ball-corrector.yaml"
-            )
-        return bench.policies.corrector
-
-
-@dataclass(frozen=True)
-class BestMethod:
-    """What we recommend for a task; see `recommended`.
-
-    In one process a robot that asks ahead has each reply at the step after.
-    """
-
-    label: str
-    about: str
-
-    @property
-    def gate(self) -> None:
-        """See `Method`; its threshold is its own."""
-        return None
-
-    def on(self, task: str) -> PlanMethod:
-        """Return what it is on a task.
-
-        Raises:
-            ValueError: nothing is recommended for it.
-        """
-        told = recommended(task)
-        trigger, late = Trigger(told.gate, told.threshold), int(told.wait_policy == "ahead")
-        return PlanMethod(self.label, self.about, told.proposer, trigger, late, wait_policy=told.wait_policy)
-
-    def threshold(self, bench: Bench) -> tuple[str, float] | None:
-        """See `Method`."""
-        return self.on(bench.task).threshold(bench)
-
-    def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
-        """See `Method`."""
-        return self.on(bench.task).run(bench, world, seed, episodes, on_step)
-
-
-CORRECTOR = "corrector"
-DRAFT_CHECKS_PLAN = "draft_checks_plan"
-BLENDED = tuple(name for name in BLENDS if name != LATEST)
-EVERY = re.compile(rf"(plan|corrector|{'|'.join(BLENDED)})_([1-9][0-9]{{0,3}})")
-CHECKED = re.compile(DRAFT_CHECKS_PLAN + r"_([0-9]{1,3}(?:\.[0-9]{1,4})?)")
-
-
-def every(kind: str, steps: int) -> PlanMethod:
-    """Return the method that asks for a plan every so many steps.
-
-    Args:
-        kind: plan or corrector; or how plans that overlap are blended, a key of `BLENDS`.
-        steps: at least 1.
-    """
-    label, how = {
-        "plan": ("Plan", "blindly"),
-        CORRECTOR: ("Corrected plan", "corrected at every step"),
-    }.get(kind, (kind.replace("_", " ").capitalize(), f"those that overlap blended by {kind}"))
-    about = f"the target's plans, a new one every {steps} steps, {how}"
-    proposer, blend = ("plan", kind) if kind in BLENDED else (kind, LATEST)
-    return PlanMethod(f"{label}/{steps}", about, proposer, Trigger("age", steps - 1), blend=blend)
-
-
-def checked(distance: float) -> PlanMethod:
-    """Return the method that asks for a plan where the draft is so far from the one there is."""
-    about = (
-        f"the target's plans, a new one where the draft is {distance:g} action scales from the one there is"
-    )
-    label, trigger = f"Draft checks plan/{distance:g}", Trigger("expected_error", distance)
-    return PlanMethod(label, about, DRAFT_CHECKS_PLAN, trigger)
-
-
 class Methods(dict[str, Method]):
     """By name.
 
-    Methods without an entry: GATE:RULE or GATE:RULE:PROPOSER, of what the registries have; plan_K and
-    corrector_K, a plan every K steps, followed blindly or corrected; BLEND_K, such as average_4, plans that
-    overlap blended; draft_checks_plan_X, a new one where the draft is X action scales from the plan.
+    Methods without an entry: GATE:RULE or GATE:RULE:PROPOSER, of what the registries have; and what
+    `plan_method` knows.
     """
 
     def __missing__(self, name: str) -> Method:
@@ -259,12 +128,9 @@ class Methods(dict[str, Method]):
         Raises:
             KeyError: it is no such name.
         """
-        periodic = EVERY.fullmatch(name)
-        if periodic is not None:
-            return every(periodic[1], int(periodic[2]))
-        distance = CHECKED.fullmatch(name)
-        if distance is not None:
-            return checked(float(distance[1]))
+        by_plan = plan_method(name)
+        if by_plan is not None:
+            return by_plan
         gate, rule, proposer = [*name.split(":"), "draft"][:3] if name.count(":") in (1, 2) else ("", "", "")
         if gate not in GATES or rule not in ACCEPTANCES or proposer not in PROPOSERS:
             raise KeyError(name)
@@ -278,7 +144,7 @@ class Methods(dict[str, Method]):
             return False
 
 
-PLANS = ("plan_2", "plan_4", "plan_8")  # of those that need no entry, these are compared by default
+PLANS = (2, 4, 8)  # steps; of plans that need no entry, these are compared by default
 
 METHODS = Methods(
     {
@@ -295,7 +161,7 @@ METHODS = Methods(
         ),
         "oracle": OracleMethod("Oracle", "verify where the target is likely to reject"),
         "best": BestMethod("Best", "what we recommend: config/best/TASK.yaml"),
-        **{name: every("plan", int(name.partition("_")[2])) for name in PLANS},
+        **{f"plan_{steps}": every("plan", steps) for steps in PLANS},
     }
 )
 
@@ -325,6 +191,7 @@ def parse_methods(text: str, on_air: bool = False) -> list[str]:
         raise ValueError(
             f"methods: {', '.join(unknown) or text!r}, must be of {', '.join(allowed)}, or GATE:RULE of the "
             f"gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}"
+            f", or {GRAMMAR}"
         )
     return names
 

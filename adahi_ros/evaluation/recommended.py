@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from adahi_ros.assets import asset, shipped
+from adahi_ros.evaluation.bench import Bench
+from adahi_ros.evaluation.plan_methods import PlanMethod
+from adahi_ros.evaluation.rollout import Log, World
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.proposers import PROPOSERS
@@ -41,6 +44,49 @@ class Recommendation:
             if value not in allowed:
                 raise ValueError(f"{field}: {value!r}, must be one of {', '.join(allowed)}")
         Trigger(self.gate, self.threshold)
+
+
+@dataclass(frozen=True)
+class BestMethod:
+    """What we recommend for a task, as a `Method`.
+
+    In one process, a robot that asks ahead has each reply at the step after.
+    """
+
+    label: str
+    about: str
+
+    @property
+    def gate(self) -> None:
+        """See `Method`; its threshold is its own."""
+        return None
+
+    def on(self, task: str) -> PlanMethod:
+        """Return what it is on a task.
+
+        Raises:
+            ValueError: nothing is recommended for it.
+        """
+        told = recommended(task)
+        return PlanMethod(
+            self.label,
+            self.about,
+            told.proposer,
+            told.gate,
+            told.threshold,
+            late=int(told.wait_policy == "ahead"),
+            wait_policy=told.wait_policy,
+        )
+
+    def threshold(self, bench: Bench) -> tuple[str, float] | None:
+        """See `Method`."""
+        return self.on(bench.task).threshold(bench)
+
+    def run(
+        self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: Callable[[int], None]
+    ) -> Log:
+        """See `Method`."""
+        return self.on(bench.task).run(bench, world, seed, episodes, on_step)
 
 
 @lru_cache(maxsize=8)

@@ -1,14 +1,16 @@
 """Gates: score what a robot would do by what it alone knows; above the threshold, ask the target.
 
 A new gate is a class with `blind` and `score` and a line in `GATES`, or an entry point of another package.
-One that carries weights loads them when it is made.
+One that carries weights takes their file as an argument, and loads them when it is made.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from inspect import signature
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -95,7 +97,7 @@ class NeverGate:
 
 ORACLE = "oracle"  # knows what the target would say; an evaluation can have it, a robot cannot
 
-GATES: Registry[type[Gate]] = Registry(
+GATES: Registry[Callable[..., Gate]] = Registry(
     "adahi_ros.gates",
     {
         "deviation": DeviationGate,
@@ -121,7 +123,8 @@ class Trigger:
     Attributes:
         name: a key of `GATES`, or anything where the gate is given.
         threshold: the target is asked when the score is above it.
-        gate: that scores; None takes that of the name.
+        gate: that scores; None makes that of the name.
+        arguments: that it is made with, by name.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -130,14 +133,25 @@ class Trigger:
     name: str
     threshold: float = 0.0
     gate: Gate | None = field(default=None, compare=False)
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.gate is None:
             if self.name not in GATES:
                 raise ValueError(f"gate: {self.name!r}, must be one of {', '.join(sorted(GATES))}")
-            object.__setattr__(self, "gate", GATES[self.name]())
+            object.__setattr__(self, "gate", self._made())
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold: {self.threshold}, must be finite")
+
+    def _made(self) -> Gate:
+        make = GATES[self.name]
+        allowed = signature(make).parameters.values()
+        try:
+            signature(make).bind(**self.arguments)
+        except TypeError as error:
+            names = ", ".join(str(each) for each in allowed) or "none"
+            raise ValueError(f"gate {self.name}: {error}; its arguments are: {names}") from None
+        return make(**self.arguments)
 
     @property
     def blind(self) -> bool:

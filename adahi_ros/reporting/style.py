@@ -44,11 +44,12 @@ COLOURS = Looks(
         "uncertainty": "#CC79A7",
         "random_cool": "#E69F00",
         "oracle": "#56B4E9",
+        "best": "#882255",
         "plan_2": "#777777",
         "plan_4": "#777777",
         "plan_8": "#777777",
     },
-    ("#882255", "#117733", "#332288", "#AA4499", "#44AA99", "#999933"),
+    ("#117733", "#332288", "#AA4499", "#44AA99", "#999933"),
 )
 MARKERS = Looks(
     {
@@ -60,6 +61,7 @@ MARKERS = Looks(
         "uncertainty": "P",
         "random_cool": "*",
         "oracle": "^",
+        "best": "*",
         "plan_2": "$2$",
         "plan_4": "$4$",
         "plan_8": "$8$",

@@ -12,14 +12,8 @@ from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.evaluate import Comparison
-from adahi_ros.evaluation.methods import (
-    COOL,
-    METHODS,
-    GatedMethod,
-    PlanMethod,
-    gated,
-    parse_methods,
-)
+from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods
+from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.scores import GATES, ORACLE, Trigger
@@ -29,7 +23,9 @@ from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
 
 ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMethod)]
-OR_BOTH = f", or GATE:RULE of the gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}"
+OR_BOTH = (
+    f", or GATE:RULE of the gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}, or {GRAMMAR}"
+)
 MANY = 300
 Codes = Callable[..., np.ndarray]
 
@@ -58,14 +54,14 @@ def test_what_a_robot_can_do_has_a_gate_and_a_rule() -> None:
 
 def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Calibration) -> None:
     bench = comparison.bench()
-    thresholds = {name: method.threshold(bench) for name, method in METHODS.items()}
+    thresholds = {name: method.threshold(bench) for name, method in METHODS.items() if name != "best"}
     assert thresholds["adahi"] == ("deviation", 0.4)
     assert thresholds["random"] == thresholds["random_cool"] == ("random", 0.4)
     assert thresholds["hybrid"] == thresholds["target"] == ("always", 0.0)
     assert thresholds["oracle"] == (ORACLE, calibration.thresholds[ORACLE])
     assert thresholds["plan_4"] == ("age", 3)
-    for name, method in METHODS.items():
-        assert method.gate in (None, thresholds[name][0])
+    for name in thresholds:
+        assert METHODS[name].gate in (None, thresholds[name][0])
 
 
 def test_one_method_alone_has_a_draft_temperature_of_its_own(calibration: Calibration) -> None:
@@ -153,8 +149,8 @@ def test_any_gate_with_any_rule_is_a_method() -> None:
         ("weighted_average_4", "Weighted average/4", "plan", Trigger("age", 3), "weighted_average"),
         ("temporal_ensemble_1", "Temporal ensemble/1", "plan", Trigger("age", 0), "temporal_ensemble"),
         (
-            "draft_checks_plan_1.5",
-            "Draft checks plan/1.5",
+            "draft_checks_plan:expected_error@1.5",
+            "draft_checks_plan:expected_error@1.5",
             "draft_checks_plan",
             Trigger("expected_error", 1.5),
             "latest",
@@ -164,11 +160,12 @@ def test_any_gate_with_any_rule_is_a_method() -> None:
 def test_plans_by_name(name: str, label: str, proposer: str, trigger: Trigger, blend: str) -> None:
     method = METHODS[name]
     assert isinstance(method, PlanMethod)
-    assert (method.label, method.proposer, method.trigger, method.blend) == (label, proposer, trigger, blend)
+    asks = Trigger(method.asks, method.at)
+    assert (method.label, method.proposer, asks, method.blend) == (label, proposer, trigger, blend)
 
 
 @pytest.mark.parametrize(
-    "name", ["latest_4", "average_0", "median_4", "draft_checks_plan", "draft_checks_plan_-1", "plan_1.5"]
+    "name", ["latest_4", "average_0", "median_4", "draft_checks_plan", "draft_checks_plan:age@x", "plan_1.5"]
 )
 def test_what_is_no_way_to_follow_plans_is_no_method(name: str) -> None:
     assert name not in METHODS
@@ -176,11 +173,12 @@ def test_what_is_no_way_to_follow_plans_is_no_method(name: str) -> None:
 
 def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None:
     bench, logs = comparison.bench(), {}
-    for name in ("plan_2", "average_2", "draft_checks_plan_0", "draft_checks_plan_999"):
+    always, hardly = (f"draft_checks_plan:expected_error@{far}" for far in (0, 999))
+    for name in ("plan_2", "average_2", always, hardly):
         assert METHODS[name].threshold(bench) is not None
         logs[name] = METHODS[name].run(bench, make("ball"), 5, range(2), lambda step: None)
-    assert logs["draft_checks_plan_0"].transmitted[logs["draft_checks_plan_0"].active].all()
-    asked = np.flatnonzero(logs["draft_checks_plan_999"].transmitted[:, 0])
+    assert logs[always].transmitted[logs[always].active].all()
+    asked = np.flatnonzero(logs[hardly].transmitted[:, 0])
     assert set(np.diff(asked)) == {8}  # a plan to its end
     first = slice(0, 2)  # the same plan; then two plans overlap
     np.testing.assert_array_equal(logs["average_2"].action[first], logs["plan_2"].action[first])
@@ -221,9 +219,16 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
         METHODS["oracle"].threshold(bench)
 
 
-@pytest.mark.parametrize("name", sorted(METHODS.keys() - set(ON_AIR)))
+@pytest.mark.parametrize("name", ["oracle", "average_4", "nothing"])
 def test_what_no_robot_can_do_is_refused_on_air(name: str) -> None:
-    expected = f"methods: {name!r}, must be of {', '.join(ON_AIR)}{OR_BOTH}"
+    allowed = [each for each in METHODS if each != "oracle"]
     for refuse in (gated, lambda name: parse_methods(f"adahi,{name}", on_air=True)):
+        expected = f"methods: {name!r}, must be of {', '.join(allowed)}{OR_BOTH}"
         with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
             refuse(name)
+
+
+def test_what_goes_by_plans_has_no_draft() -> None:
+    assert parse_methods("best,plan_8,corrector_12", on_air=True) == ["best", "plan_8", "corrector_12"]
+    with pytest.raises(ValueError, match=r"^methods: plan_8, must be one that drafts$"):
+        gated("plan_8")

@@ -1,0 +1,154 @@
+"""Methods that go on by the target's plans: when a new one is asked for, and who acts in between."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adahi_ros.evaluation.bench import Bench
+from adahi_ros.evaluation.rollout import Log, World, rollout
+from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Trigger
+from adahi_ros.policy.interface import Actor, Policy
+from adahi_ros.robot.blends import BLENDS, LATEST
+from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
+
+CORRECTOR = "corrector"
+DRAFT_CHECKS_PLAN = "draft_checks_plan"
+BLENDED = tuple(name for name in BLENDS if name != LATEST)
+EVERY = re.compile(rf"(plan|corrector|{'|'.join(BLENDED)})_([1-9][0-9]{{0,3}})")
+GATED = re.compile(r"(plan|corrector|draft_checks_plan):(\w+)((?::\w+=[^:@=]+)*)(?:@([^:@]+))?")
+GRAMMAR = (
+    "plan:GATE or corrector:GATE, with arguments :NAME=VALUE and a threshold @NUMBER where there are any"
+)
+OF_ITSELF = {"adaptive_age": 1.0, "online": 0.0}  # thresholds of gates that set their rate themselves
+
+
+@dataclass(frozen=True)
+class PlanMethod:
+    """The target's plans, followed blindly or corrected on the robot at every step.
+
+    Attributes:
+        label, about: see `Method`.
+        proposer: a key of `PROPOSERS` that needs a plan.
+        asks: a key of `GATES`.
+        at: its threshold; None takes the calibration's, which is one for this very label.
+        arguments: of the gate.
+        late: see `rollout`.
+        blend: a key of `BLENDS`, of plans that overlap.
+        wait_policy: of the robot's node, one of `WAIT_POLICIES`.
+    """
+
+    label: str
+    about: str
+    proposer: str
+    asks: str
+    at: float | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    late: int = 0
+    blend: str = LATEST
+    wait_policy: str = "ahead"
+
+    @property
+    def gate(self) -> str | None:
+        """See `Method`; None where its threshold is its own."""
+        return self.label if self.at is None else None
+
+    def trigger(self, bench: Bench) -> Trigger:
+        """Return a new gate, that remembers nothing.
+
+        Raises:
+            ValueError: it cannot be made, or was not calibrated.
+        """
+        at = bench.calibration.threshold(self.label) if self.at is None else self.at
+        return Trigger(self.asks, at, arguments=self.arguments)
+
+    def threshold(self, bench: Bench) -> tuple[str, float] | None:
+        """See `Method`."""
+        self._actor(bench)
+        horizon = self._target(bench).signature.horizon
+        trigger = self.trigger(bench)
+        if self.at is not None and self.asks == "age" and self.at >= horizon:
+            raise ValueError(f"{self.label}: the target plans only {horizon} actions")
+        return self.asks, trigger.threshold
+
+    def run(
+        self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: Callable[[int], None]
+    ) -> Log:
+        """See `Method`."""
+        config = ControllerConfig(self.trigger(bench))
+        controller = Controller(self._actor(bench), config, self.proposer, blend=self.blend)
+        verifier = TargetVerifier(self._target(bench), "replace")
+        return rollout(world, controller, verifier, seed, episodes, on_step, late=self.late)
+
+    def _target(self, bench: Bench) -> Policy:
+        target = bench.policies.plans
+        if target is None:
+            raise ValueError(
+                f"{self.label}: there is no target that plans beside these policies; train one with a recipe "
+                "such as config/recipes/ball-plans.yaml"
+            )
+        return target
+
+    def _actor(self, bench: Bench) -> Actor:
+        if self.proposer == DRAFT_CHECKS_PLAN:
+            return bench.policies.draft
+        if self.proposer != CORRECTOR:
+            return self._target(bench)
+        if bench.policies.corrector is None:
+            raise ValueError(
+                f"{self.label}: there is no corrector beside these policies; 'adahi train' makes one by a "
+                "recipe such as config/recipes/ball-corrector.yaml"
+            )
+        return bench.policies.corrector
+
+
+def every(kind: str, steps: int) -> PlanMethod:
+    """Return the method that asks for a plan every so many steps.
+
+    Args:
+        kind: plan or corrector; or how plans that overlap are blended, a key of `BLENDS`.
+        steps: at least 1.
+    """
+    label, how = {
+        "plan": ("Plan", "blindly"),
+        CORRECTOR: ("Corrected plan", "corrected at every step"),
+    }.get(kind, (kind.replace("_", " ").capitalize(), f"those that overlap blended by {kind}"))
+    about = f"the target's plans, a new one every {steps} steps, {how}"
+    proposer, blend = ("plan", kind) if kind in BLENDED else (kind, LATEST)
+    return PlanMethod(f"{label}/{steps}", about, proposer, "age", steps - 1.0, blend=blend)
+
+
+def plan_method(name: str) -> PlanMethod | None:
+    """Return the method of a name; None where it is none of these.
+
+    plan_K and corrector_K are a plan every K steps, followed blindly or corrected; BLEND_K, such as
+    average_4, those that overlap blended. PROPOSER:GATE is any gate at the threshold that is searched for a
+    wanted rate, PROPOSER:GATE@NUMBER at one that is given; arguments of the gate go between, as in
+    corrector:learned:file=gate.safetensors@0.4.
+    """
+    periodic, gated = EVERY.fullmatch(name), GATED.fullmatch(name)
+    if periodic is not None:
+        return every(periodic[1], int(periodic[2]))
+    if gated is None or gated[2] not in GATES:
+        return None
+    proposer, gate, given, threshold = gated.groups()
+    arguments = {key: _number(value) for key, value in (each.split("=") for each in given.split(":")[1:])}
+    at = 0.0 if threshold is None and gate in WITHOUT_THRESHOLD else None
+    if threshold is not None:
+        number = _number(threshold)
+        if not isinstance(number, float):
+            return None
+        at = number
+    return PlanMethod(name, "", proposer, gate, at, arguments)
+
+
+def _number(text: str) -> float | str:
+    """Return the number that a text says, or the text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
