@@ -44,6 +44,15 @@ def node_parameters(
     return draft, target
 
 
+def goes_by_plans(name: str, task: str) -> bool:
+    """Return whether a method goes on by plans of the target.
+
+    Raises:
+        ValueError: no robot can run it.
+    """
+    return isinstance(on_task(name, task), PlanMethod)
+
+
 def goes_ahead(name: str, task: str) -> bool:
     """Return whether a method waits for no reply, so that its world must run by the clock.
 

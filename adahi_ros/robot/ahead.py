@@ -63,8 +63,12 @@ class RequestsAhead:
         """
         if not wanted and left > self.delay_steps:
             return False
-        # One that is not overdue will do.
-        return not self._under_way or now_s - self._under_way[-1].at_s >= self._session.expected_s
+        if not self._under_way:
+            return True
+        # One that is not overdue will do. Each that is makes the next wait twice as long: a target that is
+        # slower than expected would else be sent ever more, and reply ever later.
+        wait_s = self._session.expected_s * 2 ** (len(self._under_way) - 1)
+        return now_s - self._under_way[-1].at_s >= wait_s
 
     def submit(self, request: StepRequest, step: int, now_s: float) -> PendingRequest:
         """Ask for the plan from a control step on; only where the session is READY.

@@ -210,7 +210,9 @@ class ControlLoop:
         ready = self._session.link is Link.READY
         if self._ahead is not None:
             left, now_s = int(begun.step.plan_left[0]), self._clock()
-            if ready and self._ahead.due(wanted, left, now_s):
+            if not ready:
+                self._ahead.cancel()
+            elif self._ahead.due(wanted, left, now_s):
                 begun.pending = self._ahead.submit(self._request(begun), begun.step.index, now_s)
             self._finish(begun, self._so_far(begun))
         elif not wanted:

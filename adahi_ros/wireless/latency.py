@@ -1,8 +1,9 @@
 """What every method costs across an emulated link: the latency of each action, the bytes that crossed.
 
 The target of single actions is the trained one, grown until a server's compute shows
-(`policy/vqbet/growth.py`); it decides as it did. The robot drafts, asks and acts in real processes. The world
-waits for it, but for methods that go on while they ask: among those, it runs by the clock for all of them.
+(`policy/vqbet/growth.py`); it decides as it did. That of plans is the trained one as it is. The robot drafts,
+asks and acts in real processes. The world waits for it; where a method goes on while it asks, the world runs
+by the clock, for all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles, check_fits
 from adahi_ros.evaluation.calibrate import EPISODES
-from adahi_ros.evaluation.dds_method import goes_ahead, node_parameters
+from adahi_ros.evaluation.dds_method import goes_ahead, goes_by_plans, node_parameters
 from adahi_ros.evaluation.episodes import calibration_episodes, evaluation_episodes
 from adahi_ros.evaluation.evaluate import Comparison, play_all
 from adahi_ros.evaluation.metrics import transmission_rate
@@ -106,12 +107,17 @@ def measure_latency(
     name = make(task).spec.name
     say(f"target of {parameters:,} weights")
     grown = grown_policies(asset(f"checkpoints/{name}"), parameters)
-    files = PolicyFiles(grown, BACKEND)
+    files, trained = PolicyFiles(grown, BACKEND), PolicyFiles(asset(f"checkpoints/{name}"), BACKEND)
     found = grown_calibration(task, grown, rate, seed, workers, say)
     rate_hz = make(task).spec.control_rate_hz
     real_time = any(goes_ahead(method, task) for method in methods)
     deadline_s = DEADLINE_SHARE / rate_hz if real_time else DEADLINE_S
-    nodes = {method: node_parameters(method, task, files, found, deadline_s) for method in methods}
+    nodes = {
+        method: node_parameters(
+            method, task, trained if goes_by_plans(method, task) else files, found, deadline_s
+        )
+        for method in methods
+    }
     parts: dict[str, list[RunRecord]] = {method: [] for method in methods}
     with emulated_link(asked, seed) as link:
         say("round trips")

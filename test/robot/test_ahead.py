@@ -108,6 +108,15 @@ def test_where_no_reply_comes_only_so_many_requests_are_under_way(planner: Robot
     assert planner.session.link is Link.DOUBTED
 
 
+def test_a_target_that_is_slower_than_expected_is_not_asked_ever_more(planner: Robot) -> None:
+    planner.link.delay_s = (0.1, 0.1)
+    records = see_steps(planner, range(60))
+    assert sum(record.transmitted for record in records[:9]) <= UNDER_WAY_MOST
+    assert all(record.plan_left > 0 or record.transmitted for record in records[20:])
+    assert sum(record.plan_left > 0 for record in records[20:]) >= 36
+    assert planner.session.link is Link.READY
+
+
 def test_without_a_plan_the_draft_acts_so_long_and_then_the_robot_is_held(
     make_robot: Callable[..., Robot],
 ) -> None:
