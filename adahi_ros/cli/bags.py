@@ -20,6 +20,7 @@ from adahi_ros.cli.options import (
     Namespace,
     Seed,
     existing,
+    finite,
     picture_file,
     tried,
 )
@@ -40,7 +41,8 @@ def record(
     contract: ContractName,
     out: Annotated[Path, typer.Option(help="The bag to make: a folder that is not there yet.")],
     duration_s: Annotated[
-        float, typer.Option("--duration", min=0.0, help="How long, s. Default: until Ctrl-C.")
+        float,
+        typer.Option("--duration", min=0.0, callback=finite, help="How long, s. Default: until Ctrl-C."),
     ] = 0.0,
     namespace: Namespace = "",
     storage: Annotated[str, typer.Option(help="Format of the bag: mcap or sqlite3.")] = "mcap",

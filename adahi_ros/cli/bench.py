@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from adahi_ros.cli.options import JsonFile, ProfileName, Seed, Workers, picture_file
+from adahi_ros.cli.options import JsonFile, ProfileName, Seed, Workers, finite, picture_file, share
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 
 app = typer.Typer(help="Measure across an emulated wireless link.", no_args_is_help=True)
@@ -33,7 +33,8 @@ def latency(
     rate: Annotated[
         float | None,
         typer.Option(
-            help="Transmission rate of ADAHI's gate, and of the random one. Default: a little below 0.6."
+            callback=share,
+            help="Transmission rate of ADAHI's gate, and of the random one. Default: a little below 0.6.",
         ),
     ] = None,
     parameters: Parameters = 5_000_000,
@@ -167,8 +168,10 @@ def cameras(
 
 @app.command("soak")
 def soak(
-    minutes: Annotated[float, typer.Option(min=0.1, help="How long.")] = 30.0,
-    rate_hz: Annotated[float, typer.Option(min=1.0, help="Observations per second.")] = 30.0,
+    minutes: Annotated[float, typer.Option(min=0.1, callback=finite, help="How long.")] = 30.0,
+    rate_hz: Annotated[
+        float, typer.Option(min=1.0, max=1000.0, callback=finite, help="Observations per second.")
+    ] = 30.0,
     profile: Annotated[
         str | None, typer.Option(help="The link. Default: bursts of losses, and three outages a minute.")
     ] = None,

@@ -11,6 +11,7 @@ import typer
 from adahi_ros.assets import asset, is_shipped, shipped
 from adahi_ros.cli.options import (
     TASKS_THERE_ARE,
+    TEMPERATURES,
     Backend,
     Checkpoints,
     JsonFile,
@@ -20,10 +21,12 @@ from adahi_ros.cli.options import (
     Workers,
     existing,
     file_name,
+    finite,
     folder_of,
     known_task,
     picture_file,
     replaceable,
+    share,
     tried,
 )
 from adahi_ros.cli.terminal import command_line, console, say, write_json
@@ -54,22 +57,36 @@ def calibrate(
     ] = None,
     namespace: Namespace = "",
     rate: Annotated[
-        float | None, typer.Option(help="Transmission rate to reach, between 0 and 1. Default: 0.6.")
+        float | None,
+        typer.Option(callback=share, help="Transmission rate to reach, between 0 and 1. Default: 0.6."),
     ] = None,
     rejection: Annotated[
-        float | None, typer.Option(help="Instead of a rate: set the threshold at this rejection probability.")
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            callback=finite,
+            help="Instead of a rate: set the threshold at this rejection probability.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Parameter file. Default: config/TASK.yaml.")] = None,
     episodes: Annotated[int, typer.Option(min=1, help="Calibration episodes.")] = 200,
     smoothing: Annotated[
         float | None,
-        typer.Option(help="Weight of the newest action. Default: what ranks rejections best."),
+        typer.Option(
+            min=1e-3,
+            max=1.0,
+            callback=finite,
+            help="Weight of the newest action. Default: what ranks rejections best.",
+        ),
     ] = None,
     normalization: Annotated[
         str | None,
         typer.Option(help="Of the deviation: std or average. Default: what ranks rejections best."),
     ] = None,
-    draft_temperature: Annotated[float, typer.Option(help="At which the draft samples.")] = 1.0,
+    draft_temperature: Annotated[
+        float, typer.Option(help="At which the draft samples.", **TEMPERATURES)
+    ] = 1.0,
     checkpoints: Checkpoints = None,
     backend: Backend = "onnxruntime",
     picture: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import JsonFile, Seed, TaskName, Workers, tried
+from adahi_ros.cli.options import JsonFile, Seed, TaskName, Workers, finite, tried
 from adahi_ros.cli.terminal import progress, say, write_json
 
 
@@ -17,7 +17,10 @@ def demos(
     workers: Workers,
     episodes: Annotated[int | None, typer.Option(min=1, help="Episodes to run. Default: 400.")] = None,
     action_noise: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Noise executed, not recorded: share of half the range.")
+        float,
+        typer.Option(
+            min=0.0, max=1.0, callback=finite, help="Noise executed, not recorded: share of half the range."
+        ),
     ] = 0.1,
     minari: Annotated[
         str | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adahi_ros.cli.options import JsonFile, ProfileName, Seed
+from adahi_ros.cli.options import JsonFile, ProfileName, Seed, finite
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ app = typer.Typer(
     help="Emulate a wireless link between a robot and a server on this machine.", no_args_is_help=True
 )
 
-Share = Annotated[float | None, typer.Option(help="Share of packets, 0 to 1.")]
+Share = Annotated[
+    float | None, typer.Option(min=0.0, max=1.0, callback=finite, help="Share of packets, 0 to 1.")
+]
 
 
 @app.command("run", context_settings={"allow_interspersed_args": False})
@@ -55,15 +57,24 @@ def change(
     profile: Annotated[
         str | None, typer.Option(help="Take all of this profile; further options come on top.")
     ] = None,
-    rtt_mean_ms: Annotated[float | None, typer.Option(help="Mean round-trip time.")] = None,
-    rtt_jitter_ms: Annotated[float | None, typer.Option(help="Its standard deviation.")] = None,
-    rate_mbit_s: Annotated[float | None, typer.Option(help="Rate, each way.")] = None,
-    queue_bytes: Annotated[float | None, typer.Option(help="What may wait to be sent.")] = None,
+    rtt_mean_ms: Annotated[
+        float | None, typer.Option(min=0.0, callback=finite, help="Mean round-trip time.")
+    ] = None,
+    rtt_jitter_ms: Annotated[
+        float | None, typer.Option(min=0.0, callback=finite, help="Its standard deviation.")
+    ] = None,
+    rate_mbit_s: Annotated[
+        float | None, typer.Option(min=1e-6, callback=finite, help="Rate, each way.")
+    ] = None,
+    queue_bytes: Annotated[
+        float | None, typer.Option(min=1.0, callback=finite, help="What may wait to be sent.")
+    ] = None,
     loss: Share = None,
     duplicate: Share = None,
     reorder: Share = None,
     cut: Annotated[
-        float | None, typer.Option(min=0, help="Let nothing through for so many seconds; 0 ends that.")
+        float | None,
+        typer.Option(min=0, callback=finite, help="Let nothing through for so many seconds; 0 ends that."),
     ] = None,
 ) -> None:
     """Change a link that is up; without options, show what it is like and has carried."""
@@ -98,7 +109,9 @@ def change(
 def check(
     profile: ProfileName = "wifi_ac",
     pings: Annotated[int, typer.Option(min=1, help="Round trips to measure.")] = 300,
-    seconds: Annotated[float, typer.Option(min=0.1, help="That each of four streams lasts.")] = 2.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, callback=finite, help="That each of four streams lasts.")
+    ] = 2.0,
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -89,6 +90,20 @@ def replaceable(option: str, path: Path, overwrite: bool) -> Path:
     return path
 
 
+def finite(param: typer.CallbackParam, value: float | None) -> float | None:
+    """Refuse what is within every range to those who compare: not a number, or without an end."""
+    if value is not None and not math.isfinite(value):
+        raise ValueError(f"{param.name}: {value}, must be finite")
+    return value
+
+
+def share(param: typer.CallbackParam, value: float | None) -> float | None:
+    """Refuse a rate that no threshold reaches, before anything is loaded."""
+    if value is not None and not 0.0 < value < 1.0:
+        raise ValueError(f"{param.name}: {value}, must be between 0 and 1")
+    return value
+
+
 def _tried(param: typer.CallbackParam, value: Path | None) -> Path | None:
     return None if value is None else tried(param.opts[0], value)
 
@@ -110,9 +125,13 @@ Backend = Annotated[str, typer.Option(help="Inference backend: onnxruntime, torc
 Workers = Annotated[
     int, typer.Option(min=1, default_factory=cores, show_default="all cores", help="Processes to work in.")
 ]
-Rate = Annotated[float | None, typer.Option(help="Recalibrate every gate to this transmission rate first.")]
+Rate = Annotated[
+    float | None,
+    typer.Option(callback=share, help="Recalibrate every gate to this transmission rate first."),
+]
+TEMPERATURES = {"min": 1e-3, "max": 100.0, "callback": finite}  # as the nodes take them
 DraftTemperature = Annotated[
-    float | None, typer.Option(help="At which the draft samples; recalibrates the gates.")
+    float | None, typer.Option(help="At which the draft samples; recalibrates the gates.", **TEMPERATURES)
 ]
 CalibrationFile = Annotated[
     Path | None, typer.Option(help="File of 'adahi calibrate'. Default: config/TASK.yaml.")

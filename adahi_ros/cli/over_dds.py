@@ -21,6 +21,7 @@ from adahi_ros.cli.options import (
     TaskName,
     Workers,
     file_name,
+    finite,
     folder_of,
     picture_file,
 )
@@ -48,6 +49,7 @@ def demo(
         typer.Option(
             min=0.001,
             max=60.0,
+            callback=finite,
             help="For the target's reply, s. Default: one control period; 10 where the world waits.",
         ),
     ] = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from adahi_ros.cli.options import finite
 from adahi_ros.cli.terminal import console, say
 from adahi_ros.signals import leaving_on
 
@@ -28,7 +29,9 @@ def top(
         int | None, typer.Option(min=0, max=232, help="ROS domain. Default: that of the environment.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Show --seconds of what is there, and end.")] = False,
-    seconds: Annotated[float, typer.Option(min=1.0, help="How far back figures of now reach.")] = 5.0,
+    seconds: Annotated[
+        float, typer.Option(min=1.0, callback=finite, help="How far back figures of now reach.")
+    ] = 5.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the figures as JSON, a line every second.")
     ] = False,

@@ -67,7 +67,6 @@ def test_what_cannot_be_evaluated_is_named_with_what_could(
     )
     assert fails(*evaluate, "--methods", "oracle").startswith("adahi: thresholds.oracle: missing, ")
     assert fails(*evaluate, "--rate", "1.5") == "adahi: rate: 1.5, must be between 0 and 1\n"
-    assert "draft_temperature: 0.0, must be above 0" in fails(*evaluate, "--draft-temperature", "0")
     wrong = fails(*evaluate, "--backend", "tpu")
     assert wrong == "adahi: backend: 'tpu', must be one of lerobot, onnxruntime, torch\n"
     calibrated.write_text("gate: deviation\n")

@@ -80,7 +80,8 @@ def test_the_command_changes_its_link(tmp_path: Path) -> None:
     program = f"{ADAHI[0]} -c '{ADAHI[2]}' link set"
     ended = adahi("link", "run", "sh", "-c", f"{program} --loss 0.25 --cut 1 && {program} --loss 3")
     assert "loss: 0.25" in ended.stdout
-    assert (ended.returncode, ended.stderr) == (2, "adahi: loss: 3.0, must be between 0 and 1\n")
+    assert ended.returncode == 2
+    assert "--loss" in ended.stderr
 
 
 @needs_a_link
