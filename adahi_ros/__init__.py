@@ -1,1 +1,3 @@
 """Action deviation-aware hybrid inference (ADAHI) for robots on ROS 2."""
+
+__version__ = "0.1.0"

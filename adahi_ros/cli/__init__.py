@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from adahi_ros import __version__
 from adahi_ros.cli.bags import bag_app, dataset_app, record, replay
 from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
@@ -35,6 +37,23 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        Console().print(f"adahi {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _any_verb(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
 for verb in (
     demos,
     train,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from adahi_ros import cli
+from adahi_ros import __version__, cli
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.tasks import names
 
@@ -46,6 +46,21 @@ def test_help_names_every_task(verb: str, run: Callable[..., Result]) -> None:
 def test_help_loads_nothing_heavy(verb: str, loaded_by_help: Callable[[str], set[str]]) -> None:
     heavy = {"torch", "onnxruntime", "numpy", "scipy", "matplotlib", "jinja2", "rclpy"}
     assert heavy.isdisjoint(loaded_by_help(verb))
+
+
+def test_the_version_is_told_and_is_that_of_the_package(run: Callable[..., Result]) -> None:
+    assert run("--version").stdout == f"adahi {__version__}\n"
+    root = Path(cli.__file__).parents[2]
+    assert f"<version>{__version__}</version>" in (root / "package.xml").read_text()
+    assert f'version="{__version__}"' in (root / "setup.py").read_text()
+
+
+def test_the_package_is_the_command_too() -> None:
+    told = [
+        subprocess.run([sys.executable, *program, "--version"], capture_output=True, text=True, check=True)
+        for program in (["-m", "adahi_ros"], ["-c", "from adahi_ros.cli import main; main()"])
+    ]
+    assert told[0].stdout == told[1].stdout == f"adahi {__version__}\n"
 
 
 def test_an_error_in_a_real_process_is_one_line() -> None:
