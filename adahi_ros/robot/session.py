@@ -283,10 +283,10 @@ class VerifierSession:
         self._breaker.probe_replied()
         self._sent_windows.forget()
         description = described.description
-        misfit = described.fault if description is None else self._wants.misfit(description)
-        if misfit is None:
+        mismatch = described.fault if description is None else self._wants.mismatch(description)
+        if mismatch is None:
             self._described_target = description
-        self._change(Link.READY if misfit is None else Link.MISMATCHED, misfit or "")
+        self._change(Link.READY if mismatch is None else Link.MISMATCHED, mismatch or "")
 
     def _forget_probes(self, kept: int) -> None:
         while len(self._probes) > kept:

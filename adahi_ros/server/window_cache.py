@@ -158,7 +158,7 @@ class WindowCache:
         """Return S, as a whole window shows it."""
         size, most = len(sent.numbers) // NUMBER_BYTES, self._length * self._dim
         if not any(sent) or size % self._length or size > most:
-            raise _misfit(
+            raise _wrong_shape(
                 f"observation_window: {size} values, must be a multiple of {self._length} and at most {most}"
             )
         return size // self._length
@@ -168,7 +168,7 @@ class WindowCache:
         for field, size, per_row in self._sizes(sent, numbers):
             if size:
                 if not per_row or size % per_row or size >= per_row * self._length:
-                    raise _misfit(
+                    raise _wrong_shape(
                         f"{field}: {size} values after a base, must be a multiple of {per_row} "
                         f"and below {per_row * self._length}"
                     )
@@ -177,14 +177,16 @@ class WindowCache:
 
     def _check_takes_images(self, sent: WireRows) -> None:
         if self._encoder is None:
-            raise _misfit(f"images: {len(sent.images)}, must be none: this verifier has no encoder")
+            raise _wrong_shape(f"images: {len(sent.images)}, must be none: this verifier has no encoder")
         if sent.features:
-            raise _misfit(f"images: {len(sent.images)} beside features, must be the one or the other")
+            raise _wrong_shape(f"images: {len(sent.images)} beside features, must be the one or the other")
 
     def _check_sizes(self, sent: WireRows, count: int, numbers: int) -> None:
         for field, size, per_row in self._sizes(sent, numbers):
             if size != count * per_row and (size or field == "observation_window"):
-                raise _misfit(f"{field}: {size} values, must be {count * per_row}, {per_row} per observation")
+                raise _wrong_shape(
+                    f"{field}: {size} values, must be {count * per_row}, {per_row} per observation"
+                )
 
     def _sizes(self, sent: WireRows, numbers: int) -> tuple[tuple[str, int, int], ...]:
         """Return field, entries that were sent, and how many make an observation."""
@@ -224,7 +226,7 @@ class WindowCache:
         try:
             features = self._encoder.encode(jpeg)
         except ValueError as error:
-            raise _misfit(f"images[{index}].{error}") from error
+            raise _wrong_shape(f"images[{index}].{error}") from error
         check_finite(f"images[{index}].features", features)
         return features
 
@@ -235,5 +237,5 @@ def _fill(values: np.ndarray, field: str, sent: bytes, dtype: type) -> None:
     values[...] = numbers.reshape(values.shape)
 
 
-def _misfit(message: str) -> RequestError:
+def _wrong_shape(message: str) -> RequestError:
     return RequestError(RequestFault.WRONG_SHAPE, message)

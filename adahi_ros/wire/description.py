@@ -58,7 +58,7 @@ class Wants:
     target: str = ""
     encoder_fingerprint: str | None = None
 
-    def misfit(self, described: Description) -> str | None:
+    def mismatch(self, described: Description) -> str | None:
         """Name the first thing that keeps robot and target apart, with both values; None where none does."""
         theirs, encoder = described.signature, self.encoder_fingerprint
         if described.protocol != PROTOCOL_VERSION:

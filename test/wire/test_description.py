@@ -38,8 +38,8 @@ def told(**changes: Any) -> Description:
         told(acceptance="replace", codes=None, horizon=8),
     ],
 )
-def test_what_fits_is_no_misfit(described: Description) -> None:
-    assert Wants(DRAFT, OFFERED).misfit(described) is None
+def test_what_fits_is_no_mismatch(described: Description) -> None:
+    assert Wants(DRAFT, OFFERED).mismatch(described) is None
 
 
 def test_a_reply_judges_every_code_or_what_its_rule_says() -> None:
@@ -49,10 +49,10 @@ def test_a_reply_judges_every_code_or_what_its_rule_says() -> None:
     assert [told(acceptance="replace").parts(draft) for draft in drafts] == [None, None]
 
 
-def test_a_rule_that_this_robot_cannot_use_is_a_misfit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_that_this_robot_cannot_use_is_a_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "no_such_module:Rule", "adahi_ros.acceptances")
     monkeypatch.setattr(description.ACCEPTANCES, "_added", {"broken": [broken]})
-    fault = Wants(DRAFT, OFFERED).misfit(told(acceptance="broken"))
+    fault = Wants(DRAFT, OFFERED).mismatch(told(acceptance="broken"))
     assert fault is not None
     assert fault.startswith("acceptance: adahi_ros.acceptances: 'broken' of no_such_module: ")
 
@@ -77,24 +77,24 @@ def test_a_rule_that_this_robot_cannot_use_is_a_misfit(monkeypatch: pytest.Monke
     ],
 )
 def test_the_first_thing_that_does_not_fit_is_named(described: Description, message: str) -> None:
-    fault = Wants(DRAFT, OFFERED).misfit(described)
+    fault = Wants(DRAFT, OFFERED).mismatch(described)
     assert fault is not None
     assert fault.startswith(message)
 
 
 def test_a_target_may_be_wanted_by_name() -> None:
-    assert Wants(DRAFT, OFFERED, "ball/target").misfit(GOOD) is None
-    assert Wants(DRAFT, OFFERED, "kitchen").misfit(GOOD) == (
+    assert Wants(DRAFT, OFFERED, "ball/target").mismatch(GOOD) is None
+    assert Wants(DRAFT, OFFERED, "kitchen").mismatch(GOOD) == (
         "target: the robot wants 'kitchen', the verifier has 'ball/target'"
     )
 
 
 def test_an_encoder_must_be_the_robots_where_it_sends_images() -> None:
     wants = Wants(DRAFT, OFFERED, encoder_fingerprint="feed")
-    assert wants.misfit(told(encoder_fingerprint="feed")) is None
+    assert wants.mismatch(told(encoder_fingerprint="feed")) is None
     for its in ("", "dead"):
         expected = f"encoder_fingerprint: the draft's is feed, the target's {its!r}; must be the same"
-        assert wants.misfit(told(encoder_fingerprint=its)) == expected
+        assert wants.mismatch(told(encoder_fingerprint=its)) == expected
 
 
 DRAWN = sent_codes(np.array([[0, 1]]), counted(np.full((1, 2, 4), 0.25)))
@@ -117,7 +117,7 @@ def test_codes_are_sent_where_they_mean_the_same_and_actions_where_they_are_need
 
 
 @pytest.mark.parametrize("where", ["__init__", "compatible"])
-def test_a_rule_of_another_package_that_raises_is_a_misfit(
+def test_a_rule_of_another_package_that_raises_is_a_mismatch(
     monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     def broken(*arguments: object) -> None:
@@ -125,5 +125,5 @@ def test_a_rule_of_another_package_that_raises_is_a_misfit(
 
     rule = type("Rule", (type(ACCEPTANCES["replace"]()),), {where: broken})
     monkeypatch.setitem(ACCEPTANCES.shipped, "strange", rule)
-    misfit = Wants(DRAFT, OFFERED).misfit(told(acceptance="strange"))
-    assert misfit == "acceptance: 'strange', KeyError: 'codes'"
+    mismatch = Wants(DRAFT, OFFERED).mismatch(told(acceptance="strange"))
+    assert mismatch == "acceptance: 'strange', KeyError: 'codes'"
