@@ -32,7 +32,15 @@ SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last acti
 FOLDS = 5
 Variant = tuple[float, str]
 RANDOM = "random"  # the gate whose threshold follows from the rate; those of the others must be searched
-OF_PLANS = ("age", "expected_error", "plan_deviation", "surprise", "reversal", "overlap")  # not of drafts
+OF_PLANS = (  # say nothing of drafts
+    "age",
+    "expected_error",
+    "plan_deviation",
+    "surprise",
+    "reversal",
+    "overlap",
+    "learned",
+)
 WITHOUT_CODES: Variant = (0.5, "std")  # the deviation, where there are no rejections to choose it by
 Say = Callable[[str], None]
 

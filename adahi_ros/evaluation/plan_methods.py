@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from adahi_ros.evaluation.bench import Bench
+from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Trigger
@@ -68,8 +68,8 @@ class PlanMethod:
 
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
-        self._actor(bench)
-        horizon = self._target(bench).signature.horizon
+        actor_of(bench.policies, self.proposer, self.label)
+        horizon = target_of(bench.policies, self.label).signature.horizon
         trigger = self.trigger(bench)
         if self.at is not None and self.asks == "age" and self.at >= horizon:
             raise ValueError(f"{self.label}: the target plans only {horizon} actions")
@@ -80,30 +80,40 @@ class PlanMethod:
     ) -> Log:
         """See `Method`."""
         config = ControllerConfig(self.trigger(bench))
-        controller = Controller(self._actor(bench), config, self.proposer, blend=self.blend)
-        verifier = TargetVerifier(self._target(bench), "replace")
+        actor = actor_of(bench.policies, self.proposer, self.label)
+        controller = Controller(actor, config, self.proposer, blend=self.blend)
+        verifier = TargetVerifier(target_of(bench.policies, self.label), "replace")
         return rollout(world, controller, verifier, seed, episodes, on_step, late=self.late)
 
-    def _target(self, bench: Bench) -> Policy:
-        target = bench.policies.plans
-        if target is None:
-            raise ValueError(
-                f"{self.label}: there is no target that plans beside these policies; train one with a recipe "
-                "such as config/recipes/ball-plans.yaml"
-            )
-        return target
 
-    def _actor(self, bench: Bench) -> Actor:
-        if self.proposer == DRAFT_CHECKS_PLAN:
-            return bench.policies.draft
-        if self.proposer != CORRECTOR:
-            return self._target(bench)
-        if bench.policies.corrector is None:
-            raise ValueError(
-                f"{self.label}: there is no corrector beside these policies; 'adahi train' makes one by a "
-                "recipe such as config/recipes/ball-corrector.yaml"
-            )
-        return bench.policies.corrector
+def target_of(policies: Policies, label: str) -> Policy:
+    """Return the target that plans.
+
+    Raises:
+        ValueError: there is none; names who needs it by a label.
+    """
+    if policies.plans is None:
+        raise ValueError(
+            f"{label}: there is no target that plans beside these policies; train one with a recipe "
+            "such as config/recipes/ball-plans.yaml"
+        )
+    return policies.plans
+
+
+def actor_of(policies: Policies, proposer: str, label: str | None = None) -> Actor:
+    """Return what a proposer is made of, the corrector, the draft or the target; raises as `target_of`."""
+    label = proposer if label is None else label
+    target = target_of(policies, label)
+    if proposer == DRAFT_CHECKS_PLAN:
+        return policies.draft
+    if proposer != CORRECTOR:
+        return target
+    if policies.corrector is None:
+        raise ValueError(
+            f"{label}: there is no corrector beside these policies; 'adahi train' makes one by a "
+            "recipe such as config/recipes/ball-plans.yaml"
+        )
+    return policies.corrector
 
 
 def every(kind: str, steps: int) -> PlanMethod:

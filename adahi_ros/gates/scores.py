@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from adahi_ros.gates.context import GateContext
+from adahi_ros.gates.learned import LearnedGate
 from adahi_ros.gates.plans import (
     AgeGate,
     ExpectedErrorGate,
@@ -109,6 +110,7 @@ GATES: Registry[Callable[..., Gate]] = Registry(
         "surprise": SurpriseGate,
         "reversal": ReversalGate,
         "overlap": OverlapGate,
+        "learned": LearnedGate,
         "always": AlwaysGate,
         "never": NeverGate,
     },

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -42,9 +43,9 @@ def context(robots: int) -> GateContext:
     return context_of(draft, deviation, draw.random(robots))
 
 
-def test_every_gate_scores_every_robot() -> None:
+def test_every_gate_scores_every_robot(made: Callable[[str], Trigger]) -> None:
     for name in GATES:
-        score = Trigger(name).score(context(5))
+        score = made(name).score(context(5))
         assert score.shape == (5,), name
         assert not np.isnan(score).any(), name
 
@@ -85,7 +86,9 @@ def test_random_is_blind_to_the_draft() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(GATES))
-def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(name: str) -> None:
+def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(
+    name: str, made: Callable[[str], Trigger]
+) -> None:
     seen, other = context(5), context(5)
     assert other.proposal is not None
     assert other.proposal.distribution is not None
@@ -93,8 +96,8 @@ def test_blind_gates_are_those_that_score_the_same_whatever_was_drawn(name: str)
     assert drawn.counts is not None
     draft = drafted((drawn.codes + 1) % 4, drawn.counts)
     other = context_of(draft, other.deviation[::-1], other.uniforms)
-    same = np.array_equal(Trigger(name).score(seen), Trigger(name).score(other))
-    assert same == Trigger(name).blind
+    same = np.array_equal(made(name).score(seen), made(name).score(other))
+    assert same == made(name).blind
 
 
 @pytest.mark.parametrize("threshold", [-1e300, 0.0, 1e300])

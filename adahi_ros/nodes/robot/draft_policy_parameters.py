@@ -75,6 +75,7 @@ class GateParameters:
 
     name: str = parameter("deviation", "Scores the drafts", choices=tuple(GATES), live=True)
     threshold: float = parameter(1.0, "A draft with a score above it is sent to the target", live=True)
+    file: str = parameter("", "Weights of a gate that has any, such as learned", optional=True, live=True)
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,11 @@ def first_episode(values: DraftPolicyParameters) -> int:
     return secrets.randbelow(FIRST_EPISODES + 1) if given == DRAWN else given
 
 
+def gate_arguments(values: GateParameters) -> dict[str, str]:
+    """Return what a gate is made with."""
+    return {"file": values.file} if values.file else {}
+
+
 def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
     """Return how drafts are made and judged.
 
@@ -217,7 +223,7 @@ def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
         ValueError: names the field, the value and what was allowed.
     """
     return ControllerConfig(
-        Trigger(values.gate.name, values.gate.threshold),
+        Trigger(values.gate.name, values.gate.threshold, arguments=gate_arguments(values.gate)),
         values.deviation.smoothing,
         values.deviation.normalization,
         values.draft_temperature,

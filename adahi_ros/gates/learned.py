@@ -1,0 +1,190 @@
+"""A gate that is learned: it predicts from all signs together what harm it does not to ask.
+
+Harm is the distance, in action scales, of what would be executed from what a fresh plan says. A small network
+predicts it from the signs that other gates score by, and a rising curve that was fitted on other episodes
+corrects the prediction; so a threshold is an expected distance. No torch: training is in `evaluation/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from adahi_ros.files import replacing
+from adahi_ros.gates.context import GateContext
+from adahi_ros.gates.plans import (
+    AgeGate,
+    ExpectedErrorGate,
+    OverlapGate,
+    PlanDeviationGate,
+    ReversalGate,
+    SurpriseGate,
+)
+from adahi_ros.networks.checkpoint_files import CheckpointError, check_shapes, read_shapes, read_tensors
+
+FURTHEST = 5.0  # standard deviations from the mean that a sign counts
+WIDEST, LONGEST = 4096, 4096  # of a file: units of a layer, points of the curve
+
+
+class Sign(Protocol):
+    """What a gate scores by."""
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """Return the scores (B,)."""
+
+
+class _Deviation:
+    def score(self, context: GateContext) -> np.ndarray:
+        return context.deviation
+
+
+class _Left:
+    def score(self, context: GateContext) -> np.ndarray:
+        return (
+            np.zeros(len(context.uniforms)) if context.course is None else context.course.left.astype(float)
+        )
+
+
+class _Misses:
+    def score(self, context: GateContext) -> np.ndarray:
+        return np.full(len(context.uniforms), np.nan if context.link is None else context.link.misses)
+
+
+SIGNS: dict[str, Callable[[], Sign]] = {
+    "age": AgeGate,
+    "left": _Left,
+    "deviation": _Deviation,
+    "expected_error": ExpectedErrorGate,
+    "plan_deviation": PlanDeviationGate,
+    "surprise": SurpriseGate,
+    "reversal": ReversalGate,
+    "overlap": OverlapGate,
+    "link_misses": _Misses,
+}
+"""What the network reads, in this order."""
+
+
+class Signs:
+    """Everything that gates of plans go by, side by side."""
+
+    def __init__(self) -> None:
+        self._signs = [make() for make in SIGNS.values()]
+
+    def read(self, context: GateContext) -> np.ndarray:
+        """Return the signs (B, F) of a step, steps in order; NaN or infinite where one says nothing."""
+        return np.stack([sign.score(context) for sign in self._signs], axis=1)
+
+
+def standardised(signs: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return signs (B, F) in standard deviations; what says nothing is as the mean."""
+    scaled = np.clip((signs - mean) / scale, -FURTHEST, FURTHEST)
+    return np.where(np.isfinite(signs), scaled, 0.0)
+
+
+@dataclass(frozen=True)
+class HarmModel:
+    """A network of one hidden layer, and a rising curve behind it.
+
+    Attributes:
+        mean, scale: (F,) of the signs that it was trained on.
+        weight_0, bias_0, weight_1, bias_1: (H, F), (H,), (1, H) and (1,) of its layers.
+        predicted, measured: (P,), the curve: rising predictions of the network, and the harm measured there.
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+    weight_0: np.ndarray
+    bias_0: np.ndarray
+    weight_1: np.ndarray
+    bias_1: np.ndarray
+    predicted: np.ndarray
+    measured: np.ndarray
+
+    def raw(self, signs: np.ndarray) -> np.ndarray:
+        """Return what the network says of signs (B, F), (B,)."""
+        hidden = np.tanh(standardised(signs, self.mean, self.scale) @ self.weight_0.T + self.bias_0)
+        said: np.ndarray = (hidden @ self.weight_1.T + self.bias_1)[:, 0]
+        return said
+
+    def harm(self, signs: np.ndarray) -> np.ndarray:
+        """Return the expected harm (B,) of not asking, in action scales."""
+        return along(self.raw(signs), self.predicted, self.measured)
+
+
+def along(values: np.ndarray, predicted: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Return what a curve says of values; beyond its ends it goes on as steep as it ends, so nothing ties."""
+    within = np.interp(values, predicted, measured)
+    if len(predicted) < 2:
+        return within + (values - predicted[0])
+    first = (measured[1] - measured[0]) / (predicted[1] - predicted[0])
+    last = (measured[-1] - measured[-2]) / (predicted[-1] - predicted[-2])
+    below, above = np.minimum(values - predicted[0], 0.0), np.maximum(values - predicted[-1], 0.0)
+    on: np.ndarray = within + first * below + last * above
+    return on
+
+
+def load_harm_model(path: Path) -> HarmModel:
+    """Read a file of `save_harm_model`.
+
+    Raises:
+        CheckpointError: it is missing, damaged, or of other signs.
+    """
+    shapes = read_shapes(path)
+    try:
+        hidden = shapes.get("bias_0", (0,))[0]
+        points = shapes.get("predicted", (0,))[0]
+        if not 0 < hidden <= WIDEST or not 0 < points <= LONGEST:
+            raise ValueError(f"bias_0, predicted: of {hidden} and {points}, must be from 1 to {WIDEST}")
+        read = len(SIGNS)
+        sizes = {"mean": (read,), "scale": (read,), "weight_0": (hidden, read), "bias_0": (hidden,)}
+        ends = {"weight_1": (1, hidden), "bias_1": (1,), "predicted": (points,), "measured": (points,)}
+        check_shapes(shapes, {**sizes, **ends})
+        tensors = read_tensors(path)
+        model = HarmModel(**{name: tensors[name].astype(np.float64) for name in (*sizes, *ends)})
+        for name, values in vars(model).items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name}: must be finite")
+        if not (model.scale > 0.0).all():
+            raise ValueError("scale: must be above 0")
+        if not ((np.diff(model.predicted) > 0.0).all() and (np.diff(model.measured) >= 0.0).all()):
+            raise ValueError("predicted, measured: must rise")
+    except CheckpointError:
+        raise
+    except (ValueError, IndexError) as error:
+        raise CheckpointError(f"{path}: not the weights of a gate ({error})") from None
+    return model
+
+
+def save_harm_model(path: Path, model: HarmModel) -> None:
+    """Write a model, whole."""
+    tensors = {name: np.ascontiguousarray(values, np.float64) for name, values in vars(model).items()}
+    with replacing(path) as partial:
+        save_file(tensors, partial)
+
+
+class LearnedGate:
+    """Expected harm of not asking.
+
+    Args:
+        file: of the weights, `adahi gate train` writes it.
+
+    Raises:
+        CheckpointError: it is no such file.
+    """
+
+    blind = False
+
+    def __init__(self, file: str) -> None:
+        self._model = load_harm_model(Path(file).expanduser())
+        self._signs = Signs()
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`; infinite where nothing is planned."""
+        harm = self._model.harm(self._signs.read(context))
+        course = context.course
+        return harm if course is None else np.where(course.left == 0, np.inf, harm)
