@@ -11,7 +11,7 @@ from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations, Signature
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sampling:
     """How a policy draws what it proposes.
 
@@ -19,10 +19,14 @@ class Sampling:
         temperature: of its distributions, above zero; 1 is as it was trained.
         sendable: draw from distributions that can be sent in few bytes without loss, as a draft must,
             so that whoever verifies it knows exactly what it was drawn from.
+        committed: (B, d, A) float32 in action units, d at most the horizon, what the robots execute from the
+            present step on whatever is proposed; NaN where one has committed to no more. Proposals go on
+            from there, where a policy can do so; others ignore it. None where nobody has.
     """
 
     temperature: float = 1.0
     sendable: bool = False
+    committed: np.ndarray | None = None
 
 
 AS_TRAINED = Sampling()

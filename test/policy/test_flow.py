@@ -107,6 +107,35 @@ def test_plans_of_less_noise_are_nearer_to_one_another(folder: Path) -> None:
     assert spreads[3] < 1e-6
 
 
+def committed_to(policy: FlowPolicy, steps: int) -> np.ndarray:
+    """Return what `BATCH` robots have committed to, every third of them to nothing, (BATCH, steps, A)."""
+    actions = np.random.default_rng(8).normal(scale=0.3, size=(BATCH, steps, 2)).astype(np.float32)
+    actions[::3] = np.nan
+    return actions
+
+
+@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
+@pytest.mark.parametrize("name", ["told", "untold"])
+def test_a_plan_begins_with_what_a_robot_has_committed_to(folder: Path, name: str, backend: str) -> None:
+    policy = load_policy(folder / name, backend)
+    free = policy.propose(*seen(policy)).actions
+    for steps in range(HORIZON + 1):
+        committed = committed_to(policy, steps)
+        actions = policy.propose(*seen(policy), Sampling(committed=committed)).actions
+        np.testing.assert_array_equal(actions[::3], free[::3])
+        some = np.arange(BATCH) % 3 > 0
+        np.testing.assert_array_equal(actions[some, :steps], committed[some])
+        if 0 < steps < HORIZON:
+            assert (actions[some, steps:] != free[some, steps:]).any(axis=(1, 2)).all()
+
+
+def test_torch_and_onnx_go_on_alike_from_what_is_committed(folder: Path) -> None:
+    policies = [load_policy(folder / "told", backend) for backend in ("torch", "onnxruntime")]
+    sampling = Sampling(committed=committed_to(policies[0], 2))
+    torches, onnxes = (policy.propose(*seen(policy), sampling).actions for policy in policies)
+    np.testing.assert_allclose(torches, onnxes, atol=1e-4 * policies[0].action_scale.max())
+
+
 def test_uniform_draws_become_standard_normal_ones() -> None:
     values = normal(np.random.default_rng(3).random((20_000, 4)))
     assert values.shape == (20_000, 4)
@@ -148,6 +177,18 @@ def test_of_two_ways_a_plan_goes_one_from_beginning_to_end(tmp_path: Path) -> No
     assert coherent.mean() > 0.97  # signs drawn apart would agree in one of eight
     assert 0.35 < (plans[coherent, 0] > 0.0).mean() < 0.65
     assert np.median(np.abs(np.abs(plans) - 1.0)) < 0.2
+
+
+def test_a_plan_goes_on_the_way_that_a_robot_has_committed_to(tmp_path: Path) -> None:
+    size = {**SIZE, "horizon": 4, "head_width": 32, "steps": 8}
+    network, _ = train_flow(two_ways(), 1, size, FitConfig(250, 128, 5e-3), Run(4))
+    save_flow(tmp_path, "target", network, {})
+    policy = torch_policy(load_flow(tmp_path / "target"))
+    draws = np.random.default_rng(1).random((400, policy.draws))
+    for way in (-1.0, 1.0):
+        committed = np.full((400, 1, 1), way, np.float32)
+        rest = policy.propose(policy.signature.nothing(400), draws, Sampling(committed=committed)).actions
+        assert (np.sign(rest[:, 1:]) == way).mean() > 0.9  # without it, half of them
 
 
 def test_training_is_decided_by_its_seed_and_leaves_torchs_generator_alone() -> None:

@@ -22,6 +22,8 @@ from adahi_ros.networks.checkpoint_files import (
 from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature
 
 KIND = "flow"
+READS = ("windows", "goals", "noise", "known")
+"""What the exported network reads; see `FlowNetwork.forward`."""
 LARGEST = {"window_length": 4096, "horizon": 4096, "steps": 1000, "noise": 10}
 SIZES = (
     *("observation_dim", "goal_dim", "action_dim", "window_length", "horizon"),
@@ -64,7 +66,8 @@ class FlowCheckpoint:
 
     def digest(self) -> str:
         """Return 16 hexadecimal digits of the SHA-256 of the network: its configuration and weights."""
-        config = json.dumps(self.config, sort_keys=True).encode()
+        # An exported network that reads something else is another one.
+        config = json.dumps([READS, self.config], sort_keys=True).encode()
         return hashlib.sha256(config + self.weights.read_bytes()).hexdigest()[:16]
 
 

@@ -13,8 +13,9 @@ from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
 
 RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
-Network = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""From windows (B, H, O), goals (B, G) and noise (B, T * A) to plans (B, T, A), all float32."""
+Network = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""From windows (B, H, O), goals (B, G), noise (B, T * A) and what is known of the plans (B, T, A), NaN where
+nothing is, to plans (B, T, A), all float32."""
 
 
 class FlowPolicy:
@@ -38,10 +39,14 @@ class FlowPolicy:
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
     ) -> Proposal:
-        """See `Policy.propose`; the temperature scales the noise."""
+        """See `Policy.propose`; the temperature scales the noise, and plans begin with what is committed."""
         noise = sampling.temperature * normal(draws)[:, : self._size].astype(np.float32)
         window, condition = self.signature.window(observations), self.signature.condition(observations)
-        return Proposal(self._network(window, condition, noise.astype(np.float32)))
+        shape = (len(noise), self.signature.horizon, self.signature.action_dim)
+        known = np.full(shape, np.nan, dtype=np.float32)
+        if sampling.committed is not None:
+            known[:, : sampling.committed.shape[1]] = sampling.committed
+        return Proposal(self._network(window, condition, noise.astype(np.float32), known))
 
     def sound(self, actions: np.ndarray) -> np.ndarray:
         """See `Policy.sound`."""

@@ -6,6 +6,11 @@
 Codes that are drawn apart from one another make plans whose parts do not fit together; here a plan is one
 draw. Lipman et al., "Flow Matching for Generative Modeling" (2023), with straight paths from noise to data;
 chunks of actions by it as in pi0 (Black et al., 2024).
+
+What is known of a plan beforehand, such as actions that a robot executes before the plan can reach it, is put
+in its place on every point of the path, so that the rest is drawn to go with it: inpainting as in RePaint
+(Lugmayr et al., 2022), without going back. Real-time chunking (Black et al., arXiv 2506.07339) guides by
+gradients instead: it comes less near to what is known, and needs a gradient in the exported network.
 """
 
 from __future__ import annotations
@@ -148,12 +153,25 @@ class FlowNetwork(ObservationTransformer):
         velocity: Tensor = self.velocity_out(self.velocity_norm(hidden))
         return velocity
 
-    def forward(self, windows: Tensor, goals: Tensor, noise: Tensor) -> Tensor:
-        """Make plans (B, T, A) of windows (B, H, O), goals (B, G) and standard normal noise (B, T * A)."""
+    def forward(self, windows: Tensor, goals: Tensor, noise: Tensor, known: Tensor) -> Tensor:
+        """Make plans.
+
+        Args:
+            windows: (B, H, O).
+            goals: (B, G).
+            noise: (B, T * A), standard normal.
+            known: (B, T, A), what the plans are to be; NaN where that is free.
+
+        Returns:
+            (B, T, A).
+        """
         features, steps = self.features(windows, goals)[:, -1], self.config.steps
-        plans = noise * self.config.noise
+        start, end = noise * self.config.noise, self.scaled(known)
+        free, plans = end.isnan(), start
         for step in range(steps):
-            time = torch.full_like(plans[:, :1], step / steps)
-            plans = plans + self.velocity(features, plans, time) / steps
+            time = step / steps
+            plans = torch.where(free, plans, (1.0 - time) * start + time * end)
+            plans = plans + self.velocity(features, plans, torch.full_like(plans[:, :1], time)) / steps
         shape = (self.config.horizon, self.config.action_dim)
-        return plans.unflatten(-1, shape) * self.action_scale + self.action_mean
+        made = plans.unflatten(-1, shape) * self.action_scale + self.action_mean
+        return torch.where(known.isnan(), made, known)

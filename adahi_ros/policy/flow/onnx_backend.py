@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from adahi_ros.networks.onnx_cache import onnx_session
-from adahi_ros.policy.flow.checkpoint import FlowCheckpoint
+from adahi_ros.policy.flow.checkpoint import READS, FlowCheckpoint
 from adahi_ros.policy.flow.flow_policy import FlowPolicy
 
 
@@ -22,8 +22,8 @@ def onnx_policy(checkpoint: FlowCheckpoint) -> FlowPolicy:
     session = onnx_session(checkpoint.weights, checkpoint.digest(), export_to)
     read = [each.name for each in session.get_inputs()]  # without a goal, the exporter leaves it out
 
-    def run(windows: np.ndarray, goals: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        given = {"windows": windows, "goals": goals, "noise": noise}
+    def run(windows: np.ndarray, goals: np.ndarray, noise: np.ndarray, known: np.ndarray) -> np.ndarray:
+        given = dict(zip(READS, (windows, goals, noise, known), strict=True))
         plans: np.ndarray = session.run(("plans",), {name: given[name] for name in read})[0]
         return plans
 

@@ -15,7 +15,7 @@ from adahi_ros.files import replacing, save_json
 from adahi_ros.networks.checkpoint_files import FORMAT, CheckpointError
 from adahi_ros.networks.onnx_export import write_onnx
 from adahi_ros.networks.transformer import InputMoments
-from adahi_ros.policy.flow.checkpoint import KIND, FlowCheckpoint
+from adahi_ros.policy.flow.checkpoint import KIND, READS, FlowCheckpoint
 from adahi_ros.policy.flow.flow_policy import FlowPolicy
 from adahi_ros.policy.flow.network import FlowConfig, FlowNetwork
 
@@ -44,8 +44,8 @@ def torch_policy(checkpoint: FlowCheckpoint) -> FlowPolicy:
     network = load_network(checkpoint)
 
     @torch.inference_mode()
-    def run(windows: np.ndarray, goals: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        plans: np.ndarray = network(*map(torch.from_numpy, (windows, goals, noise))).numpy()
+    def run(windows: np.ndarray, goals: np.ndarray, noise: np.ndarray, known: np.ndarray) -> np.ndarray:
+        plans: np.ndarray = network(*map(torch.from_numpy, (windows, goals, noise, known))).numpy()
         return plans
 
     return FlowPolicy(checkpoint, run)
@@ -77,6 +77,7 @@ def export(checkpoint: FlowCheckpoint, path: Path) -> None:
         torch.zeros(2, config.window_length, config.observation_dim),
         torch.zeros(2, config.goal_dim),
         torch.zeros(2, config.horizon * config.action_dim),
+        torch.zeros(2, config.horizon, config.action_dim),
     )
     batch = torch.export.Dim("batch")
     write_onnx(
@@ -84,7 +85,7 @@ def export(checkpoint: FlowCheckpoint, path: Path) -> None:
         example,
         path,
         checkpoint.digest(),
-        input_names=["windows", "goals", "noise"],
+        input_names=list(READS),
         output_names=["plans"],
-        dynamic_shapes=({0: batch}, {0: batch}, {0: batch}),
+        dynamic_shapes=tuple({0: batch} for _ in READS),
     )
