@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+import numpy as np
+
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.robot.transport import Reply, Sent, StepRequest
 from adahi_ros.wire.description import Description
@@ -109,7 +111,8 @@ def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: f
     if reply.status != OK:
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)
-    wanted = request.episode, request.step, request.step
+    ahead = request.ahead
+    wanted = request.episode, request.step, request.step + ahead
     named = reply.episode, reply.step, reply.first_step
     if named != wanted:
         message = f"episode_id, step_id, first_step: {named}, must be {wanted}"
@@ -119,7 +122,10 @@ def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: f
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     try:
         parts = target.parts(request.draft)
-        verification = check_reply(target.signature, 0, parts, reply.accepted, reply.actions)
+        verification = check_reply(target.signature, ahead, parts, reply.accepted, reply.actions)
     except RequestError as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
+    if ahead:  # whole again: from the step of the request on
+        actions = np.concatenate([request.draft.actions[:, :ahead], verification.actions], axis=1)
+        verification = Verdict(actions, verification.accepted)
     return Outcome(verification, Reason.NONE, "", verify_ms, reply.compute_ms, size)

@@ -137,9 +137,14 @@ class VerifierSession:
         """What the target reads and proposes; only where `link` is READY."""
         return self._target.signature
 
-    def to_send(self, draft: Proposal) -> Proposal:
-        """Return as much of a draft as the target needs and can read; only where `link` is READY."""
-        return self._wants.to_send(draft, self._target)
+    def to_send(self, draft: Proposal, ahead: int = 0) -> Proposal:
+        """Return as much of a draft as the target needs and can read; only where `link` is READY.
+
+        Args:
+            draft: of the robot.
+            ahead: see `StepRequest`.
+        """
+        return self._wants.to_send(draft, self._target, ahead)
 
     @property
     def _target(self) -> Description:

@@ -20,12 +20,15 @@ class StepRequest:
         draft: that it is about (M = 1), no more of it than is sent.
         episode, step: that it belongs to.
         window: of observations and conditions, as they are sent.
+        ahead: how many of the draft's actions, which are all sent then, the robot executes whatever is
+            replied; the reply begins after them.
     """
 
     draft: Proposal
     episode: int
     step: int
     window: WireWindow
+    ahead: int = 0
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ class Engine:
         )
         verdict = self._remembered.get(asked)
         if verdict is None:
+            ahead = request.first_step - request.step
             checked = check_request(
                 self._signature,
                 self._verifier.acceptance,
@@ -83,11 +84,12 @@ class Engine:
                 window.goal,
                 *flat,
                 request.instruction,
+                ahead,
             )
             count = self._verifier.policy.draws
             draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)
             verdict = self._verifier.verify(checked, draws)
-            verdict = Verdict(verdict.actions[:, request.first_step - request.step :], verdict.accepted)
+            verdict = Verdict(verdict.actions[:, ahead:], verdict.accepted)
             self._remember(asked, verdict)
         return Replied(verdict, self._windows.keep(request.robot_id, window, now_s))
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.policy.interface import Policy, Sampling
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
+from adahi_ros.server.choice import SAMPLES, NearestPlan
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
 from adahi_ros.wire.sent_reply import PARTS_MOST
+
+AGREEMENTS = {
+    "none": "it plans as if it were heard at once",
+    "continue": "it plans on from the actions that a robot has committed to; flow policies can",
+    "choose": "of several plans it sends the one that is nearest to those that a robot has committed to",
+}
+"""What becomes of actions that a robot executes whatever is replied, because they come before a reply can."""
 
 
 class TargetVerifier:
@@ -23,13 +33,21 @@ class TargetVerifier:
         rule: a key of `ACCEPTANCES`.
         temperature: of the target's distributions, above zero.
         sendable: see `Sampling`.
+        agreement: a key of `AGREEMENTS`.
+        samples: of how many plans to choose one.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
     """
 
     def __init__(
-        self, policy: Policy, rule: str = "speculative", temperature: float = 1.0, sendable: bool = False
+        self,
+        policy: Policy,
+        rule: str = "speculative",
+        temperature: float = 1.0,
+        sendable: bool = False,
+        agreement: str = "none",
+        samples: int = SAMPLES,
     ) -> None:
         if rule not in ACCEPTANCES:
             raise ValueError(f"rule: {rule!r}, must be one of {', '.join(sorted(ACCEPTANCES))}")
@@ -37,9 +55,16 @@ class TargetVerifier:
             raise ValueError(f"temperature: {temperature}, must be above 0 and finite")
         if ACCEPTANCES[rule].needs_codes and policy.signature.codes is None:
             raise ValueError(f"rule: {rule!r}, must be another for a target without a tokenizer")
-        self.policy = policy
+        if agreement not in AGREEMENTS:
+            raise ValueError(f"agreement: {agreement!r}, must be one of {', '.join(AGREEMENTS)}")
+        if agreement == "choose" and ACCEPTANCES[rule].needs_codes:
+            raise ValueError(
+                f"agreement: 'choose', must be another with the rule {rule!r}, which is about codes"
+            )
+        self.policy = NearestPlan(policy, samples) if agreement == "choose" else policy
         self.acceptance = ACCEPTANCES[rule]()
         self._sampling = Sampling(temperature, sendable)
+        self._agrees = agreement != "none"
 
     def verify(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
         """Verify M drafts with uniform draws (M, policy.draws, 2).
@@ -58,7 +83,10 @@ class TargetVerifier:
 
     def verify_each(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
         """Verify M drafts; no numbers where the target makes nothing finite of an observation."""
-        proposal = self.policy.propose(request.observations, draws[..., 1], self._sampling)
+        sampling = self._sampling
+        if self._agrees and request.committed is not None:
+            sampling = replace(sampling, committed=request.committed)
+        proposal = self.policy.propose(request.observations, draws[..., 1], sampling)
         return self.acceptance.verify(request.draft, proposal, draws)
 
     def _checked(self, verdict: Verdict, robots: int) -> Verdict:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.policy.proposal import Proposal
@@ -85,9 +83,16 @@ class Wants:
             fault = difference("encoder_fingerprint", encoder, repr(described.encoder_fingerprint))
         return fault
 
-    def to_send(self, draft: Proposal, described: Description) -> Proposal:
-        """Return as much of a draft as a target needs and can read."""
+    def to_send(self, draft: Proposal, described: Description, ahead: int = 0) -> Proposal:
+        """Return as much of a draft as a target needs and can read.
+
+        Args:
+            draft: of the robot.
+            described: the target.
+            ahead: how many of its actions the robot executes whatever is replied. They are sent to any
+                target: they are few, and one that cannot go on from them leaves them out of account.
+        """
         rule = ACCEPTANCES[described.acceptance]
-        actions = draft.actions if rule.needs_actions else np.zeros_like(draft.actions[:, :0])
+        actions = draft.actions if rule.needs_actions else draft.actions[:, :ahead]
         alike = codes_differ(self.draft, described.signature) is None
         return Proposal(actions, draft.distribution if alike else None)

@@ -26,10 +26,12 @@ class VerificationRequest:
     Attributes:
         observations: of M robots, as the target reads them.
         draft: what they would do, as it was sent; what the rule does not need may be missing.
+        committed: (M, d, A) float32, what of it they execute whatever is replied; see `Sampling`.
     """
 
     observations: Observations
     draft: Proposal
+    committed: np.ndarray | None = None
 
 
 class RequestFault(IntEnum):
@@ -127,6 +129,7 @@ def check_request(
     counts: np.ndarray,
     actions: np.ndarray = NOTHING,
     instruction: str = "",
+    ahead: int = 0,
 ) -> VerificationRequest:
     """Make one robot's request of a window and flat arrays, or refuse it.
 
@@ -140,6 +143,8 @@ def check_request(
             without codes.
         actions: (T * A,) of the draft; empty where they were not sent.
         instruction: in a sentence.
+        ahead: how many control steps after its own the reply begins; what was sent of the draft for these,
+            the robot has committed to.
 
     Raises:
         RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
@@ -153,7 +158,9 @@ def check_request(
         drawn = _check_codes(signature.codes, codes, counts)
     else:
         drawn = None
-    return VerificationRequest(observations, Proposal(_check_actions(signature, rule, actions), drawn))
+    drafted = _check_actions(signature, rule, actions)
+    committed = drafted[:, :ahead] if ahead and drafted.size else None
+    return VerificationRequest(observations, Proposal(drafted, drawn), committed)
 
 
 def _check_actions(signature: Signature, rule: Acceptance, actions: np.ndarray) -> np.ndarray:

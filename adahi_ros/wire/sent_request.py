@@ -25,7 +25,8 @@ class SentRequest:
         fingerprint: of the tokenizer that the codes are of; `NO_FINGERPRINT` without codes.
         update: of the robot's window.
         instruction: in a sentence; empty where there is none.
-        actions: (T * A,) float32; empty where they are not sent.
+        actions: (T * A,) float32, from `step` on; the robot executes those before `first_step` whatever is
+            replied. Empty where they are not sent.
         codes: (N,) int64; empty where there are none.
         counts: (N * K,) int64; empty without codes.
     """
@@ -52,8 +53,9 @@ class SentRequest:
         step: int,
         fingerprint: int = NO_FINGERPRINT,
         target: str = "",
+        ahead: int = 0,
     ) -> SentRequest:
-        """Make the request about one robot's draft (M = 1), whose reply should begin at its own step.
+        """Make the request about one robot's draft (M = 1).
 
         Args:
             draft: no more of it than is to be sent.
@@ -63,6 +65,7 @@ class SentRequest:
             step: see the class.
             fingerprint: of the draft's tokenizer.
             target: see the class.
+            ahead: how many control steps after its own the reply should begin.
         """
         drawn = draft.distribution
         codes = counts = np.empty(0, dtype=np.int64)
@@ -75,7 +78,7 @@ class SentRequest:
             target=target,
             episode=episode,
             step=step,
-            first_step=step,
+            first_step=step + ahead,
             fingerprint=fingerprint,
             update=update,
             instruction="",

@@ -63,3 +63,18 @@ def test_a_reply_that_is_no_good_says_why(changes: dict[str, Any], reason: Reaso
     assert outcome.reason is reason
     assert outcome.message.startswith(message)
     assert (outcome.verify_ms, outcome.compute_ms, outcome.reply_bytes) == (0.0, 0.0, 60)
+
+
+def test_a_reply_that_begins_later_goes_on_from_what_was_committed() -> None:
+    described = Description("target", "replace", replace(TARGET, horizon=4, codes=None))
+    drafted = np.arange(6, dtype=np.float32).reshape(1, 3, 2)
+    request = replace(REQUEST, draft=Proposal(drafted), ahead=2)
+    reply = replace(RIGHT, first_step=9, accepted=(), actions=(9.0, 8.0, 7.0, 6.0))
+    outcome = judged(described, request, reply, 12.0)
+    assert outcome.verification is not None
+    expected = [[[0, 1], [2, 3], [9, 8], [7, 6]]]  # of the request's step and those after it
+    assert outcome.verification.actions.tolist() == expected
+    early = judged(described, request, replace(reply, first_step=7), 12.0)
+    assert early.message == "episode_id, step_id, first_step: (3, 7, 7), must be (3, 7, 9)"
+    long = judged(described, request, replace(reply, actions=(0.0,) * 8), 12.0)
+    assert long.message == "actions: 8 values, expected 4 for shape (2, 2)"

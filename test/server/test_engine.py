@@ -99,6 +99,38 @@ def test_a_reply_may_begin_at_a_later_step(ahead: int) -> None:
     np.testing.assert_array_equal(later.accepted, whole.accepted)
 
 
+@pytest.mark.parametrize(("ahead", "sent", "count"), [(0, 2, None), (2, 0, None), (2, 1, 1), (2, 3, 2)])
+def test_drafted_actions_before_the_reply_begins_are_committed(
+    ahead: int, sent: int, count: int | None
+) -> None:
+    target = Recalling(2)
+    told: list[np.ndarray | None] = []
+    propose = target.propose
+
+    def hearing(observations: Any, draws: np.ndarray, sampling: Any) -> Proposal:
+        told.append(sampling.committed)
+        return propose(observations, draws, sampling)
+
+    target.propose = hearing  # type: ignore[method-assign]
+    engine = Engine(TargetVerifier(target, "replace", agreement="continue"), SEED)
+    actions = np.arange(2 * sent, dtype=np.float32)
+    engine.verify(bare(actions=actions, first_step=7 + ahead), NOW_S)
+    engine.verify(bare(actions=actions + 1, first_step=7 + ahead), NOW_S)  # another request
+    if count is None:
+        assert told[0] is None
+    else:
+        np.testing.assert_array_equal(told[0], actions[: 2 * count].reshape(1, count, 2))
+    assert len(told) == (2 if sent else 1)
+
+
+def test_what_is_committed_is_as_the_target_acts_and_finite() -> None:
+    engine = Engine(TargetVerifier(Recalling(2), "replace", agreement="continue"), SEED)
+    with pytest.raises(RequestError, match=r"^draft_actions: 3 values, must be"):
+        engine.verify(bare(actions=np.zeros(3, np.float32), first_step=8), NOW_S)
+    with pytest.raises(RequestError, match=r"^draft_actions\[1\]: inf, must be finite"):
+        engine.verify(bare(actions=np.array([0.0, np.inf], np.float32), first_step=8), NOW_S)
+
+
 @pytest.mark.parametrize("first_step", [6, 7 + HORIZON, 2**32 - 1])
 def test_a_reply_begins_within_the_horizon(first_step: int) -> None:
     engine = Engine(TargetVerifier(Recalling(2)), SEED)

@@ -10,11 +10,11 @@ from scipy import stats
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.policy.distribution import counted
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.interface import Policy, Sampling
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
 from adahi_ros.randomness import STEPS_PER_REFILL
-from adahi_ros.server.verifier import TargetVerifier, VerificationDraws, verification_uniforms
+from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, VerificationDraws, verification_uniforms
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest, sent_codes
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
@@ -113,6 +113,40 @@ def test_the_temperature_is_that_of_the_targets_distribution(
         assert stats.chisquare(counts, 20_000 * cooled / cooled.sum()).pvalue > 1e-5
 
 
+@pytest.mark.parametrize("agreement", AGREEMENTS)
+def test_the_policy_is_told_what_is_committed_where_it_is_to_agree(
+    fixed_policy: Callable[..., Policy], agreement: str
+) -> None:
+    policy = fixed_policy(TARGET)
+    told: list[np.ndarray | None] = []
+    propose = policy.propose
+
+    def hearing(observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
+        told.append(sampling.committed)
+        return propose(observations, draws, sampling)
+
+    policy.propose = hearing  # type: ignore[method-assign]
+    verifier = TargetVerifier(policy, "replace", agreement=agreement, samples=3)
+    uniforms = np.full((2, verifier.policy.draws, 2), 0.5)
+    committed = np.ones((2, 1, 2), np.float32)
+    drafts = request(np.array([[0, 0], [0, 0]]))
+    verifier.verify(replace(drafts, committed=committed), uniforms)
+    verifier.verify(drafts, uniforms)
+    assert [each is committed for each in told] == [agreement == "continue", False]
+    assert told[1] is None
+
+
+def test_of_plans_that_are_drawn_the_nearest_to_what_is_committed_is_sent(
+    fixed_policy: Callable[..., Policy],
+) -> None:
+    verifier = TargetVerifier(fixed_policy(TARGET), "replace", agreement="choose", samples=4096)
+    draws = np.random.default_rng(0).random((1, verifier.policy.draws, 2))
+    for codes in ([0, 3], [3, 0], [2, 2]):
+        meanwhile = np.array([[codes]], np.float32) * np.array([1, 10], np.float32)
+        verdict = verifier.verify(replace(request(np.array([[1, 1]])), committed=meanwhile), draws)
+        assert codes_in(verdict).tolist() == [codes]
+
+
 def test_wrong_settings_are_refused(fixed_policy: Callable[..., Policy]) -> None:
     policy = fixed_policy(TARGET)
     with pytest.raises(ValueError, match="rule: 'greedy', must be one of replace, speculative"):
@@ -120,6 +154,10 @@ def test_wrong_settings_are_refused(fixed_policy: Callable[..., Policy]) -> None
     for temperature in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match=re.escape(f"temperature: {temperature}, must be above 0")):
             TargetVerifier(policy, temperature=temperature)
+    with pytest.raises(ValueError, match="agreement: 'guess', must be one of none, continue, choose"):
+        TargetVerifier(policy, "replace", agreement="guess")
+    with pytest.raises(ValueError, match="agreement: 'choose', must be another with the rule 'speculative'"):
+        TargetVerifier(policy, agreement="choose")
     policy.signature = replace(policy.signature, codes=None)
     with pytest.raises(ValueError, match="rule: 'speculative', must be another for a target without a tok"):
         TargetVerifier(policy)

@@ -116,6 +116,13 @@ def test_codes_are_sent_where_they_mean_the_same_and_actions_where_they_are_need
     assert wants.to_send(DRAFTED, told(acceptance=rule)).actions is DRAFTED.actions
 
 
+@pytest.mark.parametrize("rule", ["speculative", "replace"])
+def test_what_is_executed_whatever_is_replied_is_sent_to_any_target(rule: str) -> None:
+    wants, actions = Wants(DRAFT, OFFERED), np.arange(6, dtype=np.float32).reshape(1, 3, 2)
+    sent = wants.to_send(Proposal(actions), told(acceptance=rule), ahead=2)
+    np.testing.assert_array_equal(sent.actions, actions[:, :2])
+
+
 @pytest.mark.parametrize("where", ["__init__", "compatible"])
 def test_a_rule_of_another_package_that_raises_is_a_mismatch(
     monkeypatch: pytest.MonkeyPatch, where: str

@@ -36,7 +36,8 @@ class Sender:
         """Return what is sent of a request, of whose window only this."""
         number = NO_FINGERPRINT if self.fingerprint is None else fingerprint_number(self.fingerprint)
         draft, episode, step = request.draft, request.episode, request.step
-        sent = SentRequest.of(draft, update, self.robot_id, episode, step, number, self.target)
+        about = (self.robot_id, episode, step, number, self.target, request.ahead)
+        sent = SentRequest.of(draft, update, *about)
         return to_request(sent, self.session)
 
 

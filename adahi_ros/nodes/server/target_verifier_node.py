@@ -31,11 +31,12 @@ from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.server.serving import serve
 from adahi_ros.policy.slowed import SlowedPolicy
+from adahi_ros.server.choice import SAMPLES
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.health import HealthWatch
 from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.service import VerificationService, target_name
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 from adahi_ros.wire.description import Description
 
@@ -84,6 +85,15 @@ class TargetVerifierParameters(PolicyParameters):
         0.0,
         60.0,
     )
+    agreement: str = parameter(
+        "none",
+        "What becomes of the actions that a robot says it executes whatever is replied. "
+        + "; ".join(f"{name}: {what}" for name, what in AGREEMENTS.items()),
+        choices=tuple(AGREEMENTS),
+    )
+    samples: int = parameter(
+        SAMPLES, "Of how many plans agreement:=choose takes one; each costs a pass of the target", 1, 1024
+    )
     encoder: str = parameter(
         "",
         "Checkpoint of the encoder of images that robots send; a relative path is below the package's "
@@ -111,7 +121,13 @@ class TargetVerifierNode(Node):
         images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
         try:
             name = target_name(values.target, values.checkpoint)
-            verifier = TargetVerifier(policy, values.rule, values.temperature)
+            verifier = TargetVerifier(
+                policy,
+                values.rule,
+                values.temperature,
+                agreement=values.agreement,
+                samples=values.samples,
+            )
         except ValueError as error:
             raise ParameterError(str(error)) from None
         parameters.frozen = True
