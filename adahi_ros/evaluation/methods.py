@@ -199,7 +199,7 @@ def parse_methods(text: str, on_air: bool = False) -> list[str]:
 def runs_on_robot(method: Method) -> bool:
     """Return whether a robot can run a method over ROS."""
     if isinstance(method, PlanMethod):
-        return method.blend == LATEST
+        return method.blend == LATEST and method.late == 0
     return isinstance(method, BestMethod) or (isinstance(method, GatedMethod) and method.proposer == "draft")
 
 

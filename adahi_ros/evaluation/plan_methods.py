@@ -14,17 +14,25 @@ from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Trigger
 from adahi_ros.policy.interface import Actor, Policy
 from adahi_ros.robot.blends import BLENDS, LATEST
 from adahi_ros.robot.controller import Controller
-from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier
 
 CORRECTOR = "corrector"
 DRAFT_CHECKS_PLAN = "draft_checks_plan"
 BLENDED = tuple(name for name in BLENDS if name != LATEST)
-EVERY = re.compile(rf"(plan|corrector|{'|'.join(BLENDED)})_([1-9][0-9]{{0,3}})")
-GATED = re.compile(r"(plan|corrector|draft_checks_plan):(\w+)((?::\w+=[^:@=]+)*)(?:@([^:@]+))?")
-GRAMMAR = (
-    "plan:GATE or corrector:GATE, with arguments :NAME=VALUE and a threshold @NUMBER where there are any"
+LATEST_REPLY = 99  # steps
+EVERY = re.compile(
+    rf"(plan|corrector|{'|'.join(BLENDED)})_([1-9][0-9]{{0,3}})"
+    rf"(?:\+([1-9][0-9]?)(?::({'|'.join(AGREEMENTS)}))?)?",
+    re.ASCII,
 )
+GATED = re.compile(r"(plan|corrector|draft_checks_plan):(\w+)((?::\w+=[^:@=]+)*)(?:@([^:@]+))?")
 OF_ITSELF = {"adaptive_age": 1.0, "online": 0.0}  # thresholds of gates that set their rate themselves
+GRAMMAR = (
+    "plan_K, corrector_K or BLEND_K, and where replies are L steps late plan_K+L or plan_K+L:AGREEMENT, with "
+    f"L from 1 to {LATEST_REPLY}, a BLEND of {', '.join(BLENDED)} and an AGREEMENT of "
+    f"{', '.join(AGREEMENTS)}, or plan:GATE or corrector:GATE, with arguments :NAME=VALUE and a threshold "
+    "@NUMBER where there are any"
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,7 @@ class PlanMethod:
         arguments: of the gate.
         late: see `rollout`.
         blend: a key of `BLENDS`, of plans that overlap.
+        agreement: see `TargetVerifier`.
         wait_policy: of the robot's node, one of `WAIT_POLICIES`.
     """
 
@@ -50,6 +59,7 @@ class PlanMethod:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     late: int = 0
     blend: str = LATEST
+    agreement: str = "none"
     wait_policy: str = "ahead"
 
     @property
@@ -82,7 +92,7 @@ class PlanMethod:
         config = ControllerConfig(self.trigger(bench))
         actor = actor_of(bench.policies, self.proposer, self.label)
         controller = Controller(actor, config, self.proposer, blend=self.blend)
-        verifier = TargetVerifier(target_of(bench.policies, self.label), "replace")
+        verifier = TargetVerifier(target_of(bench.policies, self.label), "replace", agreement=self.agreement)
         return rollout(world, controller, verifier, seed, episodes, on_step, late=self.late)
 
 
@@ -116,33 +126,41 @@ def actor_of(policies: Policies, proposer: str, label: str | None = None) -> Act
     return policies.corrector
 
 
-def every(kind: str, steps: int) -> PlanMethod:
+def every(kind: str, steps: int, late: int = 0, agreement: str = "none") -> PlanMethod:
     """Return the method that asks for a plan every so many steps.
 
     Args:
         kind: plan or corrector; or how plans that overlap are blended, a key of `BLENDS`.
-        steps: at least 1.
+        steps: from one request to the next, where a reply is there by then; at least 1.
+        late: see `rollout`.
+        agreement: see `TargetVerifier`.
     """
     label, how = {
         "plan": ("Plan", "blindly"),
         CORRECTOR: ("Corrected plan", "corrected at every step"),
     }.get(kind, (kind.replace("_", " ").capitalize(), f"those that overlap blended by {kind}"))
-    about = f"the target's plans, a new one every {steps} steps, {how}"
+    label, about = f"{label}/{steps}", f"the target's plans, a new one every {steps} steps, {how}"
+    if late:
+        label, about = f"{label}+{late}", f"{about}, replies {late} steps late"
+    if agreement != "none":
+        label, about = f"{label} {agreement}", f"{about}; {AGREEMENTS[agreement]}"
     proposer, blend = ("plan", kind) if kind in BLENDED else (kind, LATEST)
-    return PlanMethod(f"{label}/{steps}", about, proposer, "age", steps - 1.0, blend=blend)
+    return PlanMethod(label, about, proposer, "age", steps - 1.0, {}, late, blend, agreement)
 
 
 def plan_method(name: str) -> PlanMethod | None:
     """Return the method of a name; None where it is none of these.
 
     plan_K and corrector_K are a plan every K steps, followed blindly or corrected; BLEND_K, such as
-    average_4, those that overlap blended. PROPOSER:GATE is any gate at the threshold that is searched for a
-    wanted rate, PROPOSER:GATE@NUMBER at one that is given; arguments of the gate go between, as in
-    corrector:learned:file=gate.safetensors@0.4.
+    average_4, those that overlap blended; plan_K+L, each L steps late, and plan_K+L:AGREEMENT, one that
+    agrees with what was done meanwhile, of `AGREEMENTS`. PROPOSER:GATE is any gate at the threshold that is
+    searched for a wanted rate, PROPOSER:GATE@NUMBER at one that is given; arguments of the gate go between,
+    as in corrector:learned:file=gate.safetensors@0.4.
     """
     periodic, gated = EVERY.fullmatch(name), GATED.fullmatch(name)
     if periodic is not None:
-        return every(periodic[1], int(periodic[2]))
+        kind, steps, late, agreement = periodic.groups()
+        return every(kind, int(steps), int(late or 0), agreement or "none")
     if gated is None or gated[2] not in GATES:
         return None
     proposer, gate, given, threshold = gated.groups()

@@ -12,6 +12,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.policy.history import History
 from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.controller import Controller, Step
+from adahi_ros.robot.plan import Plan
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
 from adahi_ros.wire.request import VerificationRequest
 
@@ -127,9 +128,9 @@ def rollout(
         episodes: their numbers.
         on_step: called with the number of steps done.
         robot_id: names the verifier's stream of draws, which are those that it would have over the air.
-        late: control steps after which a reply is there; meanwhile the robot goes on by its plan, or, where
-            that is over, repeats its last action, and asks nothing more. One that has had no plan yet rests,
-            and its world with it, until it has one.
+        late: control steps after which a reply is there; meanwhile the robot goes on by its plan, which the
+            request tells, or, where that is over, repeats its last action, and asks nothing more. One that
+            has had no plan yet rests, and its world with it, until it has one.
     """
     numbers = list(episodes)
     world.reset(seed, numbers)
@@ -149,7 +150,8 @@ def rollout(
         accepted, uniforms = np.zeros((len(numbers), 0), dtype=bool), draws.next()
         refused, verdict = ~step.sound, None
         if asked.any():
-            request = VerificationRequest(observations.rows(asked), step.draft(asked))
+            committed = under_way.committed(step, asked)
+            request = VerificationRequest(observations.rows(asked), step.draft(asked), committed)
             verdict = verifier.verify_each(request, uniforms[asked])
             refused[asked] |= transmit[asked] & ~controller.policy.sound(verdict.actions)
             if controller.drafts:
@@ -187,14 +189,21 @@ class UnderWay:
         self._late = late
         self._replies: list[tuple[int, int, Verdict, np.ndarray]] = []  # due, requested at, what, for whom
         self._waiting = np.zeros(batch, dtype=bool)
+        self._plan = Plan(batch, controller.policy.signature.action_dim)
+
+    def committed(self, step: Step, rows: np.ndarray) -> np.ndarray | None:
+        """Return what some robots, by mask, execute before a reply is there; see `Sampling`."""
+        return self._plan.coming(step.index, self._late)[rows] if self._late else None
 
     def arrive(self, step: int) -> None:
         """Hand over what is due at a step."""
         for due, requested_at, verdict, rows in self._replies:
             if due <= step:
-                self._controller.receive(verdict, requested_at, rows)
+                sound = self._controller.receive(verdict, requested_at, rows)
+                self._take_in(verdict, requested_at, np.flatnonzero(rows), sound)
                 self._waiting[rows] = False
         self._replies = [reply for reply in self._replies if reply[0] > step]
+        self._plan.forget_before(step)
 
     def not_waiting(self, transmit: np.ndarray) -> np.ndarray:
         """Return who of those that would ask, (B,) bool, does not wait for a reply already."""
@@ -210,4 +219,13 @@ class UnderWay:
             reply = verdict.rows(later[transmit])
             self._replies.append((step.index + self._late, step.index, reply, later))
             self._waiting |= later
-        return Arrived(verdict.rows(idle[transmit]) if idle.any() else None, idle)
+        if not idle.any():
+            return Arrived(None, idle)
+        at_once = verdict.rows(idle[transmit])
+        sound = self._controller.policy.sound(at_once.actions)
+        self._take_in(at_once, step.index, np.flatnonzero(idle), sound)
+        return Arrived(at_once, idle)
+
+    def _take_in(self, verdict: Verdict, requested_at: int, who: np.ndarray, sound: np.ndarray) -> None:
+        """Remember what robots, by index, go on by, where it is sound."""
+        self._plan.splice(verdict.actions[sound], requested_at, requested_at, who[sound])

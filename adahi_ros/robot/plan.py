@@ -93,6 +93,12 @@ class Plan:
         counts: np.ndarray = gaps.argmax(axis=1)
         return counts
 
+    def coming(self, step: int, count: int) -> np.ndarray:
+        """Return the actions (B, count, A) from a step on; no numbers from where a robot has none."""
+        ahead = self.ahead(step, count)
+        ahead[np.arange(count) >= self.left(step)[:, None]] = np.nan
+        return ahead
+
     def ahead(self, step: int, count: int) -> np.ndarray:
         """Return the actions (B, count, A) from a step on, the last one repeated; zeros without any."""
         left = self.left(step)

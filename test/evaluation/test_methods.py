@@ -133,6 +133,54 @@ def test_what_is_no_gate_with_a_rule_is_no_method(name: str) -> None:
         parse_methods(name)
 
 
+def test_plans_come_every_so_many_steps_and_so_late_and_agree() -> None:
+    names = ["plan_8", "corrector_8+4", "plan_16+12:continue", "plan_1+1:none"]
+    assert parse_methods(",".join(names)) == names
+    methods = [METHODS[name] for name in names]
+    assert all(isinstance(method, PlanMethod) for method in methods)
+    assert [(method.proposer, method.at, method.late, method.agreement) for method in methods] == [
+        ("plan", 7, 0, "none"),
+        ("corrector", 7, 4, "none"),
+        ("plan", 15, 12, "continue"),
+        ("plan", 0, 1, "none"),
+    ]
+    assert [method.label for method in methods] == [
+        *("Plan/8", "Corrected plan/8+4", "Plan/16+12 continue", "Plan/1+1")
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plan_0",
+        "plan_",
+        "plan_8+",
+        "plan_8+0",
+        "plan_8+100",
+        "plan_8:continue",
+        "plan_8+4:guess",
+        "plan_8+4:",
+        "draft_8",
+    ],
+)
+def test_plans_by_another_name_are_none(name: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"methods: {name!r}, must be of")) as refused:
+        parse_methods(name)
+    assert "plan_K+L:AGREEMENT, with L from 1 to 99" in str(refused.value)
+    assert "AGREEMENT of none, continue, choose" in str(refused.value)
+
+
+def test_replies_may_be_late_and_the_target_agree(comparison: Comparison) -> None:
+    bench = comparison.bench()
+    logs = [
+        METHODS[name].run(bench, make("ball"), 5, range(3), lambda step: None)
+        for name in ("plan_2", "plan_2+1", "plan_2+1:choose")
+    ]
+    prompt, late, agreeing = (log.action[:20] for log in logs)
+    assert not np.array_equal(prompt, late)
+    assert not np.array_equal(late, agreeing)
+
+
 def test_any_gate_with_any_rule_is_a_method() -> None:
     assert parse_methods("age:replace:plan,random:replace") == ["age:replace:plan", "random:replace"]
     assert METHODS["random:replace"] == GatedMethod("random:replace", "", "random", "replace")
@@ -219,7 +267,7 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
         METHODS["oracle"].threshold(bench)
 
 
-@pytest.mark.parametrize("name", ["oracle", "average_4", "nothing"])
+@pytest.mark.parametrize("name", ["oracle", "average_4", "plan_8+2", "nothing"])
 def test_what_no_robot_can_do_is_refused_on_air(name: str) -> None:
     allowed = [each for each in METHODS if each != "oracle"]
     for refuse in (gated, lambda name: parse_methods(f"adahi,{name}", on_air=True)):

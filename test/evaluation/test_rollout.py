@@ -338,3 +338,45 @@ def test_a_late_plan_that_is_no_action_is_dropped_and_asked_for_anew() -> None:
     asked, actions = followed(numbered(8, bad=[1]), every=1, late=2)
     assert asked.tolist() == [0, 1, 3, 5, 7]
     np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 0, 0, 3, 3, 5])
+
+
+class Told(Planner):
+    """The same, and remembers what it was told of commitments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[np.ndarray | None] = []
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        self.told.append(sampling.committed)
+        return super().propose(observations, draws, sampling)
+
+
+def commitments(world: RecordedWorld, every: int, late: int) -> list[np.ndarray | None]:
+    """Return what the target is told at each request."""
+    planner = Told()
+    robot = Controller(planner, ControllerConfig(Trigger("age", every - 1)), "plan")
+    verifier = TargetVerifier(planner, "replace", agreement="continue")
+    rollout(world, robot, verifier, 1, [0, 1], late=late)
+    return planner.told
+
+
+def test_a_late_request_tells_what_is_done_until_its_reply_is_there() -> None:
+    first, second, third = commitments(numbered(6), every=2, late=2)
+    assert first is not None
+    assert first.shape == (2, 2, 2)
+    assert np.isnan(first).all()  # there is no plan yet
+    np.testing.assert_array_equal(second, [[[0, 2], [0, 3]]] * 2)  # asked for at 0, for steps 2 and 3
+    np.testing.assert_array_equal(third, [[[2, 4], [2, 5]]] * 2)
+    _, short = commitments(numbered(5), every=3, late=2)
+    assert short is not None
+    np.testing.assert_array_equal(short[:, 0], [[0, 3]] * 2)
+    assert np.isnan(short[:, 1]).all()  # the plan is over by then
+    assert commitments(numbered(4), every=2, late=0) == [None, None]
+
+
+def test_a_late_plan_that_is_no_action_is_committed_to_by_nobody() -> None:
+    told = commitments(numbered(8, bad=[1]), every=1, late=2)
+    np.testing.assert_array_equal(told[2], [[[0, 3], [np.nan, np.nan]]] * 2)

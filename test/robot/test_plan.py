@@ -150,3 +150,15 @@ def test_of_two_for_one_step_asked_for_at_once_the_one_that_came_later_is_taken(
     for value in (1.0, 2.0):
         plan.splice(np.full((1, 1, 1), value, np.float32), 0, 0)
     assert plan.at(0).tolist() == [[2.0]]
+
+
+@given(ARRIVALS, st.integers(0, LAST), st.integers(0, 4))
+def test_what_comes_is_what_is_planned_as_far_as_it_goes(
+    arrivals: list[tuple[np.ndarray, int, int, np.ndarray]], step: int, count: int
+) -> None:
+    plan = spliced(arrivals)
+    coming = plan.coming(step, count)
+    assert coming.shape == (B, count, A)
+    for ahead in range(count):
+        planned = np.where(plan.left(step)[:, None] > ahead, plan.at(step + ahead), np.float32(np.nan))
+        np.testing.assert_array_equal(coming[:, ahead], planned)
