@@ -45,6 +45,7 @@ def test_evaluate_recalibrates(
     run: Run,
 ) -> None:
     monkeypatch.setattr("adahi_ros.evaluation.calibrate.EPISODES", 20)
+    monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 4)  # near is enough here
     file = tmp_path / "figures.json"
     run(*evaluate, "--methods", "random,adahi,oracle", "--episodes", 20, "--json", file, *option)
     written = json.loads(file.read_text())

@@ -121,13 +121,15 @@ def test_a_folder_is_as_it_was_until_all_is_done(
         patch.setattr(train, "export", killed)
         with pytest.raises(KilledError):
             follow(out, seed=9)
+    monkeypatch.setattr(train, "export", lambda checkpoint, path: path.write_bytes(b"exported"))
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     (tmp_path / "out.training" / "half").mkdir()  # what else a stopped run may leave
     follow(out, seed=9)
     assert {path.name for path in out.iterdir()} == MADE | {"chunks"}
     assert (out / "chunks" / "notes.txt").read_text() == "kept"
     assert all(before[path] != path.read_bytes() for path in out.glob("*.safetensors"))
-    assert load_policy(out / "draft", "onnxruntime").digest
+    assert all((out / f"{name}.onnx").read_bytes() == b"exported" for name in ("draft", "target"))
+    assert load_policy(out / "draft", "torch").digest
     assert list(tmp_path.iterdir()) == [out]
 
 

@@ -12,10 +12,11 @@ import onnx
 import pytest
 
 from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.networks.onnx_cache import cache_folder
 from adahi_ros.networks.onnx_files import DIGEST, note_hash
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
-from adahi_ros.policy.vqbet.onnx_export import export
+from adahi_ros.policy.vqbet import onnx_export
+from adahi_ros.policy.vqbet.checkpoint import Checkpoint, load_checkpoint
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,7 +58,7 @@ def test_the_exported_file_beside_the_checkpoint_is_used_only_while_it_is_of_the
     of_draft = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
     beside = directory / "draft.onnx"
 
-    export(target, beside)  # the weights have changed since
+    onnx_export.export(target, beside)  # the weights have changed since
     stale = load_policy(directory / "draft", "onnxruntime").predict(windows, goals).logits
     np.testing.assert_array_equal(stale, of_draft)
 
@@ -89,16 +90,30 @@ def test_an_exported_file_whose_hash_is_nowhere_is_not_run(checkpoints: Path, tm
 def test_a_cached_file_that_has_changed_is_made_anew(
     checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     windows, goals = inputs(2, 2)
     of_draft = load_policy(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
+    digest = load_checkpoint(checkpoints / "draft").digest()
+    made = (cache_folder() / f"{digest}.onnx").read_bytes()
+    exported = []
+
+    def written_again(checkpoint: Checkpoint, path: Path) -> None:  # an export takes seconds
+        exported.append(checkpoint.digest())
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(made)
+        note_hash(path)
+
+    monkeypatch.setattr(onnx_export, "export", written_again)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    load_policy(checkpoints / "draft", "onnxruntime")
     (cached,) = tmp_path.rglob("*.onnx")
-    made = cached.read_bytes()
     for damage in (made[:200], made + b"\0"):
         cached.write_bytes(damage)
         found = load_policy(checkpoints / "draft", "onnxruntime").predict(windows, goals).logits
         np.testing.assert_array_equal(found, of_draft)
         assert cached.read_bytes() == made
+    assert exported == [digest] * 3
+    load_policy(checkpoints / "draft", "onnxruntime")
+    assert len(exported) == 3  # what is whole is not made again
 
 
 def test_a_robot_runs_an_exported_policy_without_torch(checkpoints: Path) -> None:

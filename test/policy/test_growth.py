@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.vqbet import growth
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
 from adahi_ros.policy.vqbet.growth import grow, grown_policies
 from adahi_ros.policy.vqbet.network import VQBeT
@@ -74,10 +75,18 @@ def test_nothing_shrinks(trained: VQBeT) -> None:
         grow(trained, before)
 
 
+@pytest.fixture
+def unexported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No export, which takes seconds: to be had where nothing runs what was exported."""
+    monkeypatch.setattr(growth, "export", lambda checkpoint, path: None)
+
+
 @pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
 def test_grown_policies_run_in_the_place_of_those_they_came_from(
-    checkpoints: Path, cache: Path, backend: str
+    checkpoints: Path, cache: Path, backend: str, request: pytest.FixtureRequest
 ) -> None:
+    if backend == "torch":
+        request.getfixturevalue("unexported")
     grown = grown_policies(checkpoints, PARAMETERS)
     assert cache in grown.parents
     draft, target = load_policy(grown / "draft", backend), load_policy(grown / "target", backend)
@@ -90,6 +99,7 @@ def test_grown_policies_run_in_the_place_of_those_they_came_from(
         np.testing.assert_allclose(getattr(got, name), getattr(expected, name), rtol=0, atol=1e-5)
 
 
+@pytest.mark.usefixtures("unexported")
 def test_grown_policies_are_made_once_and_say_how(checkpoints: Path, cache: Path) -> None:
     grown = grown_policies(checkpoints, PARAMETERS)
     made_ns = (grown / "target.safetensors").stat().st_mtime_ns

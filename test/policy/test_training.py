@@ -274,7 +274,7 @@ def test_offsets_at_sampled_codes_learn_the_way_from_there(
     size = {"width": 16, "layers": 1, "heads": 2, "head_hidden": 32}
     error = {}
     for where in OFFSET_CODES:
-        fit_config = CodeFitConfig(400, 128, learning_rate=3e-3, offset_codes=where, offset_weight=10.0)
+        fit_config = CodeFitConfig(150, 128, learning_rate=3e-3, offset_codes=where, offset_weight=10.0)
         model, _ = train_policy(data, tokenizer, 1, size, fit_config, Run(0))
         with torch.no_grad():
             logits, offsets = model(
