@@ -267,7 +267,6 @@ def test_garbage_moves_no_robot_beyond_its_limits(garbage: ModuleType, data: st.
 
 
 @pytest.mark.parametrize("name", ["ball", "ball_camera"])
-@more
 @given(data=st.data())
 def test_garbage_leaves_nothing_in_later_observations(
     name: str, garbage: ModuleType, data: st.DataObject
