@@ -9,6 +9,8 @@ from launch.actions import DeclareLaunchArgument, GroupAction
 from launch.launch_description_sources import get_launch_description_from_python_launch_file
 from launch.substitutions import LaunchConfiguration, PythonExpression
 
+from adahi_ros.nodes.launching.arguments import ArgumentsCheck, with_arguments_checked
+
 JOBS = ("verifier", "draft", "simulation")
 
 
@@ -18,9 +20,9 @@ def generate_launch_description() -> LaunchDescription:
     # Files are checked before the first node starts; the nodes are in groups. Where an action raises,
     # launch ends and leaves behind a process that it was just starting.
     nodes = [entity for entity in entities if isinstance(entity, GroupAction)]
-    before = [entity for entity in entities if entity not in nodes]
+    before = [each for each in entities if not isinstance(each, (GroupAction, ArgumentsCheck))]
     lockstep = LaunchConfiguration("lockstep", default="false")
-    return LaunchDescription(
+    description = LaunchDescription(
         [
             DeclareLaunchArgument(
                 "hold_after_s",
@@ -32,3 +34,4 @@ def generate_launch_description() -> LaunchDescription:
             *nodes,
         ]
     )
+    return with_arguments_checked(description)

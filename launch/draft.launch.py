@@ -13,6 +13,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
 from adahi_ros.nodes.launching.exits import RESPAWN, RESPAWN_DELAY_S, fail_with_it
 
 OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
@@ -75,22 +76,13 @@ def generate_launch_description() -> LaunchDescription:
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
     )
     check = OpaqueFunction(function=check_params_file)
-    return LaunchDescription([*arguments, check, GroupAction([dds, OpaqueFunction(function=start)])])
+    nodes = GroupAction([dds, OpaqueFunction(function=start)])
+    return with_arguments_checked(LaunchDescription([*arguments, check, nodes]))
 
 
 def check_params_file(context: LaunchContext) -> None:
-    """Refuse a parameter file that is missing; launch_ros would warn, and start on defaults.
-
-    Raises:
-        ValueError: there is no such file.
-    """
-    file = LaunchConfiguration("params_file").perform(context)
-    if not Path(file).is_file():
-        task = LaunchConfiguration("task").perform(context)
-        raise ValueError(
-            f"params_file: there is no file {Path(file).absolute()}; where it is not given, "
-            f"it is that of task, {task!r}"
-        )
+    task = LaunchConfiguration("task").perform(context)
+    check_file(context, "params_file", f"; where it is not given, it is that of task, {task!r}")
 
 
 def start(context: LaunchContext) -> list[Node]:

@@ -10,6 +10,8 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration, PythonExpression
 from launch_ros.actions import SetRemap
 
+from adahi_ros.nodes.launching.arguments import with_arguments_checked
+
 INPUTS = {  # of what takes each kind of command on a real one
     "joint_trajectory": "joint_trajectory_controller/joint_trajectory",
     "forward_command": "forward_velocity_controller/commands",
@@ -39,4 +41,5 @@ def generate_launch_description() -> LaunchDescription:
     simulation = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("simulation.launch.py")))
     )
-    return LaunchDescription([*arguments, GroupAction([*remaps, simulation])])
+    nodes = GroupAction([*remaps, simulation])
+    return with_arguments_checked(LaunchDescription([*arguments, nodes]))

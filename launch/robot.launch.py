@@ -10,6 +10,8 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import SetRemap
 
+from adahi_ros.nodes.launching.arguments import with_arguments_checked
+
 TOPICS = {  # the node's name for each: argument, description
     "joint_states": ("joint_states", "the robot's joint_state_broadcaster"),
     "task_state": ("task_state", "what watches the task"),
@@ -52,4 +54,5 @@ def generate_launch_description() -> LaunchDescription:
     draft = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("draft.launch.py")))
     )
-    return LaunchDescription([params_file, *arguments, *safety, GroupAction([*remaps, draft])])
+    nodes = GroupAction([*remaps, draft])
+    return with_arguments_checked(LaunchDescription([params_file, *arguments, *safety, nodes]))

@@ -12,6 +12,7 @@ from launch.substitutions import LaunchConfiguration, PythonExpression
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from adahi_ros.nodes.launching.arguments import with_arguments_checked
 from adahi_ros.nodes.launching.exits import fail_with_it
 
 
@@ -97,4 +98,4 @@ def generate_launch_description() -> LaunchDescription:
     dds = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
     )
-    return LaunchDescription([*arguments, GroupAction([dds, node])])
+    return with_arguments_checked(LaunchDescription([*arguments, GroupAction([dds, node])]))

@@ -13,6 +13,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
 from adahi_ros.nodes.launching.exits import RESPAWN, RESPAWN_DELAY_S, fail_with_it
 
 
@@ -43,8 +44,9 @@ def generate_launch_description() -> LaunchDescription:
     dds = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
     )
-    check = OpaqueFunction(function=check_params_file)
-    return LaunchDescription([*arguments, check, GroupAction([dds, OpaqueFunction(function=start)])])
+    check = OpaqueFunction(function=check_file, args=["verifier_params_file"])
+    nodes = GroupAction([dds, OpaqueFunction(function=start)])
+    return with_arguments_checked(LaunchDescription([*arguments, check, nodes]))
 
 
 def start(context: LaunchContext) -> list[Node]:
@@ -74,14 +76,3 @@ def start(context: LaunchContext) -> list[Node]:
         on_exit=None if respawn else fail_with_it,
     )
     return [node]
-
-
-def check_params_file(context: LaunchContext) -> None:
-    """Refuse a parameter file that is missing; launch_ros would warn, and start on defaults.
-
-    Raises:
-        ValueError: there is no such file.
-    """
-    file = LaunchConfiguration("verifier_params_file").perform(context)
-    if not Path(file).is_file():
-        raise ValueError(f"verifier_params_file: there is no file {Path(file).absolute()}")

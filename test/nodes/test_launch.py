@@ -89,6 +89,40 @@ def test_all_takes_the_arguments_of_every_job() -> None:
     assert names("all") == names("draft") | names("verifier") | names("simulation")
 
 
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [
+        ("taks", "taks: no argument of this launch file, ignored; did you mean task?"),
+        ("zzz", "zzz: no argument of this launch file, ignored; there are "),
+        ("log_level", ""),
+        ("peers", ""),
+    ],
+)
+def test_an_argument_that_nobody_takes_is_told_with_the_nearest(
+    job: str, argument: str, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    from launch import LaunchContext
+
+    context = LaunchContext(argv=[f"{argument}:=ball"])
+    context.launch_configurations[argument] = "ball"
+    (check, *rest) = description_of(job).entities
+    check.visit(context)
+    printed = caplog.text
+    assert says in printed
+    assert ("no argument of" in printed) == bool(says)
+    assert not any(isinstance(each, type(check)) for each in rest)
+
+
+def test_what_may_be_for_a_file_that_includes_this_one_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    from launch import LaunchContext
+
+    context = LaunchContext(argv=["taks:=ball"])
+    context.launch_configurations.update({"taks": "ball", "of_the_other_file": ""})
+    description_of("draft").entities[0].visit(context)
+    assert "no argument of" not in caplog.text
+
+
 @pytest.mark.parametrize(("job", "executable"), [each for each in FIRST.items() if each[0] != "all"])
 def test_one_job_per_file(job: str, executable: str) -> None:
     assert node_of(job, **FILES).node_executable == executable
