@@ -52,6 +52,24 @@ def parse_json(content: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the mapping in a JSON file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it cannot be read, is not JSON, or no mapping; names the file.
+    """
+    try:
+        value = parse_json(read_bytes(path))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: must be a mapping")
+    return value
+
+
 def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from adahi_ros.files import parse_json, read_bytes, replacing
+from adahi_ros.files import parse_json, read_bytes, read_json, replacing
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,20 @@ def test_what_is_no_plain_json_is_said(text: str | bytes, fault: str) -> None:
 
 def test_plain_json_is_read_as_it_is() -> None:
     assert parse_json(b'{"a": [1, -2.5e3, null, "x"]}') == {"a": [1, -2500.0, None, "x"]}
+
+
+def test_a_file_of_json_is_a_mapping_or_an_error_that_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "some.json"
+    file.write_text('{"a": 1}')
+    assert read_json(file) == {"a": 1}
+    for text, fault in (("[1]", "must be a mapping"), ("{", "not JSON .Expecting")):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=f"^{re.escape(str(file))}: {fault}"):
+            read_json(file)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}: not JSON .*directory"):
+        read_json(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_json(tmp_path / "none.json")
 
 
 def test_a_file_that_does_not_know_its_size_is_read_up_to_one() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 
-from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes
+from adahi_ros.files import LARGEST_WEIGHTS, check_size, read_json
 from adahi_ros.texts import abridged
 
 FORMAT = 1
@@ -35,19 +35,20 @@ def kind_of(path: Path) -> str | None:
     Raises:
         CheckpointError: it is missing or damaged.
     """
-    kind = read_json(path if path.suffix == ".json" else path.with_name(path.name + ".json")).get("kind")
+    file = path if path.suffix == ".json" else path.with_name(path.name + ".json")
+    kind = read_description(file).get("kind")
     return kind if isinstance(kind, str) else None
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_description(path: Path) -> dict[str, Any]:
     """Return the description of a checkpoint; raises CheckpointError where it is none."""
     try:
-        value = parse_json(read_bytes(path))
+        value = read_json(path)
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such checkpoint") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not JSON ({error})") from None
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
+    except ValueError as error:
+        raise CheckpointError(str(error)) from None
+    if value.get("format") != FORMAT:
         raise CheckpointError(f"{path}: format: must be {FORMAT}")
     return value
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 
 from adahi_ros.evaluation.claims import better_than_adahi, check_claims
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.files import parse_json, read_bytes
+from adahi_ros.files import read_json
 from adahi_ros.reporting.reported import NOT_REPORTED, REPORTED
 from adahi_ros.reporting.tables import number
 
@@ -47,12 +47,10 @@ class Picture:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = parse_json(read_bytes(path))
+        value = read_json(path)
     except FileNotFoundError:
         return {}
-    except ValueError as error:
-        raise ValueError(f"{path}: not JSON ({error})") from None
-    if not isinstance(value, dict) or not isinstance(value.get("tasks"), dict):
+    if not isinstance(value.get("tasks"), dict):
         raise ValueError(f"{path}: tasks: missing, must be figures by task")
     return value
 

@@ -147,7 +147,7 @@ def test_a_folder_without_results_is_an_error_that_names_what_was_looked_for(tmp
     [
         (b'{"tasks": ', "not JSON"),
         (b"\xff\xfe", "not "),
-        (b"[]", "tasks: missing, must be figures by task"),
+        (b"[]", "must be a mapping"),
         (b"{}", "tasks: missing, must be figures by task"),
         (b'{"tasks": ["ball"]}', "tasks: missing, must be figures by task"),
     ],

@@ -14,7 +14,7 @@ from adahi_ros.networks.checkpoint_files import (
     CheckpointError,
     check_integers,
     check_shapes,
-    read_json,
+    read_description,
     read_shapes,
     read_tensors,
 )
@@ -73,7 +73,7 @@ def load_corrector(path: Path) -> CorrectorCheckpoint:
         CheckpointError: it is missing or damaged.
     """
     path = path if path.suffix == ".json" else path.with_name(path.name + ".json")
-    meta = read_json(path)
+    meta = read_description(path)
     if meta.get("kind") != KIND:
         raise CheckpointError(f"{path}: kind: {meta.get('kind')!r}, must be {KIND!r}")
     weights = path.with_suffix(".safetensors")

@@ -15,7 +15,7 @@ from adahi_ros.networks.checkpoint_files import (
     check_count,
     check_integers,
     check_shapes,
-    read_json,
+    read_description,
     read_shapes,
     read_tensors,
 )
@@ -78,7 +78,7 @@ def load_flow(path: Path) -> FlowCheckpoint:
         CheckpointError: it is missing or damaged.
     """
     path = path if path.suffix == ".json" else path.with_name(path.name + ".json")
-    meta = read_json(path)
+    meta = read_description(path)
     if meta.get("kind") != KIND:
         raise CheckpointError(f"{path}: kind: {meta.get('kind')!r}, must be {KIND!r}")
     try:

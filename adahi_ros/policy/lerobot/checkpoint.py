@@ -22,7 +22,7 @@ from adahi_ros.networks.checkpoint_files import (
     check_shapes,
     read_shapes,
 )
-from adahi_ros.policy.lerobot.files import ACTION, CONFIG, mapping, read_json, read_tensors
+from adahi_ros.policy.lerobot.files import ACTION, CONFIG, mapping, read_config, read_tensors
 from adahi_ros.policy.lerobot.scaling import Processor, Scaling, among_weights, shaped
 from adahi_ros.policy.vqbet.checkpoint import LONGEST_WINDOW
 from adahi_ros.policy.vqbet.decoder import MAX_COMBINATIONS
@@ -100,7 +100,7 @@ def read_checkpoint(folder: Path) -> LeRobotCheckpoint:
             file, field, value and what was expected.
     """
     where = folder / CONFIG
-    config = read_json(where)
+    config = read_config(where)
     image = _check_config(config, where)
     weights = folder / WEIGHTS
     if not weights.is_file():

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.files import LARGEST_RECORDING, check_size, parse_json, read_bytes
+from adahi_ros.files import LARGEST_RECORDING, check_size, read_json
 from adahi_ros.trajectories import Trajectories
 
 INFO = "meta/info.json"
@@ -69,12 +69,10 @@ def load_dataset(folder: Path, task: str, observations: Sequence[str] | None = N
 
 def _read_info(path: Path) -> dict[str, Any]:
     try:
-        info = parse_json(read_bytes(path))
+        info = read_json(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path}: no such file; expected the folder of a LeRobotDataset") from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: not JSON ({error})") from None
-    if not isinstance(info, dict) or not isinstance(info.get("features"), dict):
+    if not isinstance(info.get("features"), dict):
         raise ValueError(f"{path}: features: missing, must be a mapping")
     version = info.get("codebase_version")
     if not str(version).startswith(FORMAT):

@@ -9,28 +9,25 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor
 
-from adahi_ros.files import LARGEST_WEIGHTS, check_size, parse_json, read_bytes
+from adahi_ros.files import LARGEST_WEIGHTS, check_size, read_json
 from adahi_ros.networks.checkpoint_files import UNREADABLE, CheckpointError
 
 CONFIG = "config.json"
 ACTION = "action"
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Return a mapping from a JSON file.
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the mapping in a JSON file.
 
     Raises:
         CheckpointError: it is missing, or none.
     """
     try:
-        value = parse_json(read_bytes(path))
+        return read_json(path)
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such file; expected the folder of a LeRobot policy") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: not JSON ({error})") from None
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path}: must be a mapping")
-    return value
+    except ValueError as error:
+        raise CheckpointError(str(error)) from None
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

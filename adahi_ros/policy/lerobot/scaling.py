@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from adahi_ros.networks.checkpoint_files import CheckpointError
-from adahi_ros.policy.lerobot.files import ACTION, CONFIG, mapping, read_json, read_tensors
+from adahi_ros.policy.lerobot.files import ACTION, CONFIG, mapping, read_config, read_tensors
 
 EPSILON = 1e-8  # LeRobot's own, where a scale would be zero
 RANGES = {"MIN_MAX": ("min", "max"), "QUANTILES": ("q01", "q99"), "QUANTILE10": ("q10", "q90")}
@@ -43,7 +43,7 @@ class Processor:
     def __init__(self, path: Path, step_name: str) -> None:
         self.files = [path]
         self._path = path
-        steps = read_json(path).get("steps")
+        steps = read_config(path).get("steps")
         if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
             raise CheckpointError(f"{path}: steps: must be a list of mappings")
         found = []

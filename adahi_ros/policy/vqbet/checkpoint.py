@@ -21,7 +21,7 @@ from adahi_ros.networks.checkpoint_files import (
     check_count,
     check_integers,
     check_shapes,
-    read_json,
+    read_description,
     read_shapes,
     read_tensors,
 )
@@ -129,7 +129,7 @@ def load_decoder(directory: Path) -> ActionDecoder:
     Raises:
         CheckpointError: it is missing or damaged.
     """
-    meta = read_json(directory / "tokenizer.json")
+    meta = read_description(directory / "tokenizer.json")
     path = directory / "tokenizer.safetensors"
     tensors = read_tensors(path)
     try:
@@ -157,7 +157,7 @@ def load_tokenizer(directory: Path) -> ActionTokenizer:
     path = directory / "tokenizer.safetensors"
     tensors = {name: torch.from_numpy(value) for name, value in read_tensors(path).items() if name != TABLE}
     try:
-        sizes = read_json(directory / "tokenizer.json")["config"]
+        sizes = read_description(directory / "tokenizer.json")["config"]
         _check_tokenizer(sizes, read_shapes(path))
         config = TokenizerConfig(**sizes)
         tokenizer = ActionTokenizer(config, tensors["action_mean"], tensors["action_scale"])
@@ -195,7 +195,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         CheckpointError: it is missing, damaged, or speaks another tokenizer than the one beside it.
     """
     path = path if path.suffix == ".json" else path.with_name(path.name + ".json")
-    meta = read_json(path)
+    meta = read_description(path)
     if meta.get("kind") != "vqbet":
         raise CheckpointError(f"{path}: kind: {meta.get('kind')!r}, must be 'vqbet'")
     decoder = load_decoder(path.parent)
