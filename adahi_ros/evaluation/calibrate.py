@@ -40,6 +40,8 @@ OF_PLANS = (  # say nothing of drafts
     "reversal",
     "overlap",
     "learned",
+    "adaptive_age",
+    "online",
 )
 WITHOUT_CODES: Variant = (0.5, "std")  # the deviation, where there are no rejections to choose it by
 Say = Callable[[str], None]

@@ -14,7 +14,8 @@ from adahi_ros.policy.signature import OBSERVATION
 
 def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the root mean square over the last axis of what lies between two."""
-    apart: np.ndarray = np.sqrt(np.square(one - other).mean(axis=-1))
+    with np.errstate(over="ignore"):  # infinite, then
+        apart: np.ndarray = np.sqrt(np.square(one - other).mean(axis=-1))
     return apart
 
 

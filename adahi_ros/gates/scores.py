@@ -14,8 +14,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from adahi_ros.gates.adaptive import AdaptiveAgeGate
 from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.learned import LearnedGate
+from adahi_ros.gates.online import OnlineGate
 from adahi_ros.gates.plans import (
     AgeGate,
     ExpectedErrorGate,
@@ -29,7 +31,7 @@ from adahi_ros.registry import Registry
 
 
 class Gate(Protocol):
-    """Scores what B robots would do.
+    """Scores what B robots would do. One that learns from replies has `learn`, too, as `OnlineGate`.
 
     Attributes:
         blind: it decides without a look at what was drawn. Behind such a gate, what the verifier returns is
@@ -111,6 +113,8 @@ GATES: Registry[Callable[..., Gate]] = Registry(
         "reversal": ReversalGate,
         "overlap": OverlapGate,
         "learned": LearnedGate,
+        "adaptive_age": AdaptiveAgeGate,
+        "online": OnlineGate,
         "always": AlwaysGate,
         "never": NeverGate,
     },
@@ -147,12 +151,11 @@ class Trigger:
 
     def _made(self) -> Gate:
         make = GATES[self.name]
-        allowed = signature(make).parameters.values()
         try:
             signature(make).bind(**self.arguments)
         except TypeError as error:
-            names = ", ".join(str(each) for each in allowed) or "none"
-            raise ValueError(f"gate {self.name}: {error}; its arguments are: {names}") from None
+            allowed = ", ".join(map(str, signature(make).parameters.values())) or "none"
+            raise ValueError(f"gate {self.name}: {error}; its arguments are: {allowed}") from None
         return make(**self.arguments)
 
     @property
@@ -165,3 +168,15 @@ class Trigger:
         """Return the scores (B,)."""
         assert self.gate is not None
         return self.gate.score(context)
+
+    def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:
+        """Tell a gate that learns from replies what fresh plans say of the step that asked for them.
+
+        Args:
+            requested_at: that step, of this episode.
+            fresh: (M, A) in action scales, their first actions.
+            rows: (M,), the robots that they are for, by index.
+        """
+        learn = getattr(self.gate, "learn", None)
+        if learn is not None:
+            learn(requested_at, fresh, rows)

@@ -257,7 +257,9 @@ class Controller:
     def _spliced(self, verdict: Verdict, requested_at: int, who: np.ndarray) -> np.ndarray:
         """Take in what is sound of a verdict for robots (M,), by index; return which is, (M,) bool."""
         sound = self.policy.sound(verdict.actions)
-        self._plan.splice(verdict.actions[sound], requested_at, requested_at, who[sound])
+        actions = verdict.actions[sound]
+        self._plan.splice(actions, requested_at, requested_at, who[sound])
+        self.config.trigger.learn(requested_at, actions[:, 0] / self.policy.action_scale, who[sound])
         return sound
 
     def executed(self, actions: np.ndarray) -> None:

@@ -280,3 +280,31 @@ def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
     np.testing.assert_array_equal(now.executed[0], [6.0, 3.0])
     np.testing.assert_array_equal(now.intended[0], [1.25, 0.375])
     np.testing.assert_array_equal(now.ahead[0], [[1.0, 0.5], [2.0, 1.0], [3.0, 1.5]])
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_gate_that_learns_is_told_what_fresh_plans_say_of_the_step_that_asked(late: bool) -> None:
+    told: list[tuple[int, np.ndarray, np.ndarray]] = []
+
+    class Learning:
+        blind = True
+
+        def score(self, context: GateContext) -> np.ndarray:
+            return np.zeros(B)
+
+        def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:
+            told.append((requested_at, fresh, rows))
+
+    made, corrector = controller("corrector", Trigger("learning", 0.5, Learning()))
+    corrector.action_scale = np.float32([1.0, 2.0])
+    some, reply = np.array([False, True, True]), verdict(0, 2)
+    reply.actions[:] = [[[3.0]], [[5000.0]]]  # of which the second is no action
+    step = made.begin(observed(0))
+    if late:
+        made.begin(observed(1))
+        made.receive(reply, 0, some)
+    else:
+        made.finish(step, reply, some, np.zeros((B, A), np.float32))
+    ((requested_at, fresh, rows),) = told
+    assert (requested_at, rows.tolist()) == (0, [1])
+    np.testing.assert_array_equal(fresh, [[3.0, 1.5]])

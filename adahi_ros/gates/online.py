@@ -1,0 +1,218 @@
+"""A threshold that follows a wanted rate, or a bound on what goes wrong unasked, while all else drifts.
+
+Any gate's score s_t is first ranked among its own last ones: u_t in [0, 1], whatever its units and however
+they drift. The gate decides to ask where u_t > q_t. Beside that it asks at a known share e of the steps,
+drawn at random: *exploration*, for what was not asked is not seen. Then a_t = 1 where it asked for either
+reason.
+
+**A wanted rate r.** q_(t+1) = q_t + g (a_t - r), the quantile tracking of adaptive conformal inference
+(Gibbs and Candès, 2021).
+Theorem: |mean of a_t over T steps - r| <= (1 + 2 g) / (g T), for any sequence of scores whatsoever.
+Proof: above 1 nothing is asked, below 0 all is, so q stays in [-g, 1 + g], and the sum of a_t - r is
+(q_(T+1) - q_1) / g. Assumption: what asks whatever the threshold (exploration, scores that are infinite or
+not numbers, robots without a plan) is less than r; where it is more, that is the rate.
+
+**A wanted bound b on what goes wrong unasked.** With w_t = 1 where a fresh plan lies further from what was
+to be executed than the tolerance, the loss of a decision is L_t = 1 where it is not to ask and w_t = 1. It
+is seen where exploration asked, and counts 1 / e there, Z_t = L_t / e, else Z_t = 0:
+q_(t+1) = min(1, q_t + g (c - Z_t)), from q_1 = 0, the safe side; c < b leaves room for chance. This is the
+intermittent quantile tracking of arXiv 2410.08852 with a loss of conformal decision theory (arXiv
+2310.05921), whose safe decision is to ask.
+Theorem: the mean of Z_t over T steps is at most c + 1 / (e T), for any sequence whatsoever. The mean of L_t
+differs from it by a martingale: with probability 1 - d it is at most
+c + 1 / (e T) + sqrt(2 log(1 / d) m / (e T)) + log(1 / d) / (e T), m any bound on that mean (Freedman, 1975).
+What is executed and wrong is a share 1 - e of that.
+Proof: at or below 0 all is asked and Z_t is 0, so that q is never below -g / e; it is clipped only
+downwards, so that the sum of c - Z_t is at least (q_(T+1) - q_1) / g.
+Assumptions: exploration's draws are independent of what the robot meets. What it asks is replied to before
+it decides again; where replies come later, 1 / (e T) grows by as many as may be under way. A reply that is
+lost counts as right: where a share is lost, the bound holds for b divided by the share that is not.
+Nothing is assumed of policies, tasks or scores: these may drift, even against the gate. A bad score costs
+requests, never the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.gates.context import GateContext
+from adahi_ros.gates.plans import distance
+
+ROOM = 0.7  # c / b
+RANKED = 200  # last scores among which one is ranked
+LATEST_REPLY = 64  # steps; a later one teaches nothing
+
+
+@dataclass(frozen=True)
+class OnlineState:
+    """How a robot's threshold is doing, to publish.
+
+    Attributes:
+        threshold: on ranks, about 0 to 1: the share of the last scores that are not asked about.
+        steps: so far.
+        rate: share of them that were asked about.
+        explored: number of them that exploration alone asked about, and that were replied to.
+        wrong: share of all that are estimated to have been wrong and left unasked; NaN without exploration.
+    """
+
+    threshold: float
+    steps: int
+    rate: float
+    explored: int
+    wrong: float
+
+
+class Ranks:
+    """Each score's rank among the last ones of its robot, in [0, 1]; half of those that are equal count.
+
+    Args:
+        robots: B.
+    """
+
+    def __init__(self, robots: int) -> None:
+        self._last = np.full((robots, RANKED), np.nan)
+        self._next = np.zeros(robots, dtype=np.int64)
+
+    def rank(self, scores: np.ndarray) -> np.ndarray:
+        """Return the ranks (B,) of scores (B,), none NaN; finite ones are then among the last."""
+        held = ~np.isnan(self._last)
+        below = ((self._last < scores[:, None]) & held).sum(axis=1)
+        equal = ((self._last == scores[:, None]) & held).sum(axis=1)
+        ranks: np.ndarray = (below + 0.5 * equal + 0.5) / (held.sum(axis=1) + 1.0)
+        finite = np.flatnonzero(np.isfinite(scores))
+        self._last[finite, self._next[finite] % RANKED] = scores[finite]
+        self._next[finite] += 1
+        return ranks
+
+
+def _other_draw(uniforms: np.ndarray) -> np.ndarray:
+    """Return draws in [0, 1) of the low bits of others, for another gate may use these themselves."""
+    return (uniforms * 2.0**26) % 1.0
+
+
+class OnlineGate:
+    """Another gate whose threshold is learned while it runs; see the top of the file. Its own threshold is 0.
+
+    The score is how far the rank lies above the learned threshold; infinite where exploration asks, or the
+    other gate's score is infinite or not a number. What it has learned outlasts episodes.
+
+    Args:
+        gate: a key of `GATES`.
+        rate: wanted share of steps that are asked about; or
+        wrong: wanted bound on the share of steps that go wrong unasked.
+        tolerance: in action scales, above which it is wrong not to have asked.
+        explore: share of steps that ask at random, whatever the score.
+        pace: g, how far one step moves the threshold; the higher, the faster and the less steady.
+        arguments: of the other gate.
+
+    Raises:
+        ValueError: names the argument, the value and what was allowed.
+    """
+
+    _threshold: np.ndarray
+    _ranks: Ranks
+    _steps: int
+    _asked: np.ndarray
+    _losses: np.ndarray
+    _explored: np.ndarray
+    _awaited: dict[int, tuple[np.ndarray, np.ndarray]]  # by step: intended (B, A), and who explored
+
+    def __init__(
+        self,
+        gate: str,
+        rate: float = math.nan,
+        wrong: float = math.nan,
+        tolerance: float = 0.5,
+        explore: float = math.nan,
+        pace: float = 0.02,
+        **arguments: Any,
+    ) -> None:
+        from adahi_ros.gates.scores import Trigger  # it has this gate in its registry
+
+        if math.isnan(rate) == math.isnan(wrong):
+            raise ValueError(f"rate, wrong: {rate}, {wrong}, must be one of the two")
+        self._bounds = math.isnan(rate)
+        self._wanted = wrong if self._bounds else rate
+        if math.isnan(explore):
+            explore = 0.05 if self._bounds else 0.0
+        for name, value, least, most in (
+            ("wrong" if self._bounds else "rate", self._wanted, 0.0, 1.0),
+            ("explore", explore, 0.0 if self._bounds else -1.0, 1.0 if self._bounds else rate),
+            ("pace", pace, 0.0, 1.0),
+            ("tolerance", tolerance, 0.0, math.inf),
+        ):
+            if not least < value < most:
+                raise ValueError(f"{name}: {value}, must be between {max(least, 0.0)} and {most}")
+        self._explore, self._pace, self._tolerance = explore, pace, tolerance
+        self._of = Trigger(gate, arguments=arguments)
+        self.blind = self._of.blind
+        self._start(0)
+
+    @property
+    def states(self) -> list[OnlineState]:
+        """How every robot's threshold is doing."""
+        steps = max(self._steps, 1)
+        wrong = self._losses / steps if self._explore else np.full(len(self._threshold), np.nan)
+        columns = self._threshold, self._asked / steps, self._explored, wrong
+        return [
+            OnlineState(float(q), self._steps, float(rate), int(explored), float(loss))
+            for q, rate, explored, loss in zip(*columns, strict=True)
+        ]
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`; steps in order."""
+        robots = len(context.uniforms)
+        if robots != len(self._threshold):
+            self._start(robots)
+        if context.step == 0:
+            self._awaited.clear()
+        score = self._of.score(context)
+        forced = np.isnan(score) | (score == np.inf)
+        ranks = self._ranks.rank(np.where(forced, np.inf, score))
+        decided = forced | (ranks > self._threshold)
+        explored = _other_draw(context.uniforms) < self._explore
+        margin = np.where(forced | explored, np.inf, ranks - self._threshold)
+        asked = decided | explored
+        self._steps += 1
+        self._asked += asked
+        if self._bounds:
+            self._threshold = np.minimum(self._threshold + self._pace * ROOM * self._wanted, 1.0)
+        else:
+            moved = self._threshold + self._pace * (asked - self._wanted)
+            self._threshold = np.clip(moved, -self._pace, 1.0 + self._pace)
+        if context.course is not None:
+            self._awaited[context.step] = (context.course.intended, explored & ~decided)
+            self._awaited.pop(context.step - LATEST_REPLY, None)
+        return margin
+
+    def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:
+        """Take in what fresh plans say of the step that asked for them.
+
+        Args:
+            requested_at: that step, of this episode; one that is unknown is passed over.
+            fresh: (M, A) in action scales, their first actions.
+            rows: (M,), the robots that they are for, by index.
+        """
+        intended, counts = self._awaited.get(requested_at, (None, None))
+        if intended is None or counts is None:
+            return
+        counted = counts[rows]
+        counts[rows] = False  # a reply that comes twice counts once
+        wrong = ~(distance(intended[rows], fresh) <= self._tolerance)
+        loss = np.where(counted & wrong, 1.0 / self._explore if self._explore else 0.0, 0.0)
+        self._explored[rows] += counted
+        self._losses[rows] += loss
+        if self._bounds:
+            self._threshold[rows] -= self._pace * loss
+
+    def _start(self, robots: int) -> None:
+        self._threshold = np.full(robots, 0.0 if self._bounds else 1.0 - self._wanted)
+        self._ranks = Ranks(robots)
+        self._steps = 0
+        self._asked, self._losses = np.zeros(robots), np.zeros(robots)
+        self._explored = np.zeros(robots, dtype=np.int64)
+        self._awaited = {}
