@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Mapping
 
@@ -33,9 +34,10 @@ class Memory:
         """
         if not self._observed:
             raise LookupError("nothing was observed yet")
-        kept = np.array(list(self._observed))
-        chosen = kept[np.abs(kept[None] - np.asarray(steps)[:, None]).argmin(axis=1)]
-        found: np.ndarray = self._observed[int(kept[-1])][name].copy()
-        for step in set(chosen.tolist()):
-            found[chosen == step] = self._observed[step][name][chosen == step]
+        kept = list(self._observed)
+        found: np.ndarray = self._observed[kept[-1]][name].copy()
+        for step in set(steps.tolist()):
+            after = bisect_left(kept, step)
+            nearest = min(kept[max(0, after - 1) : after + 1], key=lambda each: abs(each - step))
+            found[steps == step] = self._observed[nearest][name][steps == step]
         return found
