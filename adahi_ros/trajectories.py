@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +60,14 @@ class Trajectories:
         for end in self.ends.tolist():
             yield start, end
             start = end
+
+    def episodes(self, numbers: Sequence[int]) -> Trajectories:
+        """Return some episodes, by their numbers from 0, in that order; at least one."""
+        spans = list(self.spans())
+        rows = np.concatenate([np.arange(*spans[number]) for number in numbers])
+        ends = np.cumsum([spans[number][1] - spans[number][0] for number in numbers])
+        goals = self.goals[list(numbers)]
+        return Trajectories(self.task, self.observations[rows], self.actions[rows], goals, ends)
 
     def save(self, path: Path) -> None:
         """Write a safetensors file."""

@@ -19,6 +19,7 @@ from adahi_ros.evaluation.rollout import Log
 from adahi_ros.evaluation.run_metrics import spread
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.signature import Signature
 from adahi_ros.trajectories import Trajectories
 from adahi_ros.wireless.link.profile import LinkProfile
 from adahi_ros.yaml_files import read_yaml
@@ -88,13 +89,12 @@ def load_pair(draft: Path, target: Path | None, backend: str) -> Policies:
     return Policies(policies[0], policies[1])
 
 
-def check_sizes(policies: Policies, recorded: Trajectories) -> None:
-    """Check that policies are of the sizes of what was recorded.
+def check_sizes(signature: Signature, recorded: Trajectories) -> None:
+    """Check that policies with a signature are of the sizes of what was recorded.
 
     Raises:
         ValueError: they are not; names what differs.
     """
-    signature = policies.draft.signature
     for name, wanted, found in (
         ("observation", recorded.observations.shape[1], signature.observation_dim),
         ("goal", recorded.goals.shape[1], signature.goal_dim),
@@ -130,7 +130,7 @@ def replay(
     Raises:
         ValueError: the policies are of other sizes, or a gate was not calibrated.
     """
-    check_sizes(policies, recorded)
+    check_sizes(policies.draft.signature, recorded)
     bench = Bench(recorded.task, policies, calibration)
     costs = measure_costs(policies.draft, policies.target)
     episodes, scale = range(len(recorded)), policies.draft.action_scale

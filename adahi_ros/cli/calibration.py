@@ -179,7 +179,7 @@ def _of_bags(
     say_what("reading")
     recorded = read_dataset(bags, load_contract(contract), namespace).trajectories
     pair = load_pair(draft, target, backend)
-    check_sizes(pair, recorded)
+    check_sizes(pair.draft.signature, recorded)
     found = calibrate_recorded(pair, recorded, rate, seed, *how, say_what)
     is_file = Path(contract).suffix in (".yaml", ".yml")
     return found, {

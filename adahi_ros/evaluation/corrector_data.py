@@ -39,6 +39,10 @@ class Examples:
     features: np.ndarray
     wanted: np.ndarray
 
+    def rows(self, which: np.ndarray) -> Examples:
+        """Return some of them, by mask or index."""
+        return Examples(self.features[which], self.wanted[which])
+
     @classmethod
     def joined(cls, parts: Sequence[Examples]) -> Examples:
         """Return all examples of some."""
@@ -141,7 +145,7 @@ class Teacher:
             fresh = fresh_plans(target, observations, drawn[:, 1:])
             planned = view.ahead[:, 0]
             wanted = (agreeing(fresh, view.ahead, view.left, scale) - planned) / scale
-            parts.append(Examples(features(view, self._scales)[active], wanted[active].astype(np.float32)))
+            parts.append(Examples(features(view, self._scales), wanted.astype(np.float32)).rows(active))
             action = planned if correct is None else correct(view).actions
             shaken = (mine[:, 1] < NOISY_SHARE)[:, None] * (mine[:, 2:] - 0.5) * np.sqrt(12.0)
             world.step(action + noise * scale * shaken)

@@ -1,25 +1,30 @@
-"""Training of a corrector in simulation, round after round of its own rollouts."""
+"""Training of a corrector: in simulation, round after round of its own rollouts, or on what was recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from adahi_ros.evaluation.corrector_data import Examples, Teacher
+from adahi_ros.evaluation.corrector_recorded import recorded_examples
 from adahi_ros.evaluation.episodes import lesson_episodes
 from adahi_ros.networks.fitting import Run
-from adahi_ros.policy.corrector.checkpoint import load_corrector
+from adahi_ros.policy.corrector.checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policy.corrector.corrector import Corrector
-from adahi_ros.policy.corrector.network import CorrectorConfig, weights_count
-from adahi_ros.policy.corrector.training import export, save_corrector, scales_of, train_corrector
+from adahi_ros.policy.corrector.features import FeatureScales
+from adahi_ros.policy.corrector.network import CorrectorConfig, CorrectorNetwork, weights_count
+from adahi_ros.policy.corrector.training import export, running, save_corrector, scales_of, train_corrector
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.recipe import CORRECTOR, CorrectorRecipe
+from adahi_ros.randomness import step_uniforms
 from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
+
+HELD_OUT = 0.2  # of recorded episodes
 
 
 def train_in_simulation(
@@ -44,16 +49,7 @@ def train_in_simulation(
         note: returns what the checkpoint is to say of its training, from losses and number of weights.
         on_episodes: called with the number of episodes rolled out so far.
     """
-    scales = scales_of(data, with_goal=True)
-    signature = target.signature
-    config = CorrectorConfig(
-        observation_dim=signature.observation_dim,
-        goal_dim=signature.goal_dim,
-        action_dim=signature.action_dim,
-        horizon=signature.horizon,
-        **recipe.size,
-    )
-    low, high = data.actions.min(axis=0), data.actions.max(axis=0)
+    scales, config = scales_of(data, with_goal=True), _config(target, recipe)
     teacher = Teacher(target, scales, recipe.samples)
     lessons: list[Examples] = []
     corrector: Corrector | None = None
@@ -78,9 +74,120 @@ def train_in_simulation(
             examples.features, examples.wanted, config.hidden, recipe.fit, fitting
         )
         training = note(losses, weights_count(network)) if last else {}
-        action_range = (np.ascontiguousarray(low), np.ascontiguousarray(high))
-        save_corrector(folder, CORRECTOR, network, config, scales, action_range, training)
-        checkpoint = load_corrector(folder / CORRECTOR)
-        export(checkpoint, folder / f"{CORRECTOR}.onnx")
-        corrector = Corrector(checkpoint)
+        corrector = Corrector(_save(folder, network, config, scales, data, training))
     return losses
+
+
+@dataclass(frozen=True)
+class TrainedOnRecordings:
+    """What became of recordings.
+
+    Attributes:
+        losses: of every step.
+        figures: counts, and root mean squares on the episodes held out, in action scales.
+    """
+
+    losses: list[float]
+    figures: dict[str, Any]
+
+
+def train_on_recordings(
+    target: Policy,
+    data: Trajectories,
+    recipe: CorrectorRecipe,
+    folder: Path,
+    run: Run,
+    note: dict[str, Any],
+    held_out: float = HELD_OUT,
+    on_episodes: Callable[[int], None] = lambda episodes: None,
+) -> TrainedOnRecordings:
+    """Train a corrector of a target's plans into a folder, on recorded episodes alone.
+
+    Args:
+        target: whose plans it corrects.
+        data: what a robot observed and did; the units are its own, but for actions, which have the target's.
+        recipe: how; what it says of rounds of rollouts is passed over.
+        folder: gets the checkpoint `corrector`.
+        run: of the fit; its seed is of all draws.
+        note: what the checkpoint is to say of its training, beside the figures.
+        held_out: share of the episodes, drawn at random, that tell how good it is; at least one.
+        on_episodes: called with how many more episodes the target has planned for.
+
+    Raises:
+        ValueError: the target makes no plans, or the data is not enough; names value and what is needed.
+    """
+    horizon = target.signature.horizon
+    if horizon < 2:
+        raise ValueError(f"target.horizon: {horizon}, must be at least 2: there is no plan to correct")
+    if not 0.0 < held_out < 1.0:
+        raise ValueError(f"held_out: {held_out}, must be above 0 and below 1")
+    long_enough = np.flatnonzero(np.diff(data.ends, prepend=0) > 1)
+    if len(long_enough) < 2:
+        raise ValueError(
+            f"episodes: {len(long_enough)} of two steps or more, must be at least 2: one is held out"
+        )
+    drawn = [step_uniforms(run.seed, "held_out", number, 0, 1)[0] for number in long_enough.tolist()]
+    order = long_enough[np.argsort(drawn)]
+    count = min(max(1, round(held_out * len(order))), len(order) - 1)
+    scales = replace(scales_of(data, with_goal=True), action_scale=target.action_scale)
+    examples, unseen = (
+        recorded_examples(
+            target, data, sorted(numbers.tolist()), scales, recipe.samples, run.seed, on_episodes
+        )
+        for numbers in (order[count:], order[:count])
+    )
+    config = _config(target, recipe)
+    network, losses = train_corrector(examples.features, examples.wanted, config.hidden, recipe.fit, run)
+    correction, log_variance = running(network)(unseen.features)
+    figures = {
+        "episodes": len(order),
+        "examples": len(examples.features) + len(unseen.features),
+        "held_out": {
+            "episodes": count,
+            "examples": len(unseen.features),
+            "plan_error": _root_mean_square(unseen.wanted),
+            "error": _root_mean_square(unseen.wanted - correction),
+            "expected_error": _root_mean_square(np.exp(0.5 * log_variance)),
+        },
+    }
+    training = {**note, "seed": run.seed, "parameters": weights_count(network), **figures}
+    _save(folder, network, config, scales, data, training)
+    return TrainedOnRecordings(losses, figures)
+
+
+def _root_mean_square(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))
+
+
+def _config(target: Policy, recipe: CorrectorRecipe) -> CorrectorConfig:
+    signature = target.signature
+    return CorrectorConfig(
+        observation_dim=signature.observation_dim,
+        goal_dim=signature.goal_dim,
+        action_dim=signature.action_dim,
+        horizon=signature.horizon,
+        **recipe.size,
+    )
+
+
+def _save(
+    folder: Path,
+    network: CorrectorNetwork,
+    config: CorrectorConfig,
+    scales: FeatureScales,
+    data: Trajectories,
+    training: dict[str, Any],
+) -> CorrectorCheckpoint:
+    """Write a corrector that may do what was done in the data, and its export."""
+    save_corrector(
+        folder,
+        CORRECTOR,
+        network,
+        config,
+        scales,
+        (data.actions.min(axis=0), data.actions.max(axis=0)),
+        training,
+    )
+    checkpoint = load_corrector(folder / CORRECTOR)
+    export(checkpoint, folder / f"{CORRECTOR}.onnx")
+    return checkpoint

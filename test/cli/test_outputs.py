@@ -45,6 +45,7 @@ WITH_OUT = [
     ("demos", "ball", "--out"),
     ("encoder", "train", "ball", "--out"),
     ("dataset", "from-bag", *BAG, "--out"),
+    ("corrector", "from-bag", *BAG, "--out"),
 ]
 SHIPPED = {
     ("train", "ball"): "--out: checkpoints/ball/tokenizer.json",

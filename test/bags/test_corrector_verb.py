@@ -1,0 +1,144 @@
+"""`adahi corrector from-bag`, on bags of a toy robot."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from adahi_ros import cli
+from adahi_ros.evaluation import train_corrector
+from adahi_ros.policy.corrector.checkpoint import load_corrector
+from adahi_ros.trajectories import Trajectories
+
+
+@pytest.fixture
+def folder(make_checkpoints: Callable[..., Path], tmp_path: Path) -> Path:
+    """A folder with a target that plans eight actions."""
+    folder = tmp_path / "plans"
+    folder.mkdir()
+    source = make_checkpoints(chunk_length=8)
+    for path in source.iterdir():
+        if path.name.startswith(("target", "tokenizer")):
+            shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture
+def recipe(recipe_of: Callable[..., str], tmp_path: Path) -> Path:
+    """A recipe with a corrector that is hardly trained."""
+    corrector = {"seed": 3, "size": {"hidden": 4}, "fit": {"steps": 5}, "samples": 2}
+    path = tmp_path / "recipe.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(recipe_of(1, target=1)), "corrector": corrector}))
+    return path
+
+
+@pytest.fixture
+def options(contract_file: Path, recipe: Path, folder: Path) -> list[Any]:
+    return ["--contract", contract_file, "--recipe", recipe, "--out", folder, "--backend", "torch"]
+
+
+@pytest.fixture(autouse=True)
+def _unexported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_corrector, "export", lambda *arguments: None)
+
+
+def test_a_corrector_comes_of_bags_alone(
+    bag: Path, options: list[Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = folder / "figures.json"
+    words = ["corrector", "from-bag", bag, *options, "--seed", 5, "--held-out", 0.25, "--json", figures]
+    monkeypatch.setattr("sys.argv", ["adahi", *map(str, words)])
+    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    checkpoint = load_corrector(folder / "corrector")
+    sizes = {"observation_dim": 6, "goal_dim": 2, "action_dim": 2, "horizon": 8, "hidden": 4}
+    assert checkpoint.config == sizes
+    training = checkpoint.training
+    assert training["command"].startswith(f"adahi corrector from-bag {bag} --contract ")
+    assert training["seed"] == 5
+    assert (training["episodes"], training["held_out"]["episodes"]) == (12, 3)
+    assert training["examples"] == 12 * 29 * 4
+    told = json.loads(figures.read_text())
+    assert told == {
+        "task": "toy",
+        "seed": 5,
+        **{name: training[name] for name in ("episodes", "examples", "held_out")},
+    }
+    assert "1,392 examples of 12 episodes" in result.output
+    assert "3 episodes held out: plans are" in result.output
+
+
+def test_episodes_that_failed_are_learnt_from(
+    demonstrations: Callable[[int], Trajectories],
+    toy: ModuleType,
+    in_bag: Callable[..., Path],
+    options: list[Any],
+    folder: Path,
+) -> None:
+    data = demonstrations(2).episodes([0, 1, 2])
+    failed = toy.Line("episode_result", toy.result(0, 1, False), 0)
+    lines = [
+        line if line.topic != "episode_result" else failed._replace(received_ns=line.received_ns)
+        for line in toy.recorded(data)
+    ]
+    words = ["corrector", "from-bag", in_bag(lines), *options]
+    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert load_corrector(folder / "corrector").training["episodes"] == 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (["--held-out", 1], "held_out: 1.0, must be above 0 and below 1"),
+        (["--recipe", "none.yaml"], "--recipe: none.yaml, no such file"),
+        (["--recipe", "config/recipes/kitchen-plans.yaml"], "says nothing of a corrector"),
+        (["--target", "nothing/target"], "no such checkpoint"),
+        (["--contract", "swarm"], "toy: no step has an observation and an action, expected at least one"),
+        (
+            ["--target", "checkpoints/swarm/plans/target"],
+            "observation: the contract's has 6 entries, the policies' 16; must agree",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_told_by_field_and_value(
+    bag: Path, options: list[Any], folder: Path, fails: Callable[..., str], changed: list[Any], message: str
+) -> None:
+    assert message in fails("corrector", "from-bag", bag, *options, *changed)
+    assert not (folder / "corrector.json").exists()
+
+
+def test_a_target_of_single_actions_is_refused(
+    bag: Path, options: list[Any], checkpoints: Path, fails: Callable[..., str]
+) -> None:
+    said = fails("corrector", "from-bag", bag, *options, "--target", checkpoints / "target")
+    assert "target.horizon: 1, must be at least 2" in said
+
+
+def test_a_robot_of_which_nothing_is_shipped_needs_target_and_recipe(
+    bag: Path, contract_file: Path, recipe: Path, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    words = ["corrector", "from-bag", bag, "--contract", contract_file, "--out", tmp_path / "new"]
+    assert "--recipe: none, must be given: none of plans of 'toy' is shipped" in fails(*words)
+    said = fails(*words, "--recipe", recipe)
+    assert "--target: none, must be given: none that plans for 'toy' is shipped" in said
+
+
+def test_a_shipped_corrector_is_replaced_on_demand_alone(bag: Path, fails: Callable[..., str]) -> None:
+    out = Path("checkpoints/ball/plans").resolve()
+    before = (out / "corrector.json").read_bytes()
+    said = fails("corrector", "from-bag", bag, "--contract", "ball", "--out", out)
+    assert "is shipped; must be another place, or give --overwrite" in said
+    assert (out / "corrector.json").read_bytes() == before
+
+
+def test_what_is_no_bag_is_named(tmp_path: Path, options: list[Any], fails: Callable[..., str]) -> None:
+    assert str(tmp_path / "none") in fails("corrector", "from-bag", tmp_path / "none", *options)
