@@ -1,16 +1,30 @@
-"""`adahi bench`: what hybrid inference costs across an emulated wireless link."""
+"""`adahi bench`: what hybrid inference costs, most of it across an emulated wireless link."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from adahi_ros.cli.options import JsonFile, ProfileName, Seed, Workers, finite, picture_file, share
+from adahi_ros.cli.options import (
+    Backend,
+    Checkpoints,
+    JsonFile,
+    ProfileName,
+    Seed,
+    TaskName,
+    Workers,
+    file_name,
+    finite,
+    folder_of,
+    picture_file,
+    share,
+)
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 
-app = typer.Typer(help="Measure across an emulated wireless link.", no_args_is_help=True)
+app = typer.Typer(help="Measure, mostly across an emulated wireless link.", no_args_is_help=True)
 
 Parameters = Annotated[int, typer.Option(min=1, help="Weights that the trained target is grown to.")]
 
@@ -199,3 +213,24 @@ def soak(
         say(f"failed: {fault}")
     if not found.passed:
         raise typer.Exit(1)
+
+
+@app.command("compute")
+def compute(
+    task: TaskName,
+    repetitions: Annotated[int, typer.Option(min=100, help="Of every policy, in turns.")] = 3000,
+    checkpoints: Checkpoints = None,
+    backend: Backend = "onnxruntime",
+    json_file: JsonFile = None,
+) -> None:
+    """What a control step costs of draft, corrector and targets: weights, and time on this machine."""
+    from adahi_ros.evaluation.bench import PolicyFiles
+    from adahi_ros.evaluation.step_costs import step_costs
+    from adahi_ros.reporting.tables import step_cost_table
+
+    policies = PolicyFiles(folder_of(task, checkpoints), backend).load()
+    with console.status("measuring"):
+        costs = step_costs(policies, repetitions)
+    console.print(step_cost_table(costs, f"{file_name(task)}, one robot, {repetitions} steps"))
+    found = {name: asdict(cost) for name, cost in costs.items()}
+    write_json(json_file, {"command": command_line(), "task": file_name(task), "steps": found})

@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.step_costs import StepCost
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.reporting.reported import NOT_REPORTED, REPORTED
 
@@ -48,6 +49,14 @@ def _refusals(figures: Mapping[str, Mapping[str, Any]], task: str = "") -> list[
 def _told(refusals: Sequence[str]) -> str | None:
     """Return the caption of a table; None where nothing was refused."""
     return f"refused, being no action: {', '.join(refusals)}" if refusals else None
+
+
+def step_cost_table(costs: Mapping[str, StepCost], title: str) -> Table:
+    """Return weights and time of a step by policy."""
+    table = narrow_table(title, ["policy"], ["weights", "median ms", "p99 ms"])
+    for name, cost in costs.items():
+        table.add_row(name, f"{cost.parameters:,}", number(cost.median_ms), number(cost.p99_ms))
+    return table
 
 
 def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:

@@ -30,6 +30,7 @@ WITH_FIGURES = [
     ("bench", "peers"),
     ("bench", "dds"),
     ("bench", "cameras"),
+    ("bench", "compute", "ball"),
     ("bench", "soak"),
 ]
 WITH_PICTURE = [
