@@ -1,4 +1,4 @@
-"""A period that follows how well plans hold: longer after one that did, half as long after one that did not."""
+"""A period that follows how well plans hold: longer after one that did, half as long after another."""
 
 from __future__ import annotations
 

@@ -169,6 +169,11 @@ class Trigger:
         assert self.gate is not None
         return self.gate.score(context)
 
+    @property
+    def learns(self) -> bool:
+        """Whether the gate learns from replies."""
+        return hasattr(self.gate, "learn")
+
     def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:
         """Tell a gate that learns from replies what fresh plans say of the step that asked for them.
 
@@ -177,6 +182,5 @@ class Trigger:
             fresh: (M, A) in action scales, their first actions.
             rows: (M,), the robots that they are for, by index.
         """
-        learn = getattr(self.gate, "learn", None)
-        if learn is not None:
-            learn(requested_at, fresh, rows)
+        if self.learns:
+            self.gate.learn(requested_at, fresh, rows)  # type: ignore[union-attr]

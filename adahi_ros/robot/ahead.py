@@ -33,12 +33,13 @@ class RequestsAhead:
     Args:
         session: with the verifier.
         period_s: of the control steps.
-        received: called with the control step that asked, and what came of its request; not of one that was
-            overtaken by the reply to a later one, for which nobody has a use any more.
+        received: called with the control step that asked, how many actions it had committed to, and what came
+            of its request; not of one that was overtaken by the reply to a later one, for which nobody has a
+            use any more.
     """
 
     def __init__(
-        self, session: VerifierSession, period_s: float, received: Callable[[int, Outcome], None]
+        self, session: VerifierSession, period_s: float, received: Callable[[int, int, Outcome], None]
     ) -> None:
         self._session = session
         self._period_s = period_s
@@ -96,7 +97,8 @@ class RequestsAhead:
         self._under_way.pop(place)
         if outcome.verification is not None:
             self._cancel_before(place)
-        self._received(asked.step, outcome)
+        assert asked.pending is not None
+        self._received(asked.step, asked.pending.request.ahead, outcome)
 
     def _cancel_before(self, place: int) -> None:
         overtaken, self._under_way = self._under_way[:place], self._under_way[place:]

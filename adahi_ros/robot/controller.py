@@ -241,25 +241,42 @@ class Controller:
         age = self._plan.age(step.index)
         return replace(step, intended=intended, planned=planned, plan_age=age, plan_left=left)
 
-    def receive(self, verdict: Verdict, requested_at: int, rows: np.ndarray) -> np.ndarray:
+    def committed(self, step: Step, count: int) -> Proposal:
+        """Return what B robots do from a step on, (B, count, A), before a reply to its request can come.
+
+        Nothing where the gate learns from replies, for it learns of the very step that asked.
+        """
+        if self.config.trigger.learns:
+            return Proposal(np.zeros((self._batch, 0, step.intended.shape[1]), dtype=np.float32))
+        actions = self._plan.ahead(step.index, count)
+        actions[:, 0] = step.intended
+        return Proposal(actions)
+
+    def receive(
+        self, verdict: Verdict, requested_at: int, rows: np.ndarray, committed: int = 0
+    ) -> np.ndarray:
         """Take in a reply that comes later than the step that asked for it.
 
         Args:
             verdict: the target's, from the step that asked on.
             requested_at: that step, counted from 0.
             rows: the robots that it is for, by mask.
+            committed: so many of its actions come first that are the robots' own.
 
         Returns:
             (M,) bool, whose reply is of actions; the others' are dropped.
         """
-        return self._spliced(verdict, requested_at, np.flatnonzero(rows))
+        return self._spliced(verdict, requested_at, np.flatnonzero(rows), committed)
 
-    def _spliced(self, verdict: Verdict, requested_at: int, who: np.ndarray) -> np.ndarray:
+    def _spliced(
+        self, verdict: Verdict, requested_at: int, who: np.ndarray, committed: int = 0
+    ) -> np.ndarray:
         """Take in what is sound of a verdict for robots (M,), by index; return which is, (M,) bool."""
         sound = self.policy.sound(verdict.actions)
         actions = verdict.actions[sound]
-        self._plan.splice(actions, requested_at, requested_at, who[sound])
-        self.config.trigger.learn(requested_at, actions[:, 0] / self.policy.action_scale, who[sound])
+        self._plan.splice(actions[:, committed:], requested_at + committed, requested_at, who[sound])
+        if not committed:
+            self.config.trigger.learn(requested_at, actions[:, 0] / self.policy.action_scale, who[sound])
         return sound
 
     def executed(self, actions: np.ndarray) -> None:

@@ -213,7 +213,9 @@ class ControlLoop:
             if not ready:
                 self._ahead.cancel()
             elif self._ahead.due(wanted, left, now_s):
-                begun.pending = self._ahead.submit(self._request(begun), begun.step.index, now_s)
+                committed = min(left, self._ahead.delay_steps, self._session.target.horizon - 1)
+                request = self._request(begun, committed)
+                begun.pending = self._ahead.submit(request, begun.step.index, now_s)
             self._finish(begun, self._so_far(begun))
         elif not wanted:
             self._finish(begun, Outcome(None, Reason.NONE))
@@ -246,11 +248,16 @@ class ControlLoop:
             self._last = None
             self.totals.dropped += 1
 
-    def _request(self, begun: _Begun) -> StepRequest:
-        draft = self._session.to_send(begun.step.draft(np.array([0])))
-        return StepRequest(draft, *begun.observation.key, self._view.window(self._session.target))
+    def _request(self, begun: _Begun, committed: int = 0) -> StepRequest:
+        """Return what is asked, with so many actions of the plan that are executed before a reply comes."""
+        draft = begun.step.draft(np.array([0]))
+        if committed:
+            draft = self.controller.committed(begun.step, committed)
+            committed = draft.actions.shape[1]
+        draft = self._session.to_send(draft, committed)
+        return StepRequest(draft, *begun.observation.key, self._view.window(self._session.target), committed)
 
-    def _received(self, step: int, outcome: Outcome) -> None:
+    def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in what came of a request of this step, which nobody waits for."""
         verdict = outcome.verification
         if verdict is not None:
@@ -259,7 +266,7 @@ class ControlLoop:
             except ValueError as error:
                 outcome = replace(outcome, verification=None, reason=Reason.BAD_REPLY, message=str(error))
             else:
-                self.controller.receive(verdict, step, np.array([True]))
+                self.controller.receive(verdict, step, np.array([True]), committed)
                 self.fallback.verified()
         self._arrived = outcome
 

@@ -74,7 +74,7 @@ class SimulatedVerifier:
     def reply(self, sent: int, request: StepRequest, update: WindowUpdate) -> Reply:
         if self._plans:
             accepted: tuple[bool, ...] = ()
-            steps = range(request.step, request.step + self._plans)
+            steps = range(request.step + request.ahead, request.step + self._plans)
             dim = self.description.signature.action_dim
             actions = tuple(planned(number_of(request), step) for step in steps for _ in range(dim))
         else:
@@ -85,7 +85,7 @@ class SimulatedVerifier:
             "",
             request.episode,
             request.step,
-            request.step,
+            request.step + request.ahead,
             accepted,
             actions,
             1.0,
@@ -324,6 +324,11 @@ class Robot:
     def record(self, observation: Observation) -> StepRecord:
         """Return the one record of an observation."""
         (record,) = [each for each in self.records if each.stamp_ns == observation.stamp_ns]
+        return record
+
+    def record_of(self, step: int) -> StepRecord:
+        """Return the one record of a step."""
+        (record,) = [each for each in self.records if each.step == step]
         return record
 
     def verified_action(self, observation: Observation) -> tuple[float, ...]:

@@ -73,6 +73,17 @@ def test_no_command_waits_and_the_next_plan_is_there_before_it_is_needed(
     assert 80 / (HORIZON - late + 1) - 2 <= asked <= 80 / (HORIZON - late - 2) + 2
 
 
+def test_a_request_tells_what_is_executed_before_its_reply_can_come(planner: Robot) -> None:
+    planner.link.delay_s = (0.06, 0.06)
+    see_steps(planner, range(20))
+    request = [request for request, _ in planner.link.updates if request.step <= 16][-1]
+    before = [planner.record_of(request.step + ahead) for ahead in range(request.ahead)]
+    assert request.ahead == 3  # 120 ms of 50
+    np.testing.assert_array_equal(request.draft.actions[0], [record.action for record in before])
+    after = planner.record_of(request.step + 3)
+    assert (after.plan_age, after.action) == (3, says(before[0].stamp_ns, after.step))
+
+
 def test_the_gate_asks_before_need(make_robot: Callable[..., Robot]) -> None:
     robot = make_robot("always", plans=HORIZON)
     robot.connect()
@@ -159,7 +170,7 @@ def test_steps_that_were_not_seen_are_passed_over_in_the_plan(planner: Robot) ->
     [
         ({"status": int(RequestFault.NOT_FINITE), "message": "goal[0]: nan"}, Reason.REFUSED, "goal[0]: nan"),
         ({"actions": (1.0,)}, Reason.BAD_REPLY, "actions"),
-        ({"actions": (1e30,) * 2 * HORIZON}, Reason.BAD_REPLY, "action[0]"),
+        ({"actions": (1e30,) * 2 * (HORIZON - 1)}, Reason.BAD_REPLY, "action[0]"),
     ],
 )
 def test_a_reply_that_is_no_good_is_told_and_the_plan_goes_on(
