@@ -8,7 +8,7 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
 from launch.conditions import IfCondition
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution, PythonExpression
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
@@ -42,8 +42,20 @@ def generate_launch_description() -> LaunchDescription:
             "task", default_value="ball", description="Whose shipped files are the defaults"
         ),
         DeclareLaunchArgument(
+            "method",
+            default_value="adahi",
+            choices=["adahi", "best"],
+            description="Whose shipped parameter files: adahi, the paper's; best, plans as we recommend them",
+        ),
+        DeclareLaunchArgument(
             "params_file",
-            default_value=[FindPackageShare("adahi_ros"), "/config/", LaunchConfiguration("task"), ".yaml"],
+            default_value=[
+                FindPackageShare("adahi_ros"),
+                "/config/",
+                PythonExpression(["'best/' if '", LaunchConfiguration("method"), "' == 'best' else ''"]),
+                LaunchConfiguration("task"),
+                ".yaml",
+            ],
             description="ROS parameter file, such as 'adahi calibrate' writes",
         ),
         *(

@@ -8,7 +8,12 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
 from launch.conditions import IfCondition
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import EnvironmentVariable, LaunchConfiguration, PathJoinSubstitution
+from launch.substitutions import (
+    EnvironmentVariable,
+    LaunchConfiguration,
+    PathJoinSubstitution,
+    PythonExpression,
+)
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
@@ -18,6 +23,7 @@ from adahi_ros.nodes.launching.exits import RESPAWN, RESPAWN_DELAY_S, fail_with_
 
 
 def generate_launch_description() -> LaunchDescription:
+    method = LaunchConfiguration("method")
     arguments = [
         DeclareLaunchArgument(
             "namespace", default_value="", description="Namespace of the node; that of the robot"
@@ -26,8 +32,21 @@ def generate_launch_description() -> LaunchDescription:
             "task", default_value="ball", description="Whose shipped files are the defaults"
         ),
         DeclareLaunchArgument(
+            "method",
+            default_value="adahi",
+            choices=["adahi", "best"],
+            description="Whose shipped parameter files: adahi, the paper's; best, plans as we recommend them",
+        ),
+        DeclareLaunchArgument(
             "verifier_params_file",
-            default_value=PathJoinSubstitution([FindPackageShare("adahi_ros"), "config", "verifier.yaml"]),
+            default_value=[
+                FindPackageShare("adahi_ros"),
+                "/config/",
+                PythonExpression(
+                    ["'best/", LaunchConfiguration("task"), "' if '", method, "' == 'best' else 'verifier'"]
+                ),
+                ".yaml",
+            ],
             description="ROS parameter file of the verifier: on what, by which rule, which target; "
             "without one, the task's",
         ),

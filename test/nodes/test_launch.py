@@ -441,6 +441,25 @@ def test_a_launch_that_is_interrupted_ends_with_0(
     assert died.exists() is respawn
 
 
+@pytest.mark.parametrize("method", ["adahi", "best"])
+def test_a_method_names_both_parameter_files(method: str) -> None:
+    from launch import LaunchContext
+
+    context = LaunchContext()
+    context.launch_configurations["method"] = method
+    description = description_of("all")
+    defaults = {each.name: each.default_value for each in description.get_launch_arguments()}
+    context.launch_configurations["task"] = "swarm"
+    found = {
+        name: "".join(part.perform(context) for part in defaults[name][1:])
+        for name in ("params_file", "verifier_params_file")
+    }
+    assert found == {
+        "adahi": {"params_file": "/config/swarm.yaml", "verifier_params_file": "/config/verifier.yaml"},
+        "best": dict.fromkeys(("params_file", "verifier_params_file"), "/config/best/swarm.yaml"),
+    }[method]
+
+
 def test_all_runs_to_the_end_of_its_episodes() -> None:
     from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 
