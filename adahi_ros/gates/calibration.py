@@ -150,7 +150,7 @@ def threshold_for_rate(
         raise ValueError(f"rate: {rate}, must be between 0 and 1")
     too_low, too_high = -math.inf, math.inf
     best = (math.inf, start, 0.0)
-    threshold = start
+    threshold, stride = start, 0.5
     for _ in range(MOST_TRIALS):
         scores, measured = trial(threshold)
         best = min(best, (abs(measured - rate), threshold, measured))
@@ -165,9 +165,14 @@ def threshold_for_rate(
         # what a robot asks of itself, at the end of its plan.
         unasked = max(0.0, measured - float((scores > threshold).mean())) if len(scores) else 0.0
         share = min(1.0, (1.0 - rate + unasked) * len(scores) / max(1, len(known)))
-        threshold = float(np.quantile(known, share)) if len(known) else start
-        if not too_low < threshold < too_high:
-            if math.isinf(too_low) or math.isinf(too_high):
-                break  # every score lies on one side: no threshold comes nearer
+        quantile = float(np.quantile(known, share)) if len(known) else start
+        bracketed = math.isfinite(too_low) and math.isfinite(too_high)
+        if bracketed and (stride > 2.0 or not too_low < quantile < too_high):
             threshold = (too_low + too_high) / 2
+        elif too_low < quantile < too_high:
+            # Where asking calms the scores, quantiles creep towards the threshold: ever longer steps do not.
+            threshold += max(1.0, stride / 2.0) * (quantile - threshold)
+            stride *= 2.0
+        else:
+            break  # every score lies on one side: no threshold comes nearer
     return best[1], best[2]

@@ -155,6 +155,11 @@ def test_steps_that_are_transmitted_whatever_the_threshold_are_counted(rate: flo
 
 
 # Of every ten scores two are infinite, three are 2, two are 1 and three are 0.
+@pytest.mark.parametrize("gain", [6.0, 10.0])
+def test_a_rate_is_met_where_asking_calms_the_scores_very_much(gain: float) -> None:
+    assert threshold_for_rate(feeding_back(gain), 0.1)[1] == pytest.approx(0.1, abs=RATE_TOLERANCE)
+
+
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 def test_what_is_transmitted_whatever_its_score_is_counted(rate: float) -> None:
     draw = np.random.default_rng(4)
