@@ -75,9 +75,11 @@ class TargetVerifier:
         """
         verdict = self._checked(self.verify_each(request, draws), len(draws))
         if not np.isfinite(verdict.actions).all():
+            told = self._agrees and request.committed is not None
             raise RequestError(
                 RequestFault.NOT_FINITE,
-                "observation_window: so far from the task's that the target's prediction is not finite",
+                f"observation_window{' or draft_actions' if told else ''}: so far from the task's that the "
+                "target's prediction is not finite",
             )
         return verdict
 

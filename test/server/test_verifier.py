@@ -169,6 +169,14 @@ def test_what_the_target_makes_nothing_finite_of_is_refused(fixed_policy: Callab
     prediction = policy.predict(np.zeros((1, 2, 3)), np.zeros((1, 1)))
     broken = replace(prediction, offsets=np.full_like(prediction.offsets, np.nan))
     policy.predict = lambda windows, goals: broken  # type: ignore[method-assign]
-    with pytest.raises(RequestError, match="observation_window") as refused:
-        TargetVerifier(policy).verify(request(np.array([[0, 0]])), np.zeros((1, 2, 2)))
+    asked, draws = request(np.array([[0, 0]])), np.zeros((1, 2, 2))
+    with pytest.raises(RequestError, match=r"^observation_window: so far") as refused:
+        TargetVerifier(policy).verify(asked, draws)
     assert refused.value.fault is RequestFault.NOT_FINITE
+    asked = replace(asked, committed=np.full((1, 1, 2), 1e38, np.float32))
+    for agreement, field in (
+        ("none", "observation_window"),
+        ("continue", "observation_window or draft_actions"),
+    ):
+        with pytest.raises(RequestError, match=rf"^{field}: so far"):
+            TargetVerifier(policy, "replace", agreement=agreement).verify(asked, draws)
