@@ -12,7 +12,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.robot.transport import Reply, Sent, StepRequest
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestError, check_reply
+from adahi_ros.wire.request import RequestError, RequestFault, check_reply
 from adahi_ros.wire.sent_reply import OK
 from adahi_ros.wire.window_updates import WindowUpdate
 
@@ -108,6 +108,8 @@ def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: f
     size = reply.size_bytes
     if reply.fault:
         return Outcome(None, Reason.BAD_REPLY, reply.fault, reply_bytes=size)
+    if reply.status == RequestFault.OVERTAKEN:
+        return Outcome(None, Reason.SUPERSEDED, reply.message, reply_bytes=size)
     if reply.status != OK:
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)

@@ -111,6 +111,13 @@ class VerificationService:
             reply = SentReply(INTERNAL_ERROR, shortened(f"{type(error).__name__}: {error}"), *about)
         return Served(reply, self._counted(heading, reply), shared)
 
+    def overtaken(self, heading: Heading) -> SentReply:
+        """Return what is replied to a request that is not verified, because a later one overtook it."""
+        message = f"step_id: {heading.step}, was overtaken by a later one while it waited for its turn"
+        reply = SentReply(int(RequestFault.OVERTAKEN), message, *heading[2:])
+        self._counted(heading, reply)
+        return reply
+
     def spent(self, reply: SentReply, compute_ms: float) -> None:
         """Take note of how long a request took, from its message to that of the reply."""
         if reply.status == OK:
@@ -123,8 +130,8 @@ class VerificationService:
     def _counted(self, heading: Heading, reply: SentReply) -> str:
         """Count a reply; return what is to be said of a refusal."""
         self.counts.replies[STATUS_NAMES[reply.status]] += 1
-        if reply.status in (OK, RequestFault.WINDOW_UNKNOWN):
-            return ""  # a window that is unknown is nobody's fault; the whole one is on its way
+        if reply.status in (OK, RequestFault.WINDOW_UNKNOWN, RequestFault.OVERTAKEN):
+            return ""  # nobody's fault: the whole window, or a later request, is on its way
         self.counts.refused += 1
         robot = shortened(heading.robot_id, NAME_LENGTH)
         return f"refused {robot!r}, episode {heading.episode}, step {heading.step}: {reply.message}"

@@ -45,6 +45,7 @@ class RequestFault(IntEnum):
     WINDOW_UNKNOWN = 7
     PROTOCOL_MISMATCH = 8
     UNKNOWN_TARGET = 9
+    OVERTAKEN = 10
 
 
 class RequestError(ValueError):

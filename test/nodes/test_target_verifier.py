@@ -25,6 +25,7 @@ from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.server import target_verifier_node
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
+from adahi_ros.nodes.server.turns import Turns
 from adahi_ros.policy.interface import Policy, Sampling
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
@@ -83,7 +84,7 @@ def running(exported: Path) -> Iterator[tuple[TargetVerifierNode, Counting]]:
 def served(running: tuple[TargetVerifierNode, Counting]) -> tuple[Ask, Counting]:
     """What asks the node, and its target."""
     node, policy = running
-    (service,) = node.urgent.services
+    service = node.urgent.turns[0].service
     good = {
         "protocol": PROTOCOL_VERSION,
         "robot_id": "robot",
@@ -281,3 +282,52 @@ def test_of_large_strange_requests_nothing_is_kept_or_said_at_length(
     finally:
         tracemalloc.stop()
     assert len(capfd.readouterr().err) < 10 * TEXT_LENGTH
+
+
+class Asked:
+    """In the place of rclpy's service: requests wait, replies are kept by their number of arrival.
+
+    Args:
+        callback: serves.
+    """
+
+    def __init__(self, callback: Callable[..., VerifyDraft.Response]) -> None:
+        self.handle, self.srv_type, self.callback = self, VerifyDraft, callback
+        self.waiting: list[VerifyDraft.Request] = []
+        self.replies: dict[int, VerifyDraft.Response] = {}
+        self._taken = 0
+
+    def service_take_request(self, kind: type) -> tuple[VerifyDraft.Request | None, int | None]:
+        if not self.waiting:
+            return None, None
+        self._taken += 1
+        return self.waiting.pop(0), self._taken - 1
+
+    def send_response(self, response: VerifyDraft.Response, header: int) -> None:
+        self.replies[header] = response
+
+
+def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
+    running: tuple[TargetVerifierNode, Counting],
+) -> None:
+    node, _ = running
+    asked = Asked(node.urgent.turns[0].service.callback)
+    turns = Turns(asked, node._overtaken)
+    asked.waiting = [
+        VerifyDraft.Request(robot_id=robot, step_id=step, first_step=step, episode_id=77)
+        for robot, step in (("arm", 3), ("leg", 1), ("arm", 4))
+    ]
+    assert turns.serve()
+    assert turns.ready
+    assert [asked.replies[number].status for number in (0, 2)] == [
+        RequestFault.OVERTAKEN,
+        RequestFault.PROTOCOL_MISMATCH,  # it was looked at
+    ]
+    assert "step_id: 3, was overtaken" in asked.replies[0].message
+    assert (asked.replies[0].episode_id, asked.replies[0].step_id) == (77, 3)
+    asked.waiting = [VerifyDraft.Request(robot_id="leg", step_id=2, episode_id=77)]
+    assert turns.serve()
+    assert asked.replies[1].status == RequestFault.OVERTAKEN
+    assert asked.replies[3].status == RequestFault.PROTOCOL_MISMATCH
+    assert not turns.ready
+    assert not turns.serve()

@@ -84,12 +84,20 @@ def test_a_refusal_is_replied_with_its_status_and_counted(
     assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
     assert (reply.actions.size, reply.accepted, reply.window_kept) == (0, (), False)
     assert service.counts.replies == {fault.name.lower(): 1}
-    if fault is RequestFault.WINDOW_UNKNOWN:  # nobody's fault
+    if fault in (RequestFault.WINDOW_UNKNOWN, RequestFault.OVERTAKEN):  # nobody's fault
         assert (service.counts.refused, served.refusal) == (0, "")
     else:
         assert service.counts.refused == 1
         assert served.refusal == "refused 'arm', episode 3, step 7: field: 1, must be 2"
     assert serve(service, good).reply.status == OK
+
+
+def test_what_is_overtaken_is_told_so_and_counted(service: VerificationService) -> None:
+    reply = service.overtaken(HEADING)
+    assert reply.status == RequestFault.OVERTAKEN
+    assert reply.message == "step_id: 7, was overtaken by a later one while it waited for its turn"
+    assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
+    assert (service.counts.replies, service.counts.refused) == ({"overtaken": 1}, 0)
 
 
 def test_what_the_engine_refuses_is_a_refusal(service: VerificationService, good: SentRequest) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor, TimeoutException
 from rclpy.impl.implementation_singleton import rclpy_implementation
@@ -26,12 +26,30 @@ from adahi_ros.contract.times import NANOSECONDS
 LOOK_AROUND_S = 0.05  # what is not urgent waits for so long at most
 
 
+class Serving(Protocol):
+    """Serves a service that has an order of its own.
+
+    Attributes:
+        service: rclpy's.
+    """
+
+    service: Any
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to serve that was taken from it before."""
+
+    def serve(self) -> bool:
+        """Serve one request; return whether there was one."""
+
+
 @dataclass(frozen=True)
 class Urgent:
     """What a node must serve at once; where several are ready, in this order (but when it looks around)."""
 
     clients: Sequence[Any] = ()
     services: Sequence[Any] = ()
+    turns: Sequence[Serving] = ()
     timers: Sequence[Any] = ()
     subscriptions: Sequence[Any] = ()
 
@@ -81,19 +99,21 @@ class UrgentExecutor(SingleThreadedExecutor):
             self._busy = False
             return
         urgent = self._urgent()
-        self._busy |= entity not in (*urgent.services, *urgent.timers, *urgent.subscriptions)
+        in_turn = [each.service for each in urgent.turns]
+        self._busy |= entity not in (*urgent.services, *in_turn, *urgent.timers, *urgent.subscriptions)
         handler()
         handler.result()  # raises what the callback raised
 
     def _execute_urgent(self, timeout_s: float) -> None:
         urgent = self._urgent()
-        sizes = (len(urgent.subscriptions), 1, len(urgent.timers), len(urgent.clients), len(urgent.services))
+        services = (*urgent.services, *(each.service for each in urgent.turns))
+        sizes = (len(urgent.subscriptions), 1, len(urgent.timers), len(urgent.clients), len(services))
         waited = rclpy_implementation.WaitSet(*sizes, 0, self._ros_context.handle)
         waited.clear_entities()
         waited.add_guard_condition(self._interrupt.handle)
         for client in urgent.clients:
             waited.add_client(client.handle)
-        for service in urgent.services:
+        for service in services:
             waited.add_service(service.handle)
         for timer in urgent.timers:
             waited.add_timer(timer.handle)
@@ -102,9 +122,12 @@ class UrgentExecutor(SingleThreadedExecutor):
         kinds = (
             (urgent.clients, _take_reply),
             (urgent.services, _serve),
+            (urgent.turns, _serve_in_turn),
             (urgent.timers, _call),
             (urgent.subscriptions, _take_message),
         )
+        if any(each.ready for each in urgent.turns):
+            timeout_s = 0.0
         waited.wait(round(timeout_s * NANOSECONDS))
         if not self._ros_context.ok():
             raise ExternalShutdownException
@@ -133,6 +156,10 @@ def _serve(service: Any) -> bool:
         return False
     service.send_response(service.callback(request, service.srv_type.Response()), header)
     return True
+
+
+def _serve_in_turn(serving: Serving) -> bool:
+    return serving.serve()
 
 
 def _call(timer: Any) -> bool:

@@ -17,7 +17,7 @@ from rclpy.node import Node
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.health import Health
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.common.messages import describe
+from adahi_ros.nodes.common.messages import describe, to_reply
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
@@ -29,7 +29,8 @@ from adahi_ros.nodes.common.policies import (
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
-from adahi_ros.nodes.server.serving import serve
+from adahi_ros.nodes.server.serving import heading_of, serve
+from adahi_ros.nodes.server.turns import Turns
 from adahi_ros.policy.slowed import SlowedPolicy
 from adahi_ros.server.choice import SAMPLES
 from adahi_ros.server.engine import Engine
@@ -140,7 +141,7 @@ class TargetVerifierNode(Node):
         self.create_service(DescribeTarget, "describe_target", self._describe)
         qos = verify_qos(values.verification.reliability)
         service = self.create_service(VerifyDraft, "verify_draft", self._verify, qos_profile=qos)
-        self.urgent = Urgent(services=[service])
+        self.urgent = Urgent(turns=[Turns(service, self._overtaken)])
         """What robots wait for."""
         self._diagnostics = DiagnosticsPublisher(self, "verifier", self._health)
         self.get_logger().info(f"target policy of {policy.signature}, by the name {name!r}")
@@ -157,6 +158,9 @@ class TargetVerifierNode(Node):
         if served.refusal:
             self.get_logger().warning(served.refusal, throttle_duration_sec=WARNING_PERIOD_S)
         return response
+
+    def _overtaken(self, request: VerifyDraft.Request) -> VerifyDraft.Response:
+        return to_reply(self._service.overtaken(heading_of(request)))
 
     def _health(self) -> Health:
         return self._watch.report(self._service.counts, self._service.shared_names(time.monotonic()))
