@@ -454,10 +454,13 @@ def test_a_method_names_both_parameter_files(method: str) -> None:
         name: "".join(part.perform(context) for part in defaults[name][1:])
         for name in ("params_file", "verifier_params_file")
     }
-    assert found == {
-        "adahi": {"params_file": "/config/swarm.yaml", "verifier_params_file": "/config/verifier.yaml"},
-        "best": dict.fromkeys(("params_file", "verifier_params_file"), "/config/best/swarm.yaml"),
-    }[method]
+    assert (
+        found
+        == {
+            "adahi": {"params_file": "/config/swarm.yaml", "verifier_params_file": "/config/verifier.yaml"},
+            "best": dict.fromkeys(("params_file", "verifier_params_file"), "/config/best/swarm.yaml"),
+        }[method]
+    )
 
 
 def test_all_runs_to_the_end_of_its_episodes() -> None:

@@ -1,0 +1,34 @@
+"""A robot over DDS that goes by the target's plans, and waits for no reply: as recommended for ball."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adahi_ros.assets import asset
+from adahi_ros.evaluation.bench import PolicyFiles
+from adahi_ros.evaluation.dds_method import node_parameters
+from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.nodes.launching.dds_run import run_over_dds
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.wire.records import NO_PLAN
+
+
+def test_what_is_recommended_goes_on_by_plans_that_it_asks_for_ahead() -> None:
+    files, calibration = (
+        PolicyFiles(asset("checkpoints/ball"), "onnxruntime"),
+        load_calibration(asset("config/ball.yaml")),
+    )
+    draft, target = node_parameters("best", "ball", files, calibration, 0.05)
+    run = run_over_dds("ball", draft, target, 1, range(1), lockstep=False)
+    horizon = load_policy(asset("checkpoints/ball") / "plans" / "target", "onnxruntime").signature.horizon
+    assert {step.proposer for step in run.steps} == {"corrector"}
+    planned = [step for step in run.steps if step.plan_age != NO_PLAN]
+    assert len(planned) > len(run.steps) / 2  # a loaded machine may be late
+    for step in planned:
+        assert 0 < step.plan_age < horizon
+        assert step.expected_error > 0
+        assert len(step.planned_action) == len(step.action) == 2
+    assert any(step.action != step.planned_action for step in planned)  # it is corrected
+    asked, replied = (sum(getattr(step, name) for step in run.steps) for name in ("transmitted", "verified"))
+    assert 2 <= replied <= asked < len(run.steps) / 2
+    assert all(np.isfinite(step.draft_action).all() for step in run.steps)
