@@ -87,6 +87,52 @@ def latency(
     say(f"picture: {picture}")
 
 
+@app.command("plans")
+def plans(
+    task: TaskName,
+    workers: Workers,
+    episodes: Annotated[int, typer.Option(min=1, help="In one process, per method.")] = 600,
+    episodes_over_dds: Annotated[
+        int, typer.Option(min=0, help="Per method and condition, by the clock; 0 for none.")
+    ] = 10,
+    methods: Annotated[
+        str, typer.Option("--methods", help="Separated by commas.")
+    ] = "best,hybrid,adahi,plan_8",
+    repetitions: Annotated[int, typer.Option(min=100, help="Of every policy, for its cost.")] = 3000,
+    seed: Seed = 1,
+    json_file: JsonFile = None,
+) -> None:
+    """What plans bring: success and calls, across links and slow targets, and what they cost the robot.
+
+    With ten episodes over DDS the ball takes some 15 minutes.
+    """
+    from adahi_ros.assets import asset
+    from adahi_ros.evaluation.bench import PolicyFiles
+    from adahi_ros.evaluation.episodes import evaluation_episodes
+    from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods
+    from adahi_ros.evaluation.methods import parse_methods
+    from adahi_ros.evaluation.step_costs import step_costs
+    from adahi_ros.gates.parameter_file import load_calibration
+    from adahi_ros.reporting.plans_table import plans_table
+    from adahi_ros.reporting.tables import step_cost_table
+    from adahi_ros.wireless.plan_conditions import measure_conditions
+
+    names, name = parse_methods(methods, on_air=True), file_name(task)
+    files = PolicyFiles(folder_of(task, None), "onnxruntime")
+    comparison = Comparison(task, files, load_calibration(asset(f"config/{name}.yaml")), seed)
+    with progress() as bar:
+        advance = episode_bars(bar, names, episodes)
+        figures = evaluate_methods(comparison, names, evaluation_episodes(episodes), workers, advance)
+    costs = step_costs(files.load(), repetitions)
+    conditions = (
+        measure_conditions(task, episodes_over_dds, names, seed, workers, say) if episodes_over_dds else {}
+    )
+    console.print(plans_table(name, figures, conditions))
+    console.print(step_cost_table(costs, f"{name}, one robot, {repetitions} steps"))
+    found = {"methods": figures, "steps": {each: asdict(cost) for each, cost in costs.items()}}
+    write_json(json_file, {"command": command_line(), "task": name, **found, "conditions": conditions})
+
+
 @app.command("peers")
 def peers(
     profile: ProfileName = "wifi_ac",
