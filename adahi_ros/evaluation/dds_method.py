@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adahi_ros.evaluation.bench import PLANS, PolicyFiles
-from adahi_ros.evaluation.methods import on_task
+from adahi_ros.evaluation.methods import COOL, on_task
 from adahi_ros.evaluation.plan_methods import PlanMethod
 from adahi_ros.gates.parameter_file import Calibration
 
@@ -76,6 +76,7 @@ def _by_plan(
         "wait_policy": method.wait_policy,
         "gate.name": method.asks,
         "gate.threshold": calibration.threshold(method.label) if method.at is None else method.at,
+        "draft_temperature": COOL,
         "deadline_s": deadline_s,
     }
     target = {"checkpoint": str(folder / PLANS / "target"), "backend": files.backend, "rule": "replace"}

@@ -33,6 +33,7 @@ def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_are_told(task: s
         name: robot[name] for name in ("proposer", "wait_policy")
     }
     assert (draft["gate.name"], draft["gate.threshold"]) == tuple(robot["gate"].values())
+    assert draft["draft_temperature"] == robot["draft_temperature"]
     assert target["rule"] == verifier["rule"] == "replace"
     for name, path in zip(
         names, (draft["checkpoint"], target["checkpoint"], draft.get("corrector")), strict=False
