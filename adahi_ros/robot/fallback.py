@@ -31,7 +31,7 @@ class Fallback:
         return self._limit is not None and self._alone > self._limit
 
     def verified(self) -> None:
-        """The target has verified a draft."""
+        """The target has verified a draft, or its plan is executed."""
         self._alone = 0
 
     def unverified(self) -> bool:

@@ -206,7 +206,8 @@ class ControlLoop:
 
     def _go_on(self, begun: _Begun) -> None:
         """Ask the target where it is time, and command, now or when the reply is there."""
-        wanted = bool(begun.step.transmit[0]) or self.fallback.withholds
+        withheld = self.fallback.withholds and not self._goes_by_plan(begun)
+        wanted = bool(begun.step.transmit[0]) or withheld
         ready = self._session.link is Link.READY
         if self._ahead is not None:
             left, now_s = int(begun.step.plan_left[0]), self._clock()
@@ -267,7 +268,6 @@ class ControlLoop:
                 outcome = replace(outcome, verification=None, reason=Reason.BAD_REPLY, message=str(error))
             else:
                 self.controller.receive(verdict, step, np.array([True]), committed)
-                self.fallback.verified()
         self._arrived = outcome
 
     def _so_far(self, begun: _Begun) -> Outcome:
@@ -281,6 +281,10 @@ class ControlLoop:
         return replace(
             arrived, reason=WITHOUT_REQUEST.get(link, Reason.NO_PLAN), message=self._session.trouble
         )
+
+    def _goes_by_plan(self, begun: _Begun) -> bool:
+        """Whether the robot has no will of its own in a step: the target's plan is there, and executed."""
+        return begun.planned and not self.controller.drafts
 
     def _forget_plans(self) -> None:
         """Forget what is under way, and what came: it belongs to an episode that is over."""
@@ -305,9 +309,11 @@ class ControlLoop:
             actions = self._unasked(step)
         except LookupError:
             actions = None
-        if verdict is not None and outcome.verification is not None:
+        by_plan = self._goes_by_plan(begun)
+        # Not by a reply alone: of one that comes late, nothing may be left to execute.
+        if by_plan or (verdict is not None and outcome.verification is not None):
             self.fallback.verified()
-        alone = outcome.reason is not Reason.NONE and (self.controller.drafts or not begun.planned)
+        alone = outcome.reason is not Reason.NONE and not by_plan
         withheld = (alone and not self.fallback.unverified()) or actions is None
         if withheld:
             self._commands.withhold()

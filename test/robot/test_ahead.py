@@ -208,3 +208,16 @@ def test_after_a_stop_nothing_is_under_way(planner: Robot) -> None:
     planner.connect()
     assert planner.record(planner.see(1, 0)).reason is Reason.NO_PLAN
     assert np.isfinite(planner.records[-1].action).all()
+
+
+@pytest.mark.parametrize(("horizon", "delay_s"), [(1, 0.005), (HORIZON, 0.19)])
+def test_a_reply_of_which_nothing_is_left_does_not_keep_a_robot_going(
+    make_robot: Callable[..., Robot], horizon: int, delay_s: float
+) -> None:
+    robot = make_robot("never", limit=3, plans=horizon)
+    robot.connect()
+    robot.link.delay_s = (delay_s, delay_s)
+    records = see_steps(robot, range(60))
+    assert Fate.REPLIED in fates(robot)
+    assert not any(record.plan_left for record in records)
+    assert [record.action != () for record in records] == [True] * 3 + [False] * 57
