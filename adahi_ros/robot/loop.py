@@ -181,7 +181,8 @@ class ControlLoop:
             if self._last.withheld and self._session.link is Link.READY:
                 self._commands.heard()
                 step = self.controller.again(self._last.step)
-                self._go_on(replace(self._last, observation=observation, received_s=received_s, step=step))
+                again = replace(self._last, observation=observation, received_s=received_s, step=step)
+                self._go_on(replace(again, pending=None))
             else:
                 self._commands.repeat(observation)
             return

@@ -221,3 +221,18 @@ def test_a_reply_of_which_nothing_is_left_does_not_keep_a_robot_going(
     assert Fate.REPLIED in fates(robot)
     assert not any(record.plan_left for record in records)
     assert [record.action != () for record in records] == [True] * 3 + [False] * 57
+
+
+def test_an_observation_that_is_repeated_counts_the_requests_that_were_sent(
+    make_robot: Callable[..., Robot],
+) -> None:
+    robot = make_robot("never", limit=0, plans=HORIZON)
+    robot.connect()
+    robot.link.delay_s = (0.3, 0.3)
+    observation = robot.see(1, 0)
+    for number in range(5):
+        robot.pass_time(0.005)
+        robot.show(replace(observation, stamp_ns=1000 + number))
+    assert sum(record.transmitted for record in robot.records) == len(robot.session.submitted) == 2
+    sent = [record.request_bytes > 0 for record in robot.records]
+    assert sent == [record.transmitted for record in robot.records]
