@@ -12,7 +12,7 @@ import numpy as np
 
 from adahi_ros.robot.session import Link
 from adahi_ros.safety.intervention import Intervention
-from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.wire.records import UNSAID, Reason, StepRecord
 
 STATUS_TYPE = "adahi_msgs/msg/DraftStatus"
 PERCENTILES = {"p50": 50, "p95": 95}
@@ -64,7 +64,8 @@ class HeardRobot:
         """Return what there is to show, fit for JSON: numbers that are not finite are None.
 
         `recent` is of the steps heard in the last `window_s`, `since_activation` as the robot counts.
-        Ages are in seconds.
+        Ages are in seconds, but that of the plan, which is in control steps. `plan` is None of a robot that
+        drafts and has none.
         """
         self._forget(now_s)
         at_s, step = self._newest.get("step", (None, None))
@@ -78,6 +79,7 @@ class HeardRobot:
             "score": None if step is None else _finite(step.score),
             "threshold": None if step is None else _finite(step.threshold),
             "message": "" if step is None else step.message,
+            "plan": None if step is None else _plan(step),
             "recent": self._recent(),
             "since_activation": self._since_activation(),
             "link": self._of("link", now_s, _link),
@@ -98,12 +100,13 @@ class HeardRobot:
     def _recent(self) -> dict[str, Any]:
         steps = [step for _, step in self._steps]
         verified = [step for step in steps if step.verified]
+        coded = [step for step in verified if step.accepted]
         return {
             "window_s": self._window_s,
             "steps": len(steps),
             "rate_hz": self._rate_hz(),
             "transmission_rate": _rate(sum(step.transmitted for step in steps), len(steps)),
-            "acceptance": _rate(sum(all(step.accepted) for step in verified), len(verified)),
+            "acceptance": _rate(sum(all(step.accepted) for step in coded), len(coded)),
             "fallbacks": _fallbacks(Counter(step.reason for step in steps)),
             "verify_ms": _percentiles([step.verify_ms for step in verified]),
             "total_ms": _percentiles([step.total_ms for step in steps]),
@@ -189,6 +192,20 @@ class Fleet:
     def figures(self, now_s: float) -> list[dict[str, Any]]:
         """Return `HeardRobot.figures` of each, by topic."""
         return [self.robots[topic].figures(now_s) for topic in sorted(self.robots)]
+
+
+def _plan(step: StepRecord) -> dict[str, Any] | None:
+    if step.proposer == "draft" and not step.planned:
+        return None
+    correction = step.correction
+    return {
+        "proposer": step.proposer,
+        "age": step.plan_age if step.planned else None,
+        "left": step.plan_left,
+        "expected_error": None if step.expected_error == UNSAID else _finite(step.expected_error),
+        "correction": None if correction is None else _finite(correction),
+        "requests_pending": step.requests_pending,
+    }
 
 
 def _link(message: Any) -> dict[str, Any]:

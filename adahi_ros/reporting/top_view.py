@@ -55,12 +55,14 @@ class Column:
         cell: from a robot's figures to what stands there.
         rank: the lower, the sooner it is left out.
         justify: as `rich` has it.
+        of_all: of every robot; else left out where none has anything to show there.
     """
 
     header: str
     cell: Callable[[Figures], Text]
     rank: int
     justify: JustifyMethod = "right"
+    of_all: bool = True
 
 
 def name(robot: Figures) -> str:
@@ -123,6 +125,14 @@ def link_figure(key: str, show: Callable[[float | None], Text]) -> Callable[[Fig
     return lambda robot: NOTHING if robot["link"] is None else show(robot["link"][key])
 
 
+def plan(robot: Figures) -> Text:
+    """Show how many steps ago the plan was asked for, and for how many more there is one."""
+    told = robot["plan"]
+    if told is None:
+        return NOTHING
+    return Text("none", style="yellow") if told["age"] is None else Text(f"{told['age']}+{told['left']}")
+
+
 def safety(robot: Figures) -> Text:
     """Say whether the safety envelope is doing anything now, and how often it has."""
     state = robot["safety"]
@@ -167,6 +177,7 @@ COLUMNS = (
     Column("sent", lambda robot: percent(robot["recent"]["transmission_rate"]), 85),
     Column("kept", lambda robot: percent(robot["recent"]["acceptance"]), 80),
     Column("fell back", lambda robot: fallbacks(robot["recent"]["fallbacks"]), 75),
+    Column("plan", plan, 72, of_all=False),
     Column("verify ms", lambda robot: both(robot["recent"]["verify_ms"]), 60),
     Column("total ms", lambda robot: both(robot["recent"]["total_ms"]), 50),
     Column(
@@ -189,9 +200,10 @@ COLUMNS = (
 def overview(robots: Sequence[Figures], width: int) -> Table:
     """Return a table with a row per robot, as many columns of `COLUMNS` as fit."""
     cells = {column.header: [column.cell(robot) for robot in robots] for column in COLUMNS}
+    told = [column for column in COLUMNS if column.of_all or any(map(_says, cells[column.header]))]
     left = width
     shown = []
-    for column in sorted(COLUMNS, key=lambda column: -column.rank):
+    for column in sorted(told, key=lambda column: -column.rank):
         needed = max(len(column.header), *(cell.cell_len for cell in cells[column.header])) + GAP
         if needed <= left + GAP:  # the last one needs no gap
             shown.append(column)
@@ -205,8 +217,12 @@ def overview(robots: Sequence[Figures], width: int) -> Table:
     return table
 
 
+def _says(cell: Text) -> bool:
+    return cell is not NOTHING
+
+
 def detail(robot: Figures, width: int) -> RenderableType:
-    """Show all there is of one robot; fits a terminal of 80 by 24."""
+    """Show all there is of one robot; fits a terminal of 80 by 24, four reasons to fall back included."""
     parts = [_steps(robot), _scores(robot), Group(_link(robot), _safety(robot))]
     if width < WIDE:
         body: RenderableType = Group(*(Padding(part, (1, 0, 0, 0)) for part in parts))
@@ -263,7 +279,34 @@ def _scores(robot: Figures) -> RenderableType:
     for bar, side in zip(bars, ("above", "below"), strict=True):
         bar.pad_left(DETAIL_SPARK - len(bar))
         bar.append(f" {side}", style="dim")
-    return Group(words, *bars)
+    return Group(words, *bars, *_plan(robot))
+
+
+def _plan(robot: Figures) -> list[Text]:
+    """Return what there is to say of the plan, in two lines; nothing of a robot that goes by none."""
+    told = robot["plan"]
+    if told is None:
+        return []
+    have = (
+        Text("none", style="yellow")
+        if told["age"] is None
+        else Text(f"{told['age']} steps old, {told['left']} left")
+    )
+    first = Text.assemble(
+        ("proposer ", "dim"),
+        told["proposer"],
+        ("   plan ", "dim"),
+        have,
+        ("   requests under way ", "dim"),
+        str(told["requests_pending"]),
+    )
+    second = Text.assemble(
+        ("expected error ", "dim"),
+        number(told["expected_error"], ".3g"),
+        ("   correction ", "dim"),
+        number(told["correction"], ".3g"),
+    )
+    return [first, second]
 
 
 def _link(robot: Figures) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
@@ -69,6 +70,21 @@ class StepRecord:
     total_ms: float
     request_bytes: int
     response_bytes: int
+
+    @property
+    def planned(self) -> bool:
+        """Whether there was a plan for this step."""
+        return self.plan_age != NO_PLAN
+
+    @property
+    def correction(self) -> float | None:
+        """How far `draft_action` is from `planned_action`, in action units; None where one is not there.
+
+        A root mean square over the A values.
+        """
+        if not self.planned_action or len(self.draft_action) != len(self.planned_action):
+            return None
+        return math.dist(self.draft_action, self.planned_action) / math.sqrt(len(self.planned_action))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> StepRecord:

@@ -99,6 +99,39 @@ def test_what_is_not_finite_or_not_heard_is_null(step_record: Make) -> None:
     assert figures["link"]["verifier"] == "doubted"
 
 
+def test_the_plan_is_that_of_the_newest_step(step_record: Make) -> None:
+    robot = HeardRobot("/draft_status", window_s=5.0)
+    assert robot.figures(0.0)["plan"] is None
+    robot.add_step(step_record(), 0.0)
+    assert robot.figures(0.0)["plan"] is None  # it drafts
+    followed = {"proposer": "corrector", "plan_age": 3, "plan_left": 13, "requests_pending": 1}
+    actions = {"draft_action": (0.0, 4.0), "planned_action": (3.0, 0.0)}
+    robot.add_step(step_record(step=1, expected_error=0.25, **followed, **actions), 0.1)
+    assert robot.figures(0.1)["plan"] == {
+        "proposer": "corrector",
+        "age": 3,
+        "left": 13,
+        "expected_error": 0.25,
+        "correction": pytest.approx((25 / 2) ** 0.5),
+        "requests_pending": 1,
+    }
+    robot.add_step(step_record(step=2, proposer="corrector", requests_pending=2, draft_action=()), 0.2)
+    over = {"proposer": "corrector", "age": None, "left": 0, "expected_error": None, "correction": None}
+    assert robot.figures(0.2)["plan"] == {**over, "requests_pending": 2}
+    robot.add_step(step_record(**followed, expected_error=float("inf"), planned_action=(1.0, 2.0, 3.0)), 0.3)
+    figures = robot.figures(0.3)["plan"]
+    assert figures["expected_error"] is figures["correction"] is None  # not finite; of another length
+    json.dumps(robot.figures(0.3), allow_nan=False)
+
+
+def test_replies_without_codes_are_neither_kept_nor_changed(step_record: Make) -> None:
+    robot = HeardRobot("/draft_status", window_s=5.0)
+    robot.add_step(step_record(accepted=()), 0.0)
+    assert robot.figures(0.0)["recent"]["acceptance"] is None
+    robot.add_step(step_record(step=1, accepted=(True, False)), 0.1)
+    assert robot.figures(0.1)["recent"]["acceptance"] == 0.0
+
+
 def test_safety_is_told_by_kind() -> None:
     robot = HeardRobot("/draft_status", window_s=5.0)
     robot.add(

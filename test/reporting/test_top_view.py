@@ -23,6 +23,7 @@ FIGURES: dict[str, Any] = {
     "score": 0.42,
     "threshold": 0.88,
     "message": "",
+    "plan": None,
     "recent": {
         "window_s": 5.0,
         "steps": 100,
@@ -61,12 +62,21 @@ FIGURES: dict[str, Any] = {
     },
     "diagnostics": {"age_s": 0.4, "level": "WARN", "message": "input ignored", "values": {}},
 }
+PLAN: dict[str, Any] = {
+    "proposer": "corrector",
+    "age": 3,
+    "left": 13,
+    "expected_error": 0.214,
+    "correction": 0.0312,
+    "requests_pending": 1,
+}
 SILENT: dict[str, Any] = {
     **FIGURES,
     "namespace": "/",
     "topic": "/draft_status",
     "robot_id": "",
-    **dict.fromkeys(("age_s", "gate", "deviation", "score", "threshold", "link", "safety", "diagnostics")),
+    **dict.fromkeys(("age_s", "gate", "deviation", "score", "threshold")),
+    **dict.fromkeys(("plan", "link", "safety", "diagnostics")),
     "recent": {
         **dict.fromkeys(FIGURES["recent"]),
         "window_s": 5.0,
@@ -102,6 +112,33 @@ def test_one_robot_is_shown_in_detail_on_one_screen(width: int) -> None:
     assert "stale" not in text  # has not happened
 
 
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_plan_is_told_in_detail_on_the_same_screen(width: int) -> None:
+    reasons = ("no verifier", "deadline", "bad reply", "no plan")
+    since = {**FIGURES["since_activation"], "fallbacks": dict.fromkeys(reasons, 41)}
+    lines = shown([figures(plan=PLAN, since_activation=since)], width)
+    text = "\n".join(lines)
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= width
+    for words in ("proposer corrector", "plan 3 steps old, 13 left", "requests under way 1"):
+        assert words in text
+    assert "expected error 0.214   correction 0.0312" in text
+    without = {**PLAN, "age": None, "left": 0, "expected_error": None, "correction": None}
+    text = "\n".join(shown([figures(plan=without)], width))
+    assert "plan none" in text
+    assert "expected error -   correction -" in text
+    assert "plan" not in "\n".join(shown([FIGURES], width))
+
+
+def test_the_plan_has_a_column_where_a_robot_goes_by_one() -> None:
+    drafting, over = figures(), figures(plan={**PLAN, "age": None, "left": 0})
+    lines = shown([drafting, figures(plan=PLAN), over], 250)
+    at = lines[1].index("plan")
+    assert [line[: at + 4].split()[-1] for line in lines[2:]] == ["-", "3+13", "none"]
+    assert "plan" not in shown([drafting, drafting], 250)[1]
+    assert "plan" not in shown([figures(plan=PLAN)] * 2, 40)[1]  # others matter more
+
+
 def test_what_was_not_heard_is_told_and_breaks_nothing() -> None:
     text = "\n".join(shown([SILENT]))
     for words in ("heard never", "link: not heard", "safety: not heard"):
@@ -116,7 +153,7 @@ def test_diagnostics_that_stopped_are_not_health() -> None:
 
 
 def test_several_robots_have_a_row_each() -> None:
-    robots = [figures(namespace=f"/r{index}", robot_id=f"r{index}") for index in range(3)]
+    robots = [figures(namespace=f"/r{index}", robot_id=f"r{index}", plan=PLAN) for index in range(3)]
     lines = shown(robots, 250)
     assert lines[0] == "3 robots in domain 7"
     assert [line.split()[0] for line in lines[2:]] == ["/r0", "/r1", "/r2"]
