@@ -17,7 +17,7 @@ from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.evaluation.metrics import wilson_interval
 from adahi_ros.evaluation.run_metrics import spread
 from adahi_ros.safety.intervention import Intervention
-from adahi_ros.wire.records import EpisodeRecord, Reason, StepRecord
+from adahi_ros.wire.records import UNSAID, EpisodeRecord, Reason, StepRecord
 
 INTERVENTIONS = tuple(each.name.lower() for each in Intervention)
 
@@ -104,6 +104,7 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
     """Return the figures of a run, as `adahi report BAG --json` writes them."""
     steps = run.steps
     verified = [step for step in steps if step.verified]
+    coded = [step for step in verified if step.accepted]
     reasons = Counter(step.reason.name for step in steps if step.reason is not Reason.NONE)
     duration_s = float(run.times_s[-1])
     successes = sum(each.success for each in run.episodes)
@@ -120,7 +121,7 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
         "success_ci95": list(wilson_interval(successes, len(run.episodes))) if run.episodes else None,
         "transmission_rate": float(np.mean([step.transmitted for step in steps])),
         "reply_rate": len(verified) / max(1, sum(step.transmitted for step in steps)),
-        "acceptance_rate": float(np.mean([all(step.accepted) for step in verified])) if verified else None,
+        "acceptance_rate": float(np.mean([all(step.accepted) for step in coded])) if coded else None,
         "fallbacks": dict(reasons),
         "total_ms": _spread([step.total_ms for step in steps]),
         "draft_ms": _spread([step.draft_ms for step in steps]),
@@ -132,6 +133,28 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
         "link_rtt_ms": _spread([sample.rtt_ms for sample in known]),
         "link_loss": (_spread([sample.loss for sample in known]) or {}).get("mean"),
         "interventions": run.interventions,
+        "plan": _plan_figures(steps),
+    }
+
+
+def _plan_figures(steps: Sequence[StepRecord]) -> dict[str, Any] | None:
+    """Return the figures of the plan that was gone by; None where there never was one.
+
+    `age` is in control steps, `correction` in action units (see `StepRecord`), `expected_error` in action
+    scales.
+    """
+    planned = [step for step in steps if step.planned]
+    if not planned:
+        return None
+    corrections = [step.correction for step in planned]
+    return {
+        "proposer": planned[-1].proposer,
+        "share": len(planned) / len(steps),
+        "without_plan": len(steps) - len(planned),
+        "age": _spread([step.plan_age for step in planned]),
+        "correction": _spread([each for each in corrections if each is not None]),
+        "expected_error": _spread([step.expected_error for step in planned if step.expected_error != UNSAID]),
+        "requests_pending": _spread([step.requests_pending for step in planned]),
     }
 
 

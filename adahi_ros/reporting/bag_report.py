@@ -29,6 +29,12 @@ LATENCIES = {
     "target_compute_ms": "the target's share of that",
     "link_rtt_ms": "round trip on the link",
 }
+OF_THE_PLAN = {
+    "age": "age, control steps",
+    "correction": "correction, action units",
+    "expected_error": "expected error, action scales",
+    "requests_pending": "requests under way",
+}
 
 
 def _trace(run: BagRun) -> Trace:
@@ -102,6 +108,19 @@ def _link(run: BagRun) -> Figure:
     return drawn
 
 
+def _plan(run: BagRun) -> Figure:
+    """Draw how old the plan was, with gaps where there was none, and when the next one was asked for."""
+    drawn = figure(9.6, 2.6)
+    axes = titled(drawn.add_subplot(), "age of the plan", "time (s)", "control steps")
+    age = np.array([step.plan_age if step.planned else np.nan for step in run.steps])
+    sent = np.array([step.transmitted for step in run.steps])
+    axes.plot(run.times_s, age, ".-", color=SKIPPED, markersize=3, label="of the plan gone by")
+    asked = np.where(np.isnan(age[sent]), 0.0, age[sent])
+    axes.plot(run.times_s[sent], asked, "^", color=SENT, markersize=4, label="a request was sent")
+    axes.legend(fontsize=7.5)
+    return drawn
+
+
 def _picture(title: str, text: str, drawn: Figure) -> Picture:
     file = io.BytesIO()
     drawn.savefig(file, dpi=130, format="png")
@@ -115,6 +134,9 @@ def _pictures(run: BagRun) -> Sequence[Picture]:
         _picture("Rates", "Over windows of one second.", _rate(run)),
         _picture("Latency", "From the observation that was received to the published action.", _latency(run)),
     ]
+    if any(step.planned for step in run.steps):
+        text = "How long ago the plan was asked for that was gone by; a gap is where there was none."
+        pictures.append(_picture("Plan", text, _plan(run)))
     if run.link:
         pictures.append(_picture("Link", "As the draft policy estimated it.", _link(run)))
     return pictures
@@ -134,12 +156,14 @@ def write_bag_report(run: BagRun, figures: dict[str, Any], bag: Path, command: s
         loader=PackageLoader("adahi_ros.reporting", "."), autoescape=True, undefined=StrictUndefined
     )
     environment.filters["number"] = number
+    told = figures["plan"] or {}
     html = environment.get_template("bag_report.html.j2").render(
         title=f"adahi: {bag.name}",
         bag=bag.name,
         command=command,
         figures=figures,
         latencies={label: figures[name] for name, label in LATENCIES.items() if figures[name]},
+        plan={label: told[name] for name, label in OF_THE_PLAN.items() if told.get(name)},
         pictures=_pictures(run),
     )
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.run import bag_run_figures, read_run, step_record
+from adahi_ros.bags.run import BagRun, bag_run_figures, read_run, step_record
 from adahi_ros.evaluation.run_metrics import run_figures
 from adahi_ros.reporting.bag_report import write_bag_report
 from adahi_ros.wire.records import Reason, RunRecord, StepRecord
@@ -52,6 +52,7 @@ def status(record: StepRecord, toy: Any) -> Any:
         reason=int(record.reason),
         reason_counts=np.array(record.reason_counts, dtype=np.uint32),
         draft_action=np.float32(record.draft_action),
+        planned_action=np.float32(record.planned_action),
         action=np.float32(record.action),
         **{name: getattr(record, name) for name in (*same, *plan, *numbers)},
     )
@@ -144,9 +145,51 @@ def test_a_run_without_link_envelope_or_judge_is_reported_too(
     made = step_record(transmitted=False, verified=False, accepted=())
     run = read_run(in_bag([toy.Line("draft_status", status(made, toy), 5)]))
     found = bag_run_figures(run)
+    assert found["plan"] is None
     assert found["successes"] is found["verify_ms"] is found["link_loss"] is found["acceptance_rate"] is None
     write_bag_report(run, found, Path("one"), "adahi report one", tmp_path / "one.html")
     assert "It never came to that." in (tmp_path / "one.html").read_text()
+
+
+def test_a_run_by_plans_is_reported_with_them(
+    step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path, toy: Any
+) -> None:
+    """A request at every fourth step; the first plan is there from the fifth on, corrected by (3, 4)."""
+    lines = []
+    for row in range(STEPS):
+        planned = row >= 4
+        plan = {"plan_age": row % 4 + 1, "plan_left": 8, "planned_action": (1.0, 1.0), "expected_error": 0.5}
+        record = step_record(
+            stamp_ns=10**12 + row * 50_000_000,
+            step=row,
+            proposer="corrector",
+            transmitted=row % 4 == 0,
+            verified=row % 4 == 1 and planned,
+            accepted=(),
+            reason=Reason.NONE if planned else Reason.NO_PLAN,
+            draft_action=(4.0, 5.0) if planned else (),
+            requests_pending=row % 2,
+            **(plan if planned else {}),
+        )
+        lines.append(toy.Line("draft_status", status(record, toy), record.stamp_ns))
+    run = read_run(in_bag(lines))
+    found = bag_run_figures(run)
+    plan = found["plan"]
+    assert found["acceptance_rate"] is None  # replies without codes
+    assert (plan["proposer"], plan["share"], plan["without_plan"]) == ("corrector", 0.9, 4)
+    assert (plan["age"]["p50"], plan["age"]["p95"], plan["expected_error"]["p95"]) == (2.5, 4.0, 0.5)
+    assert plan["correction"]["mean"] == pytest.approx((25 / 2) ** 0.5)
+    assert plan["requests_pending"]["mean"] == 0.5
+    json.dumps(found, allow_nan=False)
+    write_bag_report(run, found, Path("plans"), "adahi report plans", tmp_path / "plans.html")
+    html = (tmp_path / "plans.html").read_text()
+    for shown in ("corrector at 0.900 of the steps; 4 had no plan", 'alt="Plan"', "correction, action units"):
+        assert shown in html
+
+
+def test_where_some_replies_have_codes_those_are_counted(step_record: Callable[..., StepRecord]) -> None:
+    steps = tuple(step_record(step=row, accepted=codes) for row, codes in enumerate(((), (True,), (False,))))
+    assert bag_run_figures(BagRun(steps, np.arange(3.0), (), (), {}))["acceptance_rate"] == 0.5
 
 
 def test_a_bag_without_a_draft_policy_is_told(bag: Path) -> None:
