@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from adahi_ros.assets import CHECKPOINTS, named
-from adahi_ros.evaluation.bench import Bench, Policies
-from adahi_ros.evaluation.latency import Costs, measure_costs, simulated_latency
-from adahi_ros.evaluation.methods import DRAFTLESS, METHODS
+from adahi_ros.evaluation.bench import PLANS, Bench, Policies, load_plans
+from adahi_ros.evaluation.latency import Costs, measure_costs, measure_plan_costs, simulated_latency
+from adahi_ros.evaluation.methods import DRAFTLESS, METHODS, Method
 from adahi_ros.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio
+from adahi_ros.evaluation.plan_methods import PlanMethod
+from adahi_ros.evaluation.recommended import BestMethod
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.evaluation.run_metrics import spread
@@ -89,6 +91,29 @@ def load_pair(draft: Path, target: Path | None, backend: str) -> Policies:
     return Policies(policies[0], policies[1])
 
 
+def with_plans(pair: Policies, folder: Path | None, draft: Path, backend: str) -> Policies:
+    """Add a target that plans, and the corrector of its plans, where there are any.
+
+    Args:
+        pair: draft and target.
+        folder: of the two, `target` and `corrector`; None for that beside the draft, which may be missing.
+        draft: FOLDER/NAME.
+        backend: inference backend.
+
+    Raises:
+        ValueError: one cannot be loaded or does not belong to the pair, or the folder given has no target.
+    """
+    plans, corrector = load_plans((draft.parent / PLANS if folder is None else folder).expanduser(), backend)
+    if plans is None and folder is not None:
+        raise ValueError(f"--plans: {folder}, has no target; must be a folder with a target that plans")
+    return replace(pair, plans=plans, corrector=corrector)
+
+
+def goes_by_plans(name: str) -> bool:
+    """Whether a method, by name, needs a target that plans."""
+    return isinstance(METHODS[name], PlanMethod | BestMethod)
+
+
 def check_sizes(signature: Signature, recorded: Trajectories) -> None:
     """Check that policies with a signature are of the sizes of what was recorded.
 
@@ -113,40 +138,51 @@ def replay(
     link: LinkProfile,
     seed: int,
     on_method: Callable[[str], None] = lambda name: None,
+    names: Sequence[str] = REPLAYED,
 ) -> Replay:
-    """Run every method that a robot can run over recorded observations.
+    """Run methods over recorded observations.
 
     Latency is a model: the compute measured here and now, and a round trip drawn from the link's profile
-    where the gate would have asked. No reply is late in it, and none lost.
+    where the gate would have asked. No reply is late in it but those that a method says are, for which nobody
+    waits; and none is lost.
 
     Args:
         recorded: what was observed and done.
-        policies: draft and target.
+        policies: draft and target, and a target that plans where a method needs one.
         calibration: of the gates, on these policies.
         link: between robot and server.
         seed: of every draw.
         on_method: told each method before it is run.
+        names: of the methods, as `METHODS` knows them.
 
     Raises:
-        ValueError: the policies are of other sizes, or a gate was not calibrated.
+        ValueError: the policies are of other sizes, a gate was not calibrated, or a method lacks a policy.
     """
     check_sizes(policies.draft.signature, recorded)
     bench = Bench(recorded.task, policies, calibration)
+    methods = {name: _on_task(METHODS[name], recorded.task) for name in names}
+    thresholds = {name: method.threshold(bench) for name, method in methods.items()}
     costs = measure_costs(policies.draft, policies.target)
+    plan_costs = measure_plan_costs(policies) if any(map(goes_by_plans, names)) else {}
     episodes, scale = range(len(recorded)), policies.draft.action_scale
     logs, latencies, figures = {}, {}, {}
-    for name in REPLAYED:
+    for name, method in methods.items():
         on_method(name)
-        method = METHODS[name]
-        gate, threshold = method.threshold(bench) or (None, None)
+        gate, threshold = thresholds[name] or (None, None)
         log = method.run(bench, RecordedWorld(recorded), seed, episodes, lambda step: None)
-        latency = simulated_latency(log, name not in DRAFTLESS, costs, link, seed, episodes)
+        spent, waited = costs, log
+        if isinstance(method, PlanMethod):
+            spent = plan_costs[method.proposer]
+            waited = replace(log, transmitted=log.transmitted & (method.late == 0))
+        latency = simulated_latency(waited, name not in DRAFTLESS, spent, link, seed, episodes)
         known = log.deviation[log.active & np.isfinite(log.deviation)]
         logs[name], latencies[name] = log, latency
         figures[name] = {
             "gate": gate,
             "threshold": threshold,
             "mse": squared_error(recorded, log.action, log.active, scale),
+            "steps": int(log.active.sum()),
+            "calls": int(log.transmitted[log.active].sum()),
             "transmission_rate": transmission_rate(log.transmitted, log.active),
             "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
             "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
@@ -155,3 +191,8 @@ def replay(
             "modelled_latency_ms": spread(latency[log.active].tolist()),
         }
     return Replay(recorded, logs, latencies, costs, figures)
+
+
+def _on_task(method: Method, task: str) -> Method:
+    """Return a method as it is on a task; raises as `BestMethod.on`."""
+    return method.on(task) if isinstance(method, BestMethod) else method

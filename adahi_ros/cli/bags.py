@@ -146,6 +146,18 @@ def replay(
     target: Annotated[
         Path | None, typer.Option(help="Target policy. Default: the one beside the draft.")
     ] = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Separated by commas; best, plan_K, corrector_K and their like need a target that plans."
+        ),
+    ] = "adahi,hybrid,draft,target,random,uncertainty",
+    plans: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of a target that plans and of its corrector. Default: plans, beside the draft."
+        ),
+    ] = None,
     profile: Annotated[
         str, typer.Option(help="Link that latency is modelled on: a name of 'adahi link list', or a file.")
     ] = "wifi_ac",
@@ -162,16 +174,17 @@ def replay(
 ) -> None:
     """Tell what each method would have done and cost at recorded observations, without a robot."""
     from adahi_ros.bags.dataset import read_dataset
-    from adahi_ros.bags.replay import draft_of, load_pair, node_settings
+    from adahi_ros.bags.replay import draft_of, goes_by_plans, load_pair, node_settings, with_plans
     from adahi_ros.bags.replay import replay as run
     from adahi_ros.contract.parsing import load_contract
     from adahi_ros.evaluation.bench import check_fits
+    from adahi_ros.evaluation.methods import parse_methods
     from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.reporting.bag_tables import replay_table
     from adahi_ros.reporting.replay_figure import draw_replay
     from adahi_ros.wireless.link.profile import profile_named
 
-    link = profile_named(profile)
+    link, names = profile_named(profile), parse_methods(methods)
     params = existing("--params", params) if params is not None else None
     if contract is None:
         contract = str(node_settings(params).get("contract", "")) if params is not None else ""
@@ -182,12 +195,21 @@ def replay(
     picture = picture_file("--figure", picture if picture is not None else default)
     params = params if params is not None else asset(f"config/{read.robot_type}.yaml")
     calibration = load_calibration(params)
-    policies = load_pair(draft if draft is not None else draft_of(params), target, backend)
+    draft = draft if draft is not None else draft_of(params)
+    policies = load_pair(draft, target, backend)
+    if any(map(goes_by_plans, names)):
+        policies = with_plans(policies, plans, draft, backend)
     check_fits(calibration, read.robot_type, policies)
     with console.status("reading") as status:
         recorded = read_dataset(bags, read, namespace, keep_failures).trajectories
         found = run(
-            recorded, policies, calibration, link, seed, lambda name: status.update(f"replaying: {name}")
+            recorded,
+            policies,
+            calibration,
+            link,
+            seed,
+            lambda name: status.update(f"replaying: {name}"),
+            names,
         )
     title = f"{', '.join(bag.name for bag in bags)}: {len(recorded)} episodes, link {profile}"
     console.print(replay_table(found, title))

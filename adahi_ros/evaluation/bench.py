@@ -94,10 +94,21 @@ class PolicyFiles:
 @lru_cache(maxsize=4)
 def _load(files: PolicyFiles, newest_ns: int) -> Policies:
     folder, backend = files.folder, files.backend
-    plans, corrector = folder / PLANS / "target", folder / PLANS / "corrector"
     return Policies(
         load_policy(folder / "draft", backend),
         load_policy(folder / "target", backend),
+        *load_plans(folder / PLANS, backend),
+    )
+
+
+def load_plans(folder: Path, backend: str) -> tuple[Policy | None, Corrector | None]:
+    """Load a target that plans and the corrector of its plans from their folder, where they are there.
+
+    Raises:
+        ValueError: one cannot be loaded.
+    """
+    plans, corrector = folder / "target", folder / "corrector"
+    return (
         load_policy(plans, backend) if is_policy(plans) else None,
         Corrector(load_corrector(corrector)) if is_policy(corrector) else None,
     )

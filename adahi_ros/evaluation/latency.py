@@ -14,7 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 
+from adahi_ros.evaluation.bench import Policies
+from adahi_ros.evaluation.plan_methods import CORRECTOR, DRAFT_CHECKS_PLAN
 from adahi_ros.evaluation.rollout import Log
+from adahi_ros.evaluation.step_costs import step_costs
 from adahi_ros.policy.interface import Policy
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.wireless.link.profile import LinkProfile
@@ -28,7 +31,7 @@ class Costs:
     """What one step costs on this machine.
 
     Attributes:
-        draft_ms: median of one prediction of the draft.
+        draft_ms: median of one prediction on the robot: of the draft, or of who corrects a plan.
         target_ms: median of one prediction of the target.
         request_bytes: what the verifier has not seen: an observation, codes and probabilities.
         response_bytes: codes, verdicts and offset.
@@ -61,6 +64,27 @@ def measure_costs(draft: Policy, target: Policy) -> Costs:
         request_bytes=4 * signature.observation_dim + drafted,
         response_bytes=verdict + 4 * signature.horizon * signature.action_dim,
     )
+
+
+def measure_plan_costs(policies: Policies) -> dict[str, Costs]:
+    """Measure what one robot's step costs that goes by plans, by proposer.
+
+    Args:
+        policies: with a target that plans.
+    """
+    assert policies.plans is not None
+    signature = policies.plans.signature
+    took = {name: cost.median_ms for name, cost in step_costs(policies, REPETITIONS).items()}
+    on_robot = {"plan": 0.0, CORRECTOR: took.get("corrector", 0.0), DRAFT_CHECKS_PLAN: took["draft"]}
+    return {
+        proposer: Costs(
+            draft_ms=draft_ms,
+            target_ms=took["target that plans"],
+            request_bytes=4 * signature.observation_dim,
+            response_bytes=4 * signature.horizon * signature.action_dim,
+        )
+        for proposer, draft_ms in on_robot.items()
+    }
 
 
 def _propose(policy: Policy) -> None:

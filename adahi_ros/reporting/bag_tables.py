@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from adahi_ros.bags.dataset import BagDataset
-from adahi_ros.bags.replay import Replay
+from adahi_ros.bags.replay import Replay, goes_by_plans
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.reporting.tables import narrow_table, number
 
@@ -36,11 +36,19 @@ def dataset_table(dataset: BagDataset) -> Table:
 
 
 def replay_table(replay: Replay, title: str) -> Table:
-    """Return what each method would have done and cost."""
+    """Return what each method would have done and cost.
+
+    Where plans are gone by, the number of calls is in the place of the deviation, which is of drafts.
+    """
+    by_plans = any(map(goes_by_plans, replay.figures))
     table = narrow_table(
         title,
         ("method",),
-        ("MSE", "TR", "TSR", "rejected,\nprimary", "deviation\np50", "p95", "modelled\nmean ms", "p95 ms"),
+        (
+            *("MSE", "TR", "TSR", "rejected,\nprimary"),
+            *(("calls",) if by_plans else ("deviation\np50", "p95")),
+            *("modelled\nmean ms", "p95 ms"),
+        ),
         caption=(
             f"a draft takes {replay.costs.draft_ms:.2f} ms here, a target {replay.costs.target_ms:.2f} ms; "
             "MSE in action scales"
@@ -49,14 +57,14 @@ def replay_table(replay: Replay, title: str) -> Table:
     for name, figures in replay.figures.items():
         deviation = figures["deviation"] or {}
         latency = figures["modelled_latency_ms"] or {}
+        deviations = [number(deviation.get(each), 2) for each in ("p50", "p95")]
         table.add_row(
             METHODS[name].label,
             number(figures["mse"]),
             number(figures["transmission_rate"]),
             number(figures["true_skip_ratio"]),
-            number(figures["rejection_rate"][0]),
-            number(deviation.get("p50"), 2),
-            number(deviation.get("p95"), 2),
+            number(next(iter(figures["rejection_rate"]), None)),
+            *([str(figures["calls"])] if by_plans else deviations),
             number(latency.get("mean"), 2),
             number(latency.get("p95"), 2),
         )

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from adahi_ros.bags.replay import Replay
+from adahi_ros.bags.replay import REPLAYED, Replay
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.traces import Trace
 from adahi_ros.reporting.style import COLOURS, MARKERS, figure, save, titled
 from adahi_ros.reporting.trace_figure import draw_trace
 
-SHOWN = ("draft", "target", "adahi")
+SHOWN = ("draft", "target", "adahi")  # of the methods of every replay
+GATE_OF_THE_TRACE = "deviation"  # the other gates' thresholds are not of the deviation
 
 
 def _draw_actions(axes: Axes, replay: Replay, rate_hz: float) -> None:
@@ -21,7 +22,8 @@ def _draw_actions(axes: Axes, replay: Replay, rate_hz: float) -> None:
     length = int(replay.recorded.ends[0])
     time_s = np.arange(length) / rate_hz
     axes.plot(time_s, replay.recorded.actions[:length, 0], color="0.6", linewidth=2.5, label="recorded")
-    for name in SHOWN:
+    shown = [name for name in replay.logs if name in SHOWN or name not in REPLAYED]
+    for name in shown or replay.logs:
         values = replay.logs[name].action[:length, 0, 0]
         axes.plot(time_s, values, color=COLOURS[name], linewidth=0.9, label=METHODS[name].label)
     axes.legend(fontsize=7.5)
@@ -62,9 +64,12 @@ def draw_replay(replay: Replay, rate_hz: float, link: str, path: Path) -> None:
     """
     drawn = figure(9.6, 6.4)
     grid = drawn.add_gridspec(2, 2)
-    saw = titled(drawn.add_subplot(grid[0, 0]), "first episode: what the gate sees", "time (s)", "deviation")
-    threshold = replay.figures["adahi"]["threshold"]
-    draw_trace(saw, Trace.of(replay.logs["adahi"], 0, rate_hz, threshold))
+    watched = "adahi" if "adahi" in replay.logs else next(iter(replay.logs))
+    title = f"first episode: what the gate sees, {METHODS[watched].label}"
+    saw = titled(drawn.add_subplot(grid[0, 0]), title, "time (s)", "deviation")
+    seen = replay.figures[watched]
+    threshold = seen["threshold"] if seen["gate"] == GATE_OF_THE_TRACE else None
+    draw_trace(saw, Trace.of(replay.logs[watched], 0, rate_hz, threshold))
     acts = titled(drawn.add_subplot(grid[0, 1]), "first episode: first entry of the action", "time (s)", "")
     _draw_actions(acts, replay, rate_hz)
     errors = titled(

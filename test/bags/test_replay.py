@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.bags.dataset import read_dataset
-from adahi_ros.bags.replay import REPLAYED, Replay, draft_of, load_pair, node_settings, replay
+from adahi_ros.bags.replay import REPLAYED, Replay, draft_of, load_pair, node_settings, replay, with_plans
 from adahi_ros.contract.contract import Contract
 from adahi_ros.evaluation import latency
 from adahi_ros.evaluation.bench import Bench, Policies
@@ -93,6 +95,78 @@ def test_a_calibration_on_recorded_episodes_reaches_its_rate_there(
 def test_a_wrong_rate_is_told(data: Trajectories, policies: Policies) -> None:
     with pytest.raises(ValueError, match=r"rate: 1.5, must be between 0 and 1"):
         calibrate_recorded(policies, data, 1.5, seed=0)
+
+
+BY_PLANS = ["best", "plan_8", "corrector_8", "corrector_8+2", "plan:age@3", "draft_checks_plan:never"]
+
+
+@pytest.fixture(scope="module")
+def by_plans(data: Trajectories, policies: Policies, calibration: Calibration) -> Replay:
+    """The toy robot, of the ball's sizes, by the plans for the ball."""
+    both = with_plans(policies, named("ball/plans", CHECKPOINTS), Path("no/draft"), "onnxruntime")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(latency, "REPETITIONS", 3)
+        return replay(replace(data, task="ball"), both, calibration, LINK, seed=5, names=BY_PLANS)
+
+
+def test_methods_that_go_by_plans_are_replayed(
+    by_plans: Replay, data: Trajectories, policies: Policies
+) -> None:
+    figures = by_plans.figures
+    assert list(figures) == BY_PLANS
+    calls = {name: each["calls"] for name, each in figures.items()}
+    assert calls["plan_8"] == calls["corrector_8"] == 12 * 4  # of episodes of 30 steps
+    assert calls["plan:age@3"] == 12 * 8
+    assert figures["plan_8"]["transmission_rate"] == calls["plan_8"] / figures["plan_8"]["steps"] == 48 / 360
+    assert calls["draft_checks_plan:never"] < calls["best"] < calls["plan_8"]
+    assert figures["plan_8"]["mse"] != figures["corrector_8"]["mse"]
+    done = by_plans.logs["plan_8"].action.transpose(1, 0, 2).reshape(-1, 2)
+    error = (done - data.actions) / policies.draft.action_scale
+    assert figures["plan_8"]["mse"] == pytest.approx((error**2).mean())
+    json.dumps(figures, allow_nan=False)
+
+
+def test_who_asks_ahead_does_not_wait(by_plans: Replay) -> None:
+    latencies = {name: by_plans.latency_ms[name].max() for name in BY_PLANS}
+    assert latencies["plan_8"] > 20.0  # the link's
+    assert max(latencies["best"], latencies["corrector_8+2"]) < 20.0
+    assert np.median(by_plans.latency_ms["plan_8"]) == 0.0  # nothing is computed on the robot
+
+
+def test_plans_are_shown(by_plans: Replay, tmp_path: Path) -> None:
+    draw_replay(by_plans, 20.0, "test", tmp_path / "plans.png")
+    table = replay_table(by_plans, "title")
+    console = Console(file=io.StringIO(), width=80)
+    console.print(table)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Corrected plan/8+2" in said
+    assert "…" not in said
+    assert table.row_count == len(BY_PLANS)
+
+
+def test_plans_lie_beside_the_draft_or_where_one_says(policies: Policies, tmp_path: Path) -> None:
+    beside = with_plans(policies, None, named("ball/draft", CHECKPOINTS), "onnxruntime")
+    assert beside.plans is not None
+    assert beside.corrector is not None
+    none = with_plans(policies, None, tmp_path / "draft", "onnxruntime")
+    assert none.plans is none.corrector is None
+    with pytest.raises(ValueError, match=f"--plans: {tmp_path}, has no target"):
+        with_plans(policies, tmp_path, tmp_path / "draft", "onnxruntime")
+
+
+def test_who_lacks_plans_is_told_before_anything_runs(
+    data: Trajectories, policies: Policies, calibration: Calibration
+) -> None:
+    alone = replace(policies, plans=None)
+    for name, label in (("plan_2", "Plan/2"), ("corrector_2", "Corrected plan/2")):
+        with pytest.raises(
+            ValueError, match=f"^{label}: there is no target that plans beside these policies"
+        ):
+            replay(data, alone, calibration, LINK, 5, pytest.fail, ["adahi", name])
+    with pytest.raises(ValueError, match=r"^Corrected plan/2: there is no corrector beside these policies"):
+        replay(data, policies, calibration, LINK, 5, pytest.fail, ["adahi", "corrector_2"])
+    with pytest.raises(ValueError, match=r"^Plan/9: the target plans only 8 actions"):
+        replay(data, policies, calibration, LINK, 5, pytest.fail, ["plan_9"])
 
 
 def test_a_pair_is_loaded_by_its_draft(checkpoints: Path, calibration: Calibration) -> None:

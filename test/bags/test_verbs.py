@@ -121,6 +121,28 @@ def test_a_replay_needs_no_more_than_a_bag_and_a_parameter_file(
         assert METHODS[name].label in said
 
 
+def test_methods_that_go_by_plans_are_replayed_with_those_of_a_folder(
+    bag: Path, params: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., str]
+) -> None:
+    monkeypatch.setattr(latency, "REPETITIONS", 3)
+    figures, plans = tmp_path / "replay.json", named("ball/plans", CHECKPOINTS)
+    replayed = ("replay", bag, "--params", params, "--backend", "torch", "--methods", "plan_8,corrector_16")
+    written = ("--json", figures, "--figure", tmp_path / "replay.png")
+    said = run(*replayed, "--plans", plans, *written)
+    found = json.loads(figures.read_text(), parse_constant=pytest.fail)["methods"]
+    assert {name: each["calls"] for name, each in found.items()} == {"plan_8": 48, "corrector_16": 24}
+    for words in ("Plan/8", "Corrected plan/16", "calls"):
+        assert words in said
+    assert fails(*replayed, *written).startswith(
+        "Plan/8: there is no target that plans beside these policies"
+    )
+    no = tmp_path / "no"
+    assert fails(*replayed, *written, "--plans", no).startswith(f"--plans: {no}, has no target")
+    assert fails("replay", bag, "--params", params, "--methods", "magic").startswith(
+        "methods: 'magic', must be"
+    )
+
+
 def test_what_lacks_is_named(
     bag: Path, params: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
 ) -> None:
