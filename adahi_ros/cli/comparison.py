@@ -53,7 +53,7 @@ def evaluate(
             "--methods",
             "--method",
             help="Separated by commas; there are also random_cool, oracle, plan_2, plan_4 and plan_8, "
-            "and any gate with any rule, GATE:RULE.",
+            "any gate with any rule, GATE:RULE, and any gate on plans, plan:GATE or corrector:GATE.",
         ),
     ] = "adahi,hybrid,draft,target,random,uncertainty",
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
