@@ -26,7 +26,7 @@ EVERY = re.compile(
     re.ASCII,
 )
 GATED = re.compile(r"(plan|corrector|draft_checks_plan):(\w+)((?::\w+=[^:@=]+)*)(?:@([^:@]+))?")
-OF_ITSELF = {"adaptive_age": 1.0, "online": 0.0}  # thresholds of gates that set their rate themselves
+ONLINE = "online"  # learns its threshold itself, and has 0 in its place
 GRAMMAR = (
     "plan_K, corrector_K or BLEND_K, and where replies are L steps late plan_K+L or plan_K+L:AGREEMENT, with "
     f"L from 1 to {LATEST_REPLY}, a BLEND of {', '.join(BLENDED)} and an AGREEMENT of "
@@ -165,7 +165,7 @@ def plan_method(name: str) -> PlanMethod | None:
         return None
     proposer, gate, given, threshold = gated.groups()
     arguments = {key: _number(value) for key, value in (each.split("=") for each in given.split(":")[1:])}
-    at = 0.0 if threshold is None and gate in WITHOUT_THRESHOLD else None
+    at = 0.0 if gate in (*WITHOUT_THRESHOLD, ONLINE) else None
     if threshold is not None:
         number = _number(threshold)
         if not isinstance(number, float):

@@ -27,6 +27,7 @@ def named(name: str) -> PlanMethod:
         ("corrector:random@.9", "corrector", "random", 0.9),
         ("corrector:expected_error", "corrector", "expected_error", None),
         ("plan:never", "plan", "never", 0.0),
+        ("plan:online:gate=age:rate=0.2", "plan", "online", 0.0),
     ],
 )
 def test_a_name_says_who_acts_and_when_he_asks(name: str, proposer: str, asks: str, at: float | None) -> None:
