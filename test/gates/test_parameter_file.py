@@ -68,9 +68,9 @@ def test_a_controller_has_its_gates_threshold(calibration: Calibration) -> None:
     assert (config.smoothing, config.normalization, config.draft_temperature) == (0.5, "std", 1.0)
     assert calibration.controller("always").trigger.name == "always"
     with pytest.raises(
-        ValueError, match=re.escape("thresholds.learned: missing, the calibration has deviation,")
+        ValueError, match=re.escape("thresholds.telepathy: missing, the calibration has deviation,")
     ):
-        calibration.controller("learned")
+        calibration.controller("telepathy")
 
 
 def test_a_threshold_of_the_oracle_is_kept_for_evaluations_that_can_have_its_score(path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_threshold_of_the_oracle_is_kept_for_evaluations_that_can_have_its_sco
     assert read.threshold("oracle") == 0.9
     trigger = read.controller("oracle", RandomGate()).trigger
     assert (trigger.name, trigger.threshold) == ("oracle", 0.9)
-    with pytest.raises(ValueError, match="gate: 'oracle', must be one of age, always, deviation,"):
+    with pytest.raises(ValueError, match="gate: 'oracle', must be one of adaptive_age, age, always,"):
         read.controller("oracle")  # a robot cannot have it
 
 
@@ -129,7 +129,10 @@ def _with(value: Any, *names: str) -> Callable[[dict[str, Any]], None]:
             _with(float("inf"), "calibration", "thresholds", "deviation"),
             "calibration.thresholds.deviation: inf, must be a finite",
         ),
-        (_with(0.5, "calibration", "thresholds", "learned"), "gate: 'learned', must be one of age, always, "),
+        (
+            _with(0.5, "calibration", "thresholds", "telepathy"),
+            "gate: 'telepathy', must be one of adaptive_age, age, always, ",
+        ),
     ],
 )
 def test_a_damaged_file_is_refused_by_file_and_field(
