@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from inspect import signature
 from typing import Any, Protocol
 
@@ -173,6 +173,12 @@ class Trigger:
     def learns(self) -> bool:
         """Whether the gate learns from replies."""
         return hasattr(self.gate, "learn")
+
+    @property
+    def state(self) -> dict[str, float]:
+        """What the gate of the first robot has learned, by name; empty where it learns nothing."""
+        states = getattr(self.gate, "states", ())
+        return {name: float(value) for name, value in asdict(states[0]).items()} if states else {}
 
     def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:
         """Tell a gate that learns from replies what fresh plans say of the step that asked for them.

@@ -141,6 +141,8 @@ class ControlLoop:
 
     def change(self, config: ControllerConfig, deadline_s: float) -> None:
         """Draft, judge and wait otherwise from the next step on; one that waits goes on as it began."""
+        if config.trigger == self.controller.config.trigger:
+            config = replace(config, trigger=self.controller.config.trigger)  # with what it has learned
         self.controller.config = config
         self.deadline_s = deadline_s
 

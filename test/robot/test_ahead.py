@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.scores import Trigger
 from adahi_ros.robot.ahead import UNDER_WAY_MOST
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.session import Link
@@ -117,6 +119,26 @@ def test_where_no_reply_comes_only_so_many_requests_are_under_way(planner: Robot
     assert fates(planner).count(Fate.PENDING) <= UNDER_WAY_MOST
     assert Fate.SUPERSEDED in fates(planner)
     assert planner.session.link is Link.DOUBTED
+
+
+def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(
+    make_robot: Callable[..., Robot],
+) -> None:
+    robot = make_robot("always", plans=HORIZON)
+    arguments = {"gate": "random", "rate": 0.5}
+    config = ControllerConfig(Trigger("online", 0.0, arguments=arguments))
+    robot.loop.change(config, 0.1)
+    robot.connect()
+    see_steps(robot, range(20))
+    before = robot.loop.controller.config.trigger.state
+    assert (before["steps"], math.isnan(before["wrong"])) == (20, True)
+    again = ControllerConfig(Trigger("online", 0.0, arguments=arguments), smoothing=0.25)
+    robot.loop.change(again, 0.1)
+    assert repr(robot.loop.controller.config.trigger.state) == repr(before)
+    assert robot.loop.controller.config.smoothing == 0.25
+    other = ControllerConfig(Trigger("online", 0.0, arguments={**arguments, "rate": 0.25}))
+    robot.loop.change(other, 0.1)
+    assert robot.loop.controller.config.trigger.state == {}
 
 
 def test_a_target_that_is_slower_than_expected_is_not_asked_ever_more(planner: Robot) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from typing import Any
 
 from adahi_ros.contract.contract import COMMAND_FIELDS, Contract
 from adahi_ros.contract.parsing import ContractError
@@ -76,6 +77,30 @@ class GateParameters:
     name: str = parameter("deviation", "Scores the drafts", choices=tuple(GATES), live=True)
     threshold: float = parameter(1.0, "A draft with a score above it is sent to the target", live=True)
     file: str = parameter("", "Weights of a gate that has any, such as learned", optional=True, live=True)
+    of: str = parameter(
+        "", "For the gate online: the gate by whose score it goes", choices=("", *GATES), live=True
+    )
+    rate: float = parameter(
+        0.0,
+        "For the gate online: wanted share of steps that are asked about; 0 for none",
+        0.0,
+        1.0,
+        live=True,
+    )
+    wrong: float = parameter(
+        0.0,
+        "For the gate online: wanted bound on the share of steps that go wrong unasked; 0 for none",
+        0.0,
+        1.0,
+        live=True,
+    )
+    tolerance: float = parameter(
+        0.5,
+        "For the gate online: how far from a fresh plan, in action scales, is wrong",
+        1e-6,
+        1e6,
+        live=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -211,9 +236,13 @@ def first_episode(values: DraftPolicyParameters) -> int:
     return secrets.randbelow(FIRST_EPISODES + 1) if given == DRAWN else given
 
 
-def gate_arguments(values: GateParameters) -> dict[str, str]:
+def gate_arguments(values: GateParameters) -> dict[str, Any]:
     """Return what a gate is made with."""
-    return {"file": values.file} if values.file else {}
+    given: dict[str, Any] = {"file": values.file} if values.file else {}
+    if values.name == "online":
+        wanted = {name: value for name in ("rate", "wrong") if (value := getattr(values, name))}
+        given |= {"gate": values.of, "tolerance": values.tolerance, **wanted}
+    return given
 
 
 def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
