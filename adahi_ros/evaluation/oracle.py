@@ -33,7 +33,7 @@ class OracleGate:
         """See `Gate`."""
         assert context.proposal is not None
         batch = len(context.deviation)
-        if context.step == 0:
+        if context.begins:
             self._history = History(self._target.signature, batch)
         observations = self._history.push(context.observed)
         nothing = np.zeros((batch, self._target.draws))

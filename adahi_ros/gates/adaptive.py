@@ -45,7 +45,7 @@ class AdaptiveAgeGate:
         course, robots = context.course, len(context.uniforms)
         if course is None:
             return np.full(robots, np.inf)
-        if context.step == 0 or len(self.period) != robots:
+        if context.begins or len(self.period) != robots:
             self.period = np.full(robots, self._first)
             self._overlap = Overlap(robots)
         _, apart = self._overlap.update(context.step, context.age, course)

@@ -57,7 +57,7 @@ class GateContext:
     """What B robots know when they decide.
 
     Attributes:
-        step: of the episode, from 0; there, a gate that keeps anything of the steps before forgets it.
+        step: of the episode, from 0.
         observed: by name, (B, size), all that the robot has observed now, read by its policy or not.
         observations: what the policy reads of that and of the steps before.
         proposal: what they would do now; None where they go on by their plan.
@@ -66,6 +66,8 @@ class GateContext:
         uniforms: (B,) in [0, 1), for gates that draw.
         link: how the way to the target is; None where there is no link, as in an evaluation in process.
         course: what they do and plan; None where nobody says.
+        begins: it is the first step that they make in an episode, whatever its number: a gate that keeps
+            anything of the steps before forgets it.
     """
 
     step: int
@@ -77,3 +79,4 @@ class GateContext:
     uniforms: np.ndarray
     link: LinkEstimate | None = None
     course: Course | None = None
+    begins: bool = False

@@ -168,7 +168,7 @@ class OnlineGate:
         robots = len(context.uniforms)
         if robots != len(self._threshold):
             self._start(robots)
-        if context.step == 0:
+        if context.begins:
             self._awaited.clear()
         score = self._of.score(context)
         forced = np.isnan(score) | (score == np.inf)

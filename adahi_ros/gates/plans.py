@@ -1,7 +1,8 @@
 """Gates of robots that go on by plans: each is one sign that a plan has had its day.
 
 A sign that follows something from step to step keeps it in the gate, for as many robots as there are, and
-forgets it at step 0. Where it begins in the middle, as where a robot's gate is changed, it knows nothing yet.
+forgets it where an episode begins. Where it begins in the middle, as where a robot's gate is changed, it
+knows nothing yet.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 def _begins(context: GateContext, robots: int) -> bool:
     """Whether a gate that keeps something of so many robots has to begin anew."""
-    return context.step == 0 or robots != len(context.uniforms)
+    return context.begins or robots != len(context.uniforms)
 
 
 class AgeGate:

@@ -132,6 +132,7 @@ class Controller:
         self._draws = EpisodeStreams(seed, "controller", episodes, self.policy.draws + 1)
         self._step_draws: np.ndarray | None = None
         self._next = 0
+        self._begun = False
         if self._backup is not None:
             self._backup.reset(seed, episodes)
 
@@ -182,7 +183,10 @@ class Controller:
         trigger = self.config.trigger
         course = self._course(index, intended)
         uniforms = draws[:, 0]
-        known = GateContext(index, observed, observations, proposal, deviation, age, uniforms, link, course)
+        known = GateContext(
+            *(index, observed, observations, proposal, deviation, age, uniforms, link, course),
+            begins=not self._begun,
+        )
         score = trigger.score(known)
         # A score that is not a number asks, too, and so does who has nothing to do.
         transmit = (~(score <= trigger.threshold) | unplanned) & sound
@@ -195,6 +199,7 @@ class Controller:
             self._backup.keep(seen)
         self._step_draws = None
         self._next = index + 1
+        self._begun = True
         return step
 
     def finish(

@@ -35,7 +35,8 @@ def context(step: int, age: float, value: float, left: int) -> GateContext:
     nothing, one = np.zeros(1), np.zeros((1, 2))
     course = Course(one, one, np.full((1, max(left, 1), 2), value), np.array([left]))
     observations = Observations({}, {})
-    return GateContext(step, {}, observations, None, nothing, np.array([age]), nothing, None, course)
+    ages = np.array([age])
+    return GateContext(step, {}, observations, None, nothing, ages, nothing, None, course, step == 0)
 
 
 def test_the_period_grows_by_one_while_plans_agree_and_halves_where_they_do_not() -> None:

@@ -33,7 +33,8 @@ def context(step: int, uniforms: np.ndarray) -> GateContext:
     robots = len(uniforms)
     nothing, one = np.zeros(robots), np.zeros((robots, 1))
     course = Course(one, one, one[:, None], np.ones(robots, np.int64))
-    return GateContext(step, {}, Observations({}, {}), None, nothing, nothing, uniforms, None, course)
+    seen, begins = Observations({}, {}), step == 0
+    return GateContext(step, {}, seen, None, nothing, nothing, uniforms, None, course, begins)
 
 
 @pytest.fixture

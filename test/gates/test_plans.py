@@ -28,7 +28,9 @@ def context(step: int, seen: np.ndarray, age: np.ndarray | float, plans: Course 
     observations = Observations({OBSERVATION: seen[:, None]}, {})
     ages = np.broadcast_to(np.asarray(age, float), robots)
     nothing = np.zeros(robots)
-    return GateContext(step, {OBSERVATION: seen}, observations, None, nothing, ages, nothing, None, plans)
+    return GateContext(
+        step, {OBSERVATION: seen}, observations, None, nothing, ages, nothing, None, plans, step == 0
+    )
 
 
 def still(robots: int = 1) -> np.ndarray:

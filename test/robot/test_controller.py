@@ -323,3 +323,27 @@ def test_a_gate_can_go_by_the_state_of_the_link(fixed_policy: Make) -> None:
     for link, asks in ((None, True), (LinkEstimate(loss=0.1), True), (LinkEstimate(loss=0.9), False)):
         controller.reset(0, [0])
         assert controller.begin(observe(1), link).transmit.tolist() == [asks]
+
+
+@pytest.mark.parametrize("gate", ["surprise", "reversal", "overlap", "adaptive_age"])
+def test_a_gate_forgets_an_episode_that_is_over_though_the_next_one_is_not_seen_from_its_start(
+    fixed_policy: Make, gate: str
+) -> None:
+    def scores(controller: Controller, first: int) -> list[float]:
+        """Return those of an episode that is seen from this step on, with a plan of eight at every step."""
+        controller.reset(0, [first])
+        drawn, found = np.random.default_rng(first), []
+        for at in range(first, first + 6):
+            seen = {"observation": drawn.normal(size=(1, 3)), "goal": np.zeros((1, 1))}
+            step = controller.begin(seen, at=at)
+            plan = drawn.normal(size=(1, 8, 2)).astype(np.float32)
+            verdict = Verdict(plan, np.zeros((1, 0), dtype=bool))
+            controller.executed(controller.finish(step, verdict))
+            found.append(float(step.score[0]))
+        return found
+
+    fresh, used = (
+        Controller(fixed_policy(DRAFT), ControllerConfig(Trigger(gate, 0.1)), "plan") for _ in "ab"
+    )
+    scores(used, 900)
+    np.testing.assert_array_equal(scores(used, 3), scores(fresh, 3))
