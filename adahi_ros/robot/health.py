@@ -115,7 +115,7 @@ def _figures(vitals: Vitals, before: _Counts, now: _Counts) -> dict[str, object]
         "steps": totals.steps,
         "rate_hz": f"{(now.steps - before.steps) / (now.at_s - before.at_s):.1f}",
         "transmission_rate": _share(totals.transmitted, totals.steps),
-        "acceptance": _share(totals.kept, totals.verified),
+        "acceptance": _share(totals.kept, totals.coded),
         "repeated": totals.repeated,
         "undrafted": totals.undrafted,
         "dropped": totals.dropped,

@@ -16,6 +16,7 @@ class Totals:
         steps: observations that got their command.
         transmitted: of them, those whose draft was sent to the target.
         verified: of them, those whose reply was executed.
+        coded: of them, those that are about codes of a draft.
         kept: of them, those that kept every drafted code.
         repeated: commands sent again for an observation that was repeated.
         undrafted: observations that got no command, because the policy proposed none that is sound.
@@ -25,6 +26,7 @@ class Totals:
     steps: int = 0
     transmitted: int = 0
     verified: int = 0
+    coded: int = 0
     kept: int = 0
     repeated: int = 0
     undrafted: int = 0
@@ -47,4 +49,6 @@ class Totals:
         self.steps += 1
         self.transmitted += record.transmitted
         self.verified += record.verified
-        self.kept += record.verified and all(record.accepted)
+        coded = record.verified and bool(record.accepted)
+        self.coded += coded
+        self.kept += coded and all(record.accepted)

@@ -98,6 +98,10 @@ def test_figures(step_record: Callable[..., StepRecord]) -> None:
         "verifier ready",
         "0.010",
     )
+    totals = Totals()
+    for codes in ((), (True, False), (True, True)):  # replies without codes keep none, and change none
+        totals.add(step_record(accepted=codes))
+    assert HealthWatch(9.0).report(replace(WELL, totals=totals), 10.0)[2]["acceptance"] == "0.500"
     nothing = HealthWatch(9.0).report(WELL, 10.0)[2]
     assert (nothing["transmission_rate"], nothing["acceptance"]) == ("nan", "nan")
 
