@@ -34,9 +34,22 @@ def demo(
     task: TaskName,
     workers: Workers,
     methods: Annotated[
-        str, typer.Option("--methods", "--method", help="One, or several separated by commas.")
-    ] = "adahi,hybrid,draft,target,random",
-    episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 20,
+        str | None,
+        typer.Option(
+            "--methods",
+            "--method",
+            help="One, or several separated by commas. Default: best,adahi,plan_8,hybrid where something is "
+            "recommended and the checkpoints have plans; adahi,hybrid,draft,target,random elsewhere.",
+        ),
+    ] = None,
+    episodes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Per method, the same ones for each. Those of methods that wait for nothing take their own "
+            "time, some 4 s each on ball and swarm.",
+        ),
+    ] = 10,
     real_time: Annotated[
         bool,
         typer.Option(
@@ -71,6 +84,7 @@ def demo(
     from adahi_ros.evaluation.evaluate import Comparison, expert_error, held_out
     from adahi_ros.evaluation.methods import on_task, parse_methods
     from adahi_ros.evaluation.plan_methods import PlanMethod
+    from adahi_ros.evaluation.recommended import default_methods
     from adahi_ros.evaluation.repeat import repeated_true_skip_ratio
     from adahi_ros.evaluation.run_metrics import run_figures
     from adahi_ros.nodes.launching.dds_run import run_over_dds
@@ -80,7 +94,7 @@ def demo(
     from adahi_ros.reporting.tables import method_table
     from adahi_ros.tasks import make
 
-    names = parse_methods(methods, on_air=True)
+    names = parse_methods(methods or default_methods(task, folder_of(task, checkpoints)), on_air=True)
     numbers = evaluation_episodes(episodes)
     name_of_files = file_name(task)
     default = Path("results") / f"demo-{name_of_files}.png"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from adahi_ros.assets import asset, shipped
-from adahi_ros.evaluation.bench import Bench
+from adahi_ros.evaluation.bench import PLANS, Bench
 from adahi_ros.evaluation.plan_methods import PlanMethod
 from adahi_ros.evaluation.rollout import Log, World
 from adahi_ros.gates.scores import Trigger
@@ -89,6 +90,17 @@ class BestMethod:
         return self.on(bench.task).run(bench, world, seed, episodes, on_step)
 
 
+def default_methods(task: str, checkpoints: Path) -> str:
+    """Return the methods that `adahi demo` compares unless told, separated by commas.
+
+    Args:
+        task: what `make` takes.
+        checkpoints: folder; one without plans can do nothing that is recommended.
+    """
+    by_plan = shipped(_relative(task)) and (checkpoints / PLANS).is_dir()
+    return "best,adahi,plan_8,hybrid" if by_plan else "adahi,hybrid,draft,target,random"
+
+
 @lru_cache(maxsize=8)
 def recommended(task: str) -> Recommendation:
     """Return what is recommended for a task.
@@ -99,7 +111,7 @@ def recommended(task: str) -> Recommendation:
     Raises:
         ValueError: nothing is, or the file says nothing that can be used; names file and field.
     """
-    relative = f"config/best/{make(task).spec.name}.yaml"
+    relative = _relative(task)
     if not shipped(relative):
         raise ValueError(f"best: nothing is recommended for the task {task!r}; there is no {relative}")
     path = asset(relative)
@@ -113,3 +125,7 @@ def recommended(task: str) -> Recommendation:
         raise ValueError(f"{path}: {ROBOT}.ros__parameters: lacks {error}") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _relative(task: str) -> str:
+    return f"config/best/{make(task).spec.name}.yaml"

@@ -75,7 +75,7 @@ def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
             ("action\nmean ms", lambda f: number(f["per_action_latency_ms"]["mean"], 2)),
             ("action\np95 ms", lambda f: number(f["per_action_latency_ms"]["p95"], 2)),
             ("verify\np50 ms", lambda f: number((f["verify_rtt_ms"] or {}).get("p50"), 2)),
-            ("late", lambda f: str(f["fallbacks"])),
+            ("fall-\nbacks", lambda f: str(f["fallbacks"])),
         ]
     else:
         measured.append(("MSE", lambda f: number(f["mse"])))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods
 from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod
+from adahi_ros.evaluation.recommended import default_methods
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.scores import GATES, ORACLE, Trigger
@@ -280,3 +282,10 @@ def test_what_goes_by_plans_has_no_draft() -> None:
     assert parse_methods("best,plan_8,corrector_12", on_air=True) == ["best", "plan_8", "corrector_12"]
     with pytest.raises(ValueError, match=r"^methods: plan_8, must be one that drafts$"):
         gated("plan_8")
+
+
+def test_what_is_recommended_is_shown_first_where_there_are_plans(tmp_path: Path) -> None:
+    (tmp_path / "plans").mkdir()
+    assert parse_methods(default_methods("ball", tmp_path), on_air=True)[0] == "best"
+    assert "best" not in default_methods("ball", tmp_path / "elsewhere")  # a draft and a target alone
+    assert "best" not in default_methods("inverted_pendulum", tmp_path)  # nothing is recommended
