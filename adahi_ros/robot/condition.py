@@ -109,5 +109,6 @@ class Condition:
             stopped,
             loop.fallback.withholds,
             interventions,
+            loop.controller.config.trigger.state,
         )
         return self._watch.report(vitals, now_s)

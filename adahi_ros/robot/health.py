@@ -35,6 +35,7 @@ class Vitals:
         stopped: it was told to stop.
         withheld: it may not go on without the target.
         interventions: of the safety envelope, by name.
+        gate: what the gate has learned, by name.
     """
 
     active: bool
@@ -51,6 +52,7 @@ class Vitals:
     stopped: bool
     withheld: bool
     interventions: Mapping[str, int]
+    gate: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ def _figures(vitals: Vitals, before: _Counts, now: _Counts) -> dict[str, object]
         **{f"fallbacks.{reason}": count for reason, count in totals.fallbacks.items()},
         **{f"ignored.{name}": count for name, count in vitals.faults.items()},
         **{f"missed.{name}": count for name, count in vitals.missed.items()},
+        **{f"gate.{name}": f"{value:.3f}" for name, value in vitals.gate.items()},
         "enabled": vitals.enabled,
         "stopped": vitals.stopped,
         **{f"safety.{name}": count for name, count in vitals.interventions.items()},

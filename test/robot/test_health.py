@@ -36,7 +36,13 @@ WELL = Vitals(
     stopped=False,
     withheld=False,
     interventions={"velocity": 3},
+    gate={},
 )
+
+
+def test_what_a_gate_has_learned_is_told() -> None:
+    figures = HealthWatch(9.0).report(replace(WELL, gate={"threshold": 0.25, "rate": 0.1}), 10.0).values
+    assert (figures["gate.threshold"], figures["gate.rate"]) == ("0.250", "0.100")
 
 
 def after_steps(make: Callable[..., StepRecord], count: int, reason: Reason = Reason.NONE) -> Totals:
