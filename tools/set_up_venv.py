@@ -27,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / "tools"
 REQUIREMENTS = ROOT / "requirements"
+PIP = REQUIREMENTS / "pip.txt"
 MESSAGES = ROOT / "adahi_msgs"
 VENV = ROOT / ".venv"
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -35,6 +36,12 @@ SITE_PACKAGES = VENV / "lib" / PYTHON / "site-packages"
 STAMPS = VENV / "set_up.json"
 BUILD = ROOT / "build" / "set_up"
 LOG = BUILD / "log.txt"
+
+# All packages but their tests, on every core. What cannot be compiled says so when it is imported, if ever.
+COMPILE = """
+import compileall, re, sys
+compileall.compile_dir(sys.argv[1], quiet=2, workers=0, rx=re.compile("/(tests?|testing)/"))
+"""
 
 
 class SetUpError(Exception):
@@ -198,6 +205,13 @@ def make_venv(ros: Ros, title: str) -> None:
     STAMPS.write_text("{}")  # says that this .venv is ours, should we be interrupted
     system_packages = ["--system-site-packages"] if ros.distribution else []
     run([sys.executable, "-m", "venv", *system_packages, VENV], child_environment(ros), title)
+    pip_install(ros, title, "-r", PIP)
+
+
+def pip_install(ros: Ros, title: str, *arguments: str | Path) -> None:
+    """Install what the arguments name; pip would compile it on one core alone."""
+    options = ["--progress-bar", "off", "--disable-pip-version-check", "--no-compile"]
+    run([VENV_PYTHON, "-m", "pip", "install", *options, *arguments], child_environment(ros), title)
 
 
 def install_requirements(ros: Ros, title: str) -> None:
@@ -206,9 +220,8 @@ def install_requirements(ros: Ros, title: str) -> None:
             shutil.rmtree(info)
     names = ["robot.txt", "runtime.txt", "dev.txt", *([] if ros.distribution else ["ros.txt"])]
     files = [word for name in names for word in ("-r", str(REQUIREMENTS / name))]
-    options = ["--progress-bar", "off", "--disable-pip-version-check"]
-    constraints = ["-c", str(REQUIREMENTS / "constraints.txt")]
-    run([VENV_PYTHON, "-m", "pip", "install", *options, *constraints, *files], child_environment(ros), title)
+    pip_install(ros, title, "-c", REQUIREMENTS / "constraints.txt", *files)
+    run([VENV_PYTHON, "-c", COMPILE, SITE_PACKAGES], child_environment(ros), title)
     if not ros.distribution:
         correct_wheel_paths()
     write_environment(ros)
@@ -269,8 +282,7 @@ def build_messages(ros: Ros, title: str) -> None:
 
 
 def install_package(ros: Ros, title: str) -> None:
-    options = ["--disable-pip-version-check", "--no-deps", "--no-build-isolation"]
-    run([VENV_PYTHON, "-m", "pip", "install", *options, "-e", ROOT], child_environment(ros), title)
+    pip_install(ros, title, "--no-deps", "--no-build-isolation", "-e", ROOT)
 
 
 # All of it
@@ -293,7 +305,7 @@ def digest(before: str, paths: Iterable[Path]) -> str:
 
 
 def stages(ros: Ros) -> list[Stage]:
-    base = digest(json.dumps([sys.executable, PYTHON, str(ROOT), ros.distribution, ros.paths]), [])
+    base = digest(json.dumps([sys.executable, PYTHON, str(ROOT), ros.distribution, ros.paths]), [PIP])
     requirements = list(REQUIREMENTS.glob("*.txt"))
     packaging = [ROOT / name for name in ("package.xml", "pyproject.toml", "setup.cfg", "setup.py")]
     origin = f"ROS 2 {ros.distribution} is sourced" if ros.distribution else "ROS 2 as wheels"
