@@ -76,7 +76,7 @@ def table(
     quick: Annotated[bool, typer.Option("--quick", help="100 episodes per method and task.")] = False,
     tasks: Tasks = ALL_TASKS,
     methods: Annotated[
-        str | None, typer.Option("--methods", "--method", help="Separated by commas. Default: all.")
+        str | None, typer.Option("--methods", "--method", help="Separated by commas. Default: all but best.")
     ] = None,
     episodes: Episodes = None,
     out: Folder = None,
@@ -87,8 +87,7 @@ def table(
     from adahi_ros.evaluation.claims import better_than_adahi, check_claims
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import evaluate_methods
-    from adahi_ros.evaluation.methods import METHODS, parse_methods
-    from adahi_ros.evaluation.plan_methods import PlanMethod
+    from adahi_ros.evaluation.methods import METHODS, on_every_task, parse_methods
     from adahi_ros.reporting.report import TABLE
     from adahi_ros.reporting.tables import paper_table
 
@@ -96,11 +95,11 @@ def table(
     compared = comparisons(tasks, seed, backend)
     if methods is not None:
         names = parse_methods(methods)
-    elif all(comparison.files.load().plans is not None for comparison in compared.values()):
-        names = list(METHODS)
     else:
-        names = [name for name, method in METHODS.items() if not isinstance(method, PlanMethod)]
-        say("plans are left out: not every one of these tasks has a target that plans")
+        plans = all(comparison.files.load().plans is not None for comparison in compared.values())
+        names = on_every_task(plans)
+        if not plans:
+            say("plans are left out: not every one of these tasks has a target that plans")
     settings = configuration(list(compared))
     for comparison in compared.values():  # before hours of work
         for name in names:

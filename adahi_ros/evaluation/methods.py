@@ -196,6 +196,19 @@ def parse_methods(text: str, on_air: bool = False) -> list[str]:
     return names
 
 
+def on_every_task(plans: bool) -> list[str]:
+    """Return the names in `METHODS` of those that any task has: what is recommended is not known of each.
+
+    Args:
+        plans: each has a target that plans, too.
+    """
+    return [
+        name
+        for name, method in METHODS.items()
+        if not isinstance(method, BestMethod) and (plans or not isinstance(method, PlanMethod))
+    ]
+
+
 def runs_on_robot(method: Method) -> bool:
     """Return whether a robot can run a method over ROS."""
     if isinstance(method, PlanMethod):

@@ -127,3 +127,17 @@ def test_a_folder_without_results_is_named(tmp_path: Path, fails: Fails) -> None
     assert fails("report", tmp_path).startswith(f"adahi: {tmp_path}: neither {TABLE} nor {PICTURES}; run ")
     (tmp_path / TABLE).write_text("{")
     assert fails("report", tmp_path).startswith(f"adahi: {tmp_path / TABLE}: not JSON")
+
+
+def test_the_methods_of_a_table_are_by_default_those_that_every_task_has(
+    fails: Fails, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[list[str]] = []
+
+    def note(comparison: Any, names: list[str], *others: Any) -> dict[str, Any]:
+        compared.append(names)
+        raise ValueError("enough")
+
+    monkeypatch.setattr("adahi_ros.evaluation.evaluate.evaluate_methods", note)
+    assert "enough" in fails("table", "--workers", 1, "--quick", "--out", tmp_path / "new")
+    assert compared == [[name for name in METHODS if name != "best"]]
