@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from adahi_ros.evaluation.bench import PLANS, PolicyFiles
@@ -67,6 +68,7 @@ def _by_plan(
     method: PlanMethod, files: PolicyFiles, calibration: Calibration, deadline_s: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     folder = files.folder.resolve()
+    weights = {f"gate.{name}": str(Path(file).resolve()) for name, file in method.arguments.items()}
     corrector = {"corrector": str(folder / PLANS / "corrector")} if method.proposer == "corrector" else {}
     draft = {
         "checkpoint": str(folder / "draft"),
@@ -77,6 +79,7 @@ def _by_plan(
         "gate.name": method.asks,
         "gate.threshold": calibration.threshold(method.label) if method.at is None else method.at,
         "draft_temperature": COOL,
+        **weights,
         "deadline_s": deadline_s,
     }
     target = {"checkpoint": str(folder / PLANS / "target"), "backend": files.backend, "rule": "replace"}

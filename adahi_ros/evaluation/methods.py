@@ -212,7 +212,8 @@ def on_every_task(plans: bool) -> list[str]:
 def runs_on_robot(method: Method) -> bool:
     """Return whether a robot can run a method over ROS."""
     if isinstance(method, PlanMethod):
-        return method.blend == LATEST and method.late == 0
+        # Of a gate's arguments, a robot's node has a parameter for its file alone.
+        return method.blend == LATEST and method.late == 0 and method.arguments.keys() <= {"file"}
     return isinstance(method, BestMethod) or (isinstance(method, GatedMethod) and method.proposer == "draft")
 
 

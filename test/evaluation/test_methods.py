@@ -12,6 +12,7 @@ import pytest
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.evaluation.bench import Bench, Policies
+from adahi_ros.evaluation.dds_method import node_parameters
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods
 from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod
@@ -269,7 +270,9 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
         METHODS["oracle"].threshold(bench)
 
 
-@pytest.mark.parametrize("name", ["oracle", "average_4", "plan_8+2", "nothing"])
+@pytest.mark.parametrize(
+    "name", ["oracle", "average_4", "plan_8+2", "plan:adaptive_age:tolerance=0.2@1.0", "nothing"]
+)
 def test_what_no_robot_can_do_is_refused_on_air(name: str) -> None:
     allowed = [each for each in METHODS if each != "oracle"]
     for refuse in (gated, lambda name: parse_methods(f"adahi,{name}", on_air=True)):
@@ -289,3 +292,11 @@ def test_what_is_recommended_is_shown_first_where_there_are_plans(tmp_path: Path
     assert parse_methods(default_methods("ball", tmp_path), on_air=True)[0] == "best"
     assert "best" not in default_methods("ball", tmp_path / "elsewhere")  # a draft and a target alone
     assert "best" not in default_methods("inverted_pendulum", tmp_path)  # nothing is recommended
+
+
+def test_a_robot_is_told_the_file_of_its_gate(comparison: Comparison, calibration: Calibration) -> None:
+    name = "corrector:learned:file=weights/gate.safetensors@0.4"
+    draft, _ = node_parameters(name, "ball", comparison.files, calibration, 1.0)
+    assert (draft["gate.name"], draft["gate.threshold"]) == ("learned", 0.4)
+    assert draft["gate.file"] == str(Path.cwd() / "weights/gate.safetensors")
+    assert "gate.file" not in node_parameters("plan_8", "ball", comparison.files, calibration, 1.0)[0]
