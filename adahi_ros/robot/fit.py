@@ -130,7 +130,12 @@ def check_images(view: str, cameras: int, history: int, most: int) -> None:
 
 
 def wants_of(
-    signature: Signature, goal_dim: int, target: str, view: TargetView, encoder: Encoder | None
+    signature: Signature,
+    goal_dim: int,
+    target: str,
+    view: TargetView,
+    encoder: Encoder | None,
+    horizon: int | None = None,
 ) -> Wants:
     """Return what a verifier must fit.
 
@@ -140,10 +145,12 @@ def wants_of(
         target: name of the policy to ask; empty for the verifier's only one.
         view: what it gets to see; only of images must it have the robot's encoder.
         encoder: of the images; None without cameras.
+        horizon: see `Wants`.
     """
     return Wants(
         signature,
         {OBSERVATION: signature.observation_dim, GOAL: goal_dim},
         target,
         encoder.fingerprint if encoder is not None and view.needs_encoder else None,
+        horizon,
     )

@@ -49,12 +49,14 @@ class Wants:
         offered: sizes by name of what it observes.
         target: name of the policy; empty takes any.
         encoder_fingerprint: of the encoder that the verifier must have; None where no images are sent.
+        horizon: that its plans must have, for the robot corrects such; None where any will do.
     """
 
     draft: Signature
     offered: Mapping[str, int]
     target: str = ""
     encoder_fingerprint: str | None = None
+    horizon: int | None = None
 
     def mismatch(self, described: Description) -> str | None:
         """Name the first thing that keeps robot and target apart, with both values; None where none does."""
@@ -72,6 +74,11 @@ class Wants:
             return f"history: the target's is {theirs.history}, must be from 1 to {LONGEST_HISTORY}"
         if theirs.horizon < 1:
             return f"horizon: the target's is {theirs.horizon}, must be at least 1"
+        if self.horizon not in (None, theirs.horizon):
+            return (
+                f"horizon: the target's is {theirs.horizon}, must be {self.horizon}, that of the plans which "
+                "the corrector knows"
+            )
         try:
             fault = ACCEPTANCES[described.acceptance]().compatible(self.draft, theirs)
         except RegistryError as error:

@@ -134,3 +134,10 @@ def test_a_rule_of_another_package_that_raises_is_a_mismatch(
     monkeypatch.setitem(ACCEPTANCES.shipped, "strange", rule)
     mismatch = Wants(DRAFT, OFFERED).mismatch(told(acceptance="strange"))
     assert mismatch == "acceptance: 'strange', KeyError: 'codes'"
+
+
+def test_who_corrects_plans_wants_them_as_long_as_those_that_it_learned_from() -> None:
+    wants = Wants(DRAFT, OFFERED, horizon=8)
+    assert wants.mismatch(told(acceptance="replace", codes=None, horizon=8)) is None
+    fault = wants.mismatch(told(acceptance="replace", codes=None, horizon=16))
+    assert fault == "horizon: the target's is 16, must be 8, that of the plans which the corrector knows"

@@ -172,7 +172,8 @@ class DraftPolicyNode(LifecycleNode):
         controller = controller_of(values, policy)
         # Codes that are not drafted need not be understood.
         signature = policy.signature if controller.drafts else replace(policy.signature, codes=None)
-        wants = wants_of(signature, contract.goal_dim, target, view, encoder)
+        horizon = controller.policy.signature.horizon if values.proposer == "corrector" else None
+        wants = wants_of(signature, contract.goal_dim, target, view, encoder, horizon)
         self._session = VerifierSession(transport, wants, reliability == "best_effort", self._on_link)
         self._loop = ControlLoop(
             controller,
