@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from adahi_ros.evaluation.methods import METHODS, GatedMethod
+from adahi_ros.evaluation.methods import METHODS, runs_on_robot
 
 pytest.importorskip("rclpy")
 
 from adahi_ros.nodes.launching import dds_run
 
-ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMethod)]
+ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method)]
 
 
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - set(ON_AIR)))
