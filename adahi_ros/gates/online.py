@@ -186,7 +186,8 @@ class OnlineGate:
             self._threshold = np.clip(moved, -self._pace, 1.0 + self._pace)
         if context.course is not None:
             self._awaited[context.step] = (context.course.intended, explored & ~decided)
-            self._awaited.pop(context.step - LATEST_REPLY, None)
+            while (oldest := next(iter(self._awaited))) <= context.step - LATEST_REPLY:
+                del self._awaited[oldest]
         return margin
 
     def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.gates.context import Course, GateContext
-from adahi_ros.gates.online import OnlineGate, Ranks
+from adahi_ros.gates.online import LATEST_REPLY, OnlineGate, Ranks
 from adahi_ros.gates.scores import GATES, Trigger
 from adahi_ros.policy.signature import Observations
 
@@ -153,6 +153,18 @@ def test_a_reply_that_comes_twice_or_from_nowhere_counts_once_or_not(given: Give
     assert (once.explored, once.threshold) == (1, pytest.approx(before.threshold - 0.02 / 0.9))
     gate.learn(199, bad, np.array([0]))
     assert gate.states[0] == once
+
+
+@pytest.mark.parametrize(("later", "learned"), [(LATEST_REPLY - 1, 1), (LATEST_REPLY + 1, 0)])
+def test_a_reply_that_is_too_late_teaches_nothing_though_steps_were_not_seen(
+    given: Given, later: int, learned: int
+) -> None:
+    gate = OnlineGate("given", wrong=0.5, tolerance=0.1, explore=0.9)
+    given.scores = np.zeros(1)
+    for step in (*range(1, 200), 199 + later):
+        gate.score(context(step, np.array([0.3])))
+    gate.learn(199, np.full((1, 1), 9.0), np.array([0]))
+    assert gate.states[0].explored == learned
 
 
 def test_what_was_learned_outlasts_an_episode_and_not_the_robots(given: Given) -> None:
