@@ -97,6 +97,8 @@ class Controller:
         proposer: a key of `PROPOSERS`.
         backup: what a robot does that goes on by plans and has none; None for nothing.
         blend: a key of `BLENDS`, of replies for one step.
+        execution_horizon: how many actions of a plan are gone by at most; None for all. What lies further
+            ahead was planned from an observation that is too old.
     """
 
     def __init__(
@@ -106,11 +108,13 @@ class Controller:
         proposer: str = "draft",
         backup: Policy | None = None,
         blend: str = LATEST,
+        execution_horizon: int | None = None,
     ) -> None:
         self.policy = policy
         self.config = config
         self._backup = None if backup is None else Backup(backup)
         self._blend = BLENDS[blend]
+        self._execution_horizon = execution_horizon
         self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
@@ -249,12 +253,15 @@ class Controller:
     def committed(self, step: Step, count: int) -> Proposal:
         """Return what B robots do from a step on, (B, count, A), before a reply to its request can come.
 
-        Nothing where the gate learns from replies, for it learns of the very step that asked.
+        Nothing where the gate learns from replies, for it learns of the very step that asked; and fewer than
+        are gone by of a plan.
         """
+        if self._execution_horizon is not None:
+            count = min(count, self._execution_horizon - 1)
         if self.config.trigger.learns:
-            return Proposal(np.zeros((self._batch, 0, step.intended.shape[1]), dtype=np.float32))
+            count = 0
         actions = self._plan.ahead(step.index, count)
-        actions[:, 0] = step.intended
+        actions[:, :1] = step.intended[:, None][:, :count]
         return Proposal(actions)
 
     def receive(
@@ -279,7 +286,8 @@ class Controller:
         """Take in what is sound of a verdict for robots (M,), by index; return which is, (M,) bool."""
         sound = self.policy.sound(verdict.actions)
         actions = verdict.actions[sound]
-        self._plan.splice(actions[:, committed:], requested_at + committed, requested_at, who[sound])
+        gone_by = actions[:, committed : self._execution_horizon]
+        self._plan.splice(gone_by, requested_at + committed, requested_at, who[sound])
         if not committed:
             self.config.trigger.learn(requested_at, actions[:, 0] / self.policy.action_scale, who[sound])
         return sound

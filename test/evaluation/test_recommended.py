@@ -39,7 +39,7 @@ def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_are_told(task: s
         names, (draft["checkpoint"], target["checkpoint"], draft.get("corrector")), strict=False
     ):
         assert path == str(named(name, CHECKPOINTS).resolve())
-    assert goes_ahead("best", task)
+    assert goes_ahead("best", task) == (robot["wait_policy"] == "ahead")
 
 
 @pytest.mark.parametrize(

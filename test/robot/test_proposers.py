@@ -81,6 +81,17 @@ def test_a_corrector_says_nothing_where_there_is_no_plan() -> None:
     np.testing.assert_array_equal(proposal.expected_error, [0.5, np.inf, 0.5])
 
 
+def test_no_more_of_a_plan_is_gone_by_than_the_execution_horizon() -> None:
+    made = Controller(StubCorrector(), ControllerConfig(Trigger("never")), "plan", execution_horizon=2)
+    made.reset(1, list(range(B)))
+    first = made.begin(observed(0))
+    made.finish(first, verdict(0), EVERYONE)
+    assert made.begin(observed(1)).plan_left.tolist() == [1] * B
+    over = made.begin(observed(2))
+    assert over.plan_left.tolist() == [0] * B
+    assert over.transmit.all()
+
+
 @pytest.mark.parametrize("proposer", ["corrector", "plan"])
 def test_who_has_no_plan_asks_whatever_the_gate_and_rests_without_a_reply(proposer: str) -> None:
     made, _ = controller(proposer, Trigger("never"))

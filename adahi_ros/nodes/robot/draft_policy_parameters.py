@@ -175,6 +175,13 @@ class DraftPolicyParameters(PolicyParameters):
         "checkpoints",
         optional=True,
     )
+    execution_horizon: int = parameter(
+        32,
+        "Actions of a plan that are gone by at most, from the step of its request on; where no other has "
+        "come by then, there is none",
+        1,
+        4096,
+    )
     wait_policy: str = parameter(
         "wait",
         "wait: a command waits for the reply to its step's request, until deadline_s; ahead: no command "
@@ -269,7 +276,9 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
     actor: Actor = policy
     if values.proposer == "corrector":
         actor = corrector_from(values.corrector, policy.signature)
-    controller = Controller(actor, config, values.proposer, policy)
+    controller = Controller(
+        actor, config, values.proposer, policy, execution_horizon=values.execution_horizon
+    )
     if values.wait_policy == "ahead" and controller.drafts:
         raise ParameterError(
             f"wait_policy: 'ahead', must be wait for the proposer {values.proposer}, "
