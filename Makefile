@@ -15,7 +15,7 @@ demo: setup  ## balance a ball over DDS: robot, draft policy and target verifier
 	@.venv/bin/adahi demo ball
 
 test: lint  ## lint, types and tests
-	.venv/bin/pytest -n auto --dist worksteal
+	.venv/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal
 
 lint: setup  ## ruff and mypy alone
 	.venv/bin/ruff check .
