@@ -40,6 +40,12 @@ settings.register_profile("adahi", derandomize=True, deadline=None, database=Non
 settings.register_profile("long", max_examples=20_000, deadline=None)  # for hours: see test/fuzz
 settings.load_profile("adahi")
 
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes minutes, or one worker would still be at it when the others have nothing left."""
+    items.sort(key=lambda item: item.get_closest_marker("soak") is None)
+
+
 EPISODES = 12
 EPISODE_STEPS = 30
 

@@ -42,7 +42,10 @@ def latency(
         ),
     ] = "adahi,hybrid,draft,target,random",
     target_compute_ms: Annotated[
-        float, typer.Option(min=0.0, max=60e3, help="That every reply of the target takes longer, ms.")
+        float,
+        typer.Option(
+            min=0.0, max=60e3, callback=finite, help="That every reply of the target takes longer, ms."
+        ),
     ] = 0.0,
     rate: Annotated[
         float | None,

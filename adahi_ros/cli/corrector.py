@@ -15,6 +15,7 @@ from adahi_ros.cli.options import (
     Namespace,
     Overwrite,
     existing,
+    finite,
     replaceable,
     tried,
 )
@@ -43,7 +44,12 @@ def from_bag(
     recipe: Annotated[
         Path | None, typer.Option(help="Has the corrector's. Default: config/recipes/ROBOT_TYPE-plans.yaml.")
     ] = None,
-    held_out: Annotated[float, typer.Option(help="Share of the episodes that tell how good it is.")] = 0.2,
+    held_out: Annotated[
+        float,
+        typer.Option(
+            min=0.001, max=0.999, callback=finite, help="Share of the episodes that tell how good it is."
+        ),
+    ] = 0.2,
     namespace: Namespace = "",
     backend: Backend = "onnxruntime",
     seed: Annotated[int | None, typer.Option(min=0, help="Replaces the recipe's.")] = None,

