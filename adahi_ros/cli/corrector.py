@@ -47,7 +47,7 @@ def from_bag(
     held_out: Annotated[
         float,
         typer.Option(
-            min=0.001, max=0.999, callback=finite, help="Share of the episodes that tell how good it is."
+            min=0.0, max=1.0, callback=finite, help="Share of the episodes that tell how good it is."
         ),
     ] = 0.2,
     namespace: Namespace = "",

@@ -227,6 +227,10 @@ class VerifierSession:
         self._breaker.replied()
         if reply.status in OF_ANOTHER:
             self._lose(f"the verifier refuses the {OF_ANOTHER[RequestFault(reply.status)]}")
+        elif (
+            self.link is Link.DOUBTED
+        ):  # of several requests, the one that brought the doubt was not the last
+            self._change(Link.READY, "")
         elif on_trial and self.link is Link.READY:
             self._on_change()
 

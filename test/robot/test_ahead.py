@@ -150,6 +150,24 @@ def test_a_target_that_is_slower_than_expected_is_not_asked_ever_more(planner: R
     assert planner.session.link is Link.READY
 
 
+def test_a_reply_that_comes_just_as_the_verifier_is_doubted_ends_the_doubt(planner: Robot) -> None:
+    planner.verifier.replies = False
+    planner.link.delay_s = (0.1, 0.1)
+    step = 0
+    while planner.session.link is Link.READY:
+        missed = sum(fate in (Fate.SUPERSEDED, Fate.MISSED) for fate in fates(planner))
+        planner.verifier.replies = missed == 2
+        planner.see(1, step)
+        planner.pass_time(PERIOD_S)
+        step += 1
+    assert Fate.PENDING in fates(planner)
+    planner.pass_time(0.25)
+    assert Fate.REPLIED in fates(planner)
+    assert (planner.session.link, planner.session.trouble) == (Link.READY, "")
+    records = see_steps(planner, range(step, step + 40))
+    assert all(record.plan_left > 0 for record in records[-20:])
+
+
 def test_without_a_plan_the_draft_acts_so_long_and_then_the_robot_is_held(
     make_robot: Callable[..., Robot],
 ) -> None:
