@@ -186,9 +186,14 @@ def test_a_plan_goes_on_the_way_that_a_robot_has_committed_to(tmp_path: Path) ->
     policy = torch_policy(load_flow(tmp_path / "target"))
     draws = np.random.default_rng(1).random((400, policy.draws))
     for way in (-1.0, 1.0):
-        committed = np.full((400, 1, 1), way, np.float32)
-        rest = policy.propose(policy.signature.nothing(400), draws, Sampling(committed=committed)).actions
-        assert (np.sign(rest[:, 1:]) == way).mean() > 0.6  # without it, half of them
+        agreed = []
+        for steps in (1, 2, 3):
+            sampling = Sampling(committed=np.full((400, steps, 1), way, np.float32))
+            plans = policy.propose(policy.signature.nothing(400), draws, sampling).actions
+            agreed.append((np.sign(plans[:, steps:]) == way).mean())
+        assert 0.6 < agreed[0] < agreed[1] < agreed[2]  # with nothing committed, half of them
+        assert agreed[1] > 0.8
+        assert agreed[2] > 0.95
 
 
 def test_training_is_decided_by_its_seed_and_leaves_torchs_generator_alone() -> None:
