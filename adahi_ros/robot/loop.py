@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -13,14 +13,15 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.robot.ahead import RequestsAhead
+from adahi_ros.robot.begun import Begun
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.fallback import Fallback
-from adahi_ros.robot.requests import Outcome, PendingRequest
+from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.target_view import TargetView
 from adahi_ros.robot.totals import Totals
 from adahi_ros.robot.transport import StepRequest
-from adahi_ros.wire.records import NO_PLAN, Reason, StepRecord
+from adahi_ros.wire.records import Reason, StepRecord
 
 WAIT_POLICIES = ("wait", "ahead")
 WITHOUT_REQUEST = {
@@ -51,23 +52,6 @@ class CommandSink(Protocol):
 
 class DraftError(ValueError):
     """The policy proposes nothing that may be executed; says what, and what is allowed."""
-
-
-@dataclass
-class _Begun:
-    """A step that has begun, and its request where it has one."""
-
-    observation: Observation
-    step: Step
-    received_s: float
-    draft_ms: float
-    pending: PendingRequest | None = None
-    withheld: bool = False
-
-    @property
-    def planned(self) -> bool:
-        """Whether the target's plan says what to do."""
-        return bool(self.step.plan_left[0])
 
 
 class ControlLoop:
@@ -116,8 +100,8 @@ class ControlLoop:
         self._status = status
         self._clock = clock
         self._alone_s = 0.0
-        self._waiting: _Begun | None = None
-        self._last: _Begun | None = None
+        self._waiting: Begun | None = None
+        self._last: Begun | None = None
         self._ahead: RequestsAhead | None = None
         if ahead_period_s is not None:
             self._ahead = RequestsAhead(session, ahead_period_s, self._received)
@@ -202,12 +186,12 @@ class ControlLoop:
         except ValueError as error:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
-        begun = _Begun(observation, step, received_s, self._milliseconds_since(received_s))
+        begun = Begun(observation, step, received_s, self._milliseconds_since(received_s))
         self._view.add(observed, observation.images)
         self._commands.heard()
         self._go_on(begun)
 
-    def _go_on(self, begun: _Begun) -> None:
+    def _go_on(self, begun: Begun) -> None:
         """Ask the target where it is time, and command, now or when the reply is there."""
         withheld = self.fallback.withholds and not self._goes_by_plan(begun)
         wanted = bool(begun.step.transmit[0]) or withheld
@@ -252,7 +236,7 @@ class ControlLoop:
             self._last = None
             self.totals.dropped += 1
 
-    def _request(self, begun: _Begun, committed: int = 0) -> StepRequest:
+    def _request(self, begun: Begun, committed: int = 0) -> StepRequest:
         """Return what is asked, with so many actions of the plan that are executed before a reply comes."""
         draft = begun.step.draft(np.array([0]))
         if committed:
@@ -273,7 +257,7 @@ class ControlLoop:
                 self.controller.receive(verdict, step, np.array([True]), committed)
         self._arrived = outcome
 
-    def _so_far(self, begun: _Begun) -> Outcome:
+    def _so_far(self, begun: Begun) -> Outcome:
         """Return what came since the step before; why there is no plan, where there is none."""
         arrived, self._arrived = self._arrived, None
         if arrived is None:
@@ -285,7 +269,7 @@ class ControlLoop:
             arrived, reason=WITHOUT_REQUEST.get(link, Reason.NO_PLAN), message=self._session.trouble
         )
 
-    def _goes_by_plan(self, begun: _Begun) -> bool:
+    def _goes_by_plan(self, begun: Begun) -> bool:
         """Whether the robot has no will of its own in a step: the target's plan is there, and executed."""
         return begun.planned and not self.controller.drafts
 
@@ -300,7 +284,7 @@ class ControlLoop:
         assert waiting is not None
         self._finish(waiting, outcome)
 
-    def _finish(self, begun: _Begun, outcome: Outcome) -> None:
+    def _finish(self, begun: Begun, outcome: Outcome) -> None:
         step, observation = begun.step, begun.observation
         # Where replies are not waited for, this one is in the plan already.
         verdict = outcome.verification if self._ahead is None else None
@@ -327,36 +311,14 @@ class ControlLoop:
             self.controller.executed(commanded[None])
         total_ms = self._milliseconds_since(begun.received_s)
         self._last = replace(begun, withheld=withheld)
-        verification = outcome.verification
-        record = StepRecord(
-            stamp_ns=observation.stamp_ns,
+        record = begun.record(
+            outcome,
+            executed,
+            total_ms,
             robot_id=self._robot_id,
-            episode=observation.episode,
-            step=observation.step,
-            gate=step.trigger.name,
-            deviation=float(step.deviation[0]),
-            score=float(step.score[0]),
-            threshold=step.trigger.threshold,
-            transmitted=begun.pending is not None,
-            verified=verification is not None,
-            accepted=() if verification is None else tuple(map(bool, verification.accepted[0])),
-            reason=outcome.reason,
-            reason_counts=self.totals.count(outcome.reason),
-            message=outcome.message,
             proposer=self.controller.proposer,
-            draft_action=_numbers(step.intended[0]),
-            planned_action=_numbers(step.planned[0]),
-            plan_age=int(step.plan_age[0]) if begun.planned else NO_PLAN,
-            plan_left=int(step.plan_left[0]),
-            expected_error=step.expected_error,
             requests_pending=0 if self._ahead is None else len(self._ahead),
-            action=() if executed is None else tuple(map(float, executed)),
-            draft_ms=begun.draft_ms,
-            verify_ms=outcome.verify_ms,
-            target_compute_ms=outcome.compute_ms,
-            total_ms=total_ms,
-            request_bytes=0 if begun.pending is None else begun.pending.request_bytes,
-            response_bytes=outcome.reply_bytes,
+            reason_counts=self.totals.count(outcome.reason),
         )
         self.totals.add(record)
         self._status(record)
@@ -370,11 +332,6 @@ class ControlLoop:
 
     def _milliseconds_since(self, start_s: float) -> float:
         return 1e3 * (self._clock() - start_s)
-
-
-def _numbers(action: np.ndarray) -> tuple[float, ...]:
-    """Return an action (A,); nothing of one that there is not."""
-    return () if np.isnan(action).any() else tuple(map(float, action))
 
 
 def _withheld(outcome: Outcome) -> Outcome:
