@@ -71,7 +71,7 @@ def train_in_simulation(
         last = round_number == recipe.rounds - 1
         fitting = run if last else replace(run, state=None, on_step=lambda step, loss: None)
         network, losses = train_corrector(
-            examples.features, examples.wanted, config.hidden, recipe.fit, fitting
+            examples.features, examples.wanted, config.hidden, recipe.fit, fitting, recipe.beta
         )
         training = note(losses, weights_count(network)) if last else {}
         corrector = Corrector(_save(folder, network, config, scales, data, training))
@@ -137,7 +137,9 @@ def train_on_recordings(
         for numbers in (order[count:], order[:count])
     )
     config = _config(target, recipe)
-    network, losses = train_corrector(examples.features, examples.wanted, config.hidden, recipe.fit, run)
+    network, losses = train_corrector(
+        examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta
+    )
     correction, log_variance = running(network)(unseen.features)
     figures = {
         "episodes": len(order),

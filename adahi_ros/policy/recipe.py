@@ -44,6 +44,7 @@ class CorrectorRecipe:
         asking_rates: of new plans; the lower, the older the plans.
         samples: fresh plans at every step, of which those count that agree with the old one.
         noise: of the first round, in action scales.
+        beta: from 0 to 1; the larger, the more what is hard to foresee counts, see `corrector_loss`.
     """
 
     seed: int
@@ -54,11 +55,14 @@ class CorrectorRecipe:
     asking_rates: tuple[float, ...] = (0.01, 0.12, 0.35)
     samples: int = 8
     noise: float = 0.5
+    beta: float = 0.0
 
     def __post_init__(self) -> None:
         for name, smallest in (("seed", 0), ("rounds", 1), ("episodes", 1), ("samples", 1), ("noise", 0)):
             if not smallest <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name}: {getattr(self, name)}, must be at least {smallest} and finite")
+        if not 0.0 <= self.beta <= 1.0:
+            raise ValueError(f"beta: {self.beta}, must be from 0 to 1")
         if not self.asking_rates or not all(0.0 <= rate <= 1.0 for rate in self.asking_rates):
             raise ValueError(f"asking_rates: {list(self.asking_rates)}, must be numbers from 0 to 1")
 

@@ -135,6 +135,29 @@ def test_a_correction_that_is_nearer_costs_less() -> None:
     assert losses == sorted(losses, reverse=True)
 
 
+@pytest.mark.parametrize(("beta", "times"), [(0.0, 1 / 25), (0.5, 1 / 5), (1.0, 1.0)])
+def test_the_larger_beta_the_more_counts_what_is_hard_to_foresee(beta: float, times: float) -> None:
+    wanted = torch.ones(2, 1)
+    correction = torch.zeros(2, 1, requires_grad=True)
+    log_variance = torch.tensor([0.0, np.log(25.0)])
+    corrector_loss(correction, log_variance, wanted, beta).backward()
+    assert correction.grad is not None
+    sure, unsure = (-correction.grad[:, 0] - 0.25).tolist()  # without the share of the mean absolute error
+    assert unsure == pytest.approx(times * sure)
+
+
+def test_training_is_told_how_much_counts_what_is_hard_to_foresee() -> None:
+    draw = np.random.default_rng(6)
+    read, wanted = (
+        draw.normal(size=(300, 3)).astype(np.float32),
+        draw.normal(size=(300, 1)).astype(np.float32),
+    )
+    losses = [
+        train_corrector(read, wanted, 4, FitConfig(20, 32, 1e-2), Run(1), beta)[1] for beta in (0.0, 1.0)
+    ]
+    assert losses[0] != losses[1]
+
+
 def test_training_finds_the_correction_and_where_it_is_unsure() -> None:
     draw = np.random.default_rng(4)
     read = draw.normal(size=(1000, 3)).astype(np.float32)

@@ -206,7 +206,7 @@ def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:
         (
             "corrector.width",
             8,
-            "recipe.corrector.width: unknown, must be one of asking_rates, episodes, fit,",
+            "recipe.corrector.width: unknown, must be one of asking_rates, beta, episodes,",
         ),
         ("corrector.seed", None, "recipe.corrector.seed: missing"),
         ("corrector.seed", -1, "recipe.corrector: seed: -1, must be at least 0"),
@@ -217,6 +217,8 @@ def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:
         ("corrector.rounds", 0, "recipe.corrector: rounds: 0, must be at least 1"),
         ("corrector.episodes", 0, "recipe.corrector: episodes: 0, must be at least 1"),
         ("corrector.samples", 1.5, "recipe.corrector.samples: 1.5, must be an integer"),
+        ("corrector.beta", 1.5, "recipe.corrector: beta: 1.5, must be from 0 to 1"),
+        ("corrector.beta", -0.5, "recipe.corrector: beta: -0.5, must be from 0 to 1"),
         ("corrector.noise", -0.1, "recipe.corrector: noise: -0.1, must be at least 0"),
         ("corrector.asking_rates", 0.5, "recipe.corrector.asking_rates: 0.5, must be a list of numbers"),
         (

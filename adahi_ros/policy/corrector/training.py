@@ -50,7 +50,12 @@ def scales_of(data: Trajectories, with_goal: bool) -> FeatureScales:
 
 
 def train_corrector(
-    features: np.ndarray, wanted: np.ndarray, hidden: int, fit_config: FitConfig, run: Run
+    features: np.ndarray,
+    wanted: np.ndarray,
+    hidden: int,
+    fit_config: FitConfig,
+    run: Run,
+    beta: float = 0.0,
 ) -> tuple[CorrectorNetwork, list[float]]:
     """Train a corrector; return it and its losses.
 
@@ -60,6 +65,7 @@ def train_corrector(
         hidden: see `CorrectorConfig`.
         fit_config: how long and how fast.
         run: seed, saved state and progress.
+        beta: see `corrector_loss`.
     """
     read, wanted_of = torch.from_numpy(features), torch.from_numpy(wanted)
     moments = Moments.of(features)
@@ -70,9 +76,9 @@ def train_corrector(
 
     def loss_of(batch: Tensor) -> Tensor:
         correction, log_variance = network(read[batch])
-        return corrector_loss(correction, log_variance, wanted_of[batch])
+        return corrector_loss(correction, log_variance, wanted_of[batch], beta)
 
-    recipe = {"hidden": hidden, "data": digest_of(read, wanted_of)}
+    recipe = {"hidden": hidden, "beta": beta, "data": digest_of(read, wanted_of)}
     return network, fit(network, loss_of, len(read), fit_config, run, recipe)
 
 
