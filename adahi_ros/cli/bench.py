@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +24,9 @@ from adahi_ros.cli.options import (
     share,
 )
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
+
+if TYPE_CHECKING:
+    from adahi_ros.evaluation.evaluate import Comparison
 
 app = typer.Typer(help="Measure, mostly across an emulated wireless link.", no_args_is_help=True)
 
@@ -102,15 +106,23 @@ def plans(
         str, typer.Option("--methods", help="Separated by commas.")
     ] = "best,hybrid,adahi,plan_8",
     repetitions: Annotated[int, typer.Option(min=100, help="Of every policy, for its cost.")] = 3000,
+    recorded: Annotated[
+        int,
+        typer.Option(
+            "--recorded", min=0, help="Episodes for a corrector of recordings alone; 0 for none of it."
+        ),
+    ] = 125,
     seed: Seed = 1,
     json_file: JsonFile = None,
 ) -> None:
     """What plans bring: success and calls, across links and slow targets, and what they cost the robot.
 
-    With ten episodes over DDS the ball takes some 15 minutes.
+    Beside that: a corrector of recordings alone, and what a threshold that is learned online holds. With
+    ten episodes over DDS the ball takes some 20 minutes.
     """
     from adahi_ros.assets import asset
     from adahi_ros.evaluation.bench import PolicyFiles
+    from adahi_ros.evaluation.drifts import drift_of_bound, drift_of_rate, guarantee
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods
     from adahi_ros.evaluation.methods import parse_methods
@@ -130,10 +142,45 @@ def plans(
     conditions = (
         measure_conditions(task, episodes_over_dds, names, seed, workers, say) if episodes_over_dds else {}
     )
-    console.print(plans_table(name, figures, conditions))
+    correctors = _correctors(task, comparison, recorded, episodes) if recorded else None
+    with console.status("drifting"):
+        drifts = guarantee(drift_of_bound(), drift_of_rate())
+    console.print(plans_table(name, figures, conditions, correctors, drifts))
     console.print(step_cost_table(costs, f"{name}, one robot, {repetitions} steps"))
-    found = {"methods": figures, "steps": {each: asdict(cost) for each, cost in costs.items()}}
-    write_json(json_file, {"command": command_line(), "task": name, **found, "conditions": conditions})
+    found = {
+        "methods": figures,
+        "steps": {each: asdict(cost) for each, cost in costs.items()},
+        "conditions": conditions,
+        "correctors": correctors,
+        "drifts": drifts,
+    }
+    write_json(json_file, {"command": command_line(), "task": name, **found})
+
+
+def _correctors(task: str, comparison: Comparison, recorded: int, episodes: int) -> dict[str, Any] | None:
+    """Compare a corrector of recordings alone with that of simulation; None where a task has none."""
+    from adahi_ros.assets import asset, shipped
+    from adahi_ros.evaluation.episodes import evaluation_episodes
+    from adahi_ros.evaluation.recorded_corrector import compare_correctors
+    from adahi_ros.policy.recipe import load_recipe
+
+    recipe_file, bench = f"config/recipes/{file_name(task)}-plans.yaml", comparison.bench()
+    recipe = load_recipe(asset(recipe_file)).corrector if shipped(recipe_file) else None
+    if recipe is None or bench.policies.plans is None or bench.policies.corrector is None:
+        return None
+    horizon = bench.policies.plans.signature.horizon
+    with TemporaryDirectory() as folder, console.status("recording") as status:
+        return compare_correctors(
+            task,
+            bench,
+            recipe,
+            Path(folder),
+            (3 * horizon // 4, horizon),
+            recorded,
+            evaluation_episodes(episodes),
+            comparison.seed,
+            status.update,
+        )
 
 
 @app.command("peers")

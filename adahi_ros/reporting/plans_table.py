@@ -14,14 +14,22 @@ IN_PROCESS = "in one process"
 
 
 def plans_table(
-    task: str, figures: Mapping[str, Mapping[str, Any]], conditions: Mapping[str, Mapping[str, Any]]
+    task: str,
+    figures: Mapping[str, Mapping[str, Any]],
+    conditions: Mapping[str, Mapping[str, Any]],
+    correctors: Mapping[str, Any] | None,
+    drifts: Mapping[str, float],
 ) -> Table:
     """Return success, calls, time per action and missed periods of each method, condition by condition.
+
+    Below them: a corrector of recordings alone, and what a threshold that is learned online holds.
 
     Args:
         task: name of the task.
         figures: by method, of `evaluate_methods`.
         conditions: by name, of `measure_conditions`; none where there is no link.
+        correctors: of `compare_correctors`; None where they were not compared.
+        drifts: of `guarantee`.
     """
     headings = ["suc-\ncess", "TR", "mean\nms", "p99\nms", "missed\nperiods"]
     table = narrow_table(f"{task}: what plans bring", ("", "method"), headings)
@@ -43,4 +51,15 @@ def plans_table(
                 number(latency["p99"], 1),
                 f"{values['missed_periods']} of {values['steps']}",
             )
+    if correctors is not None:
+        table.add_section()
+        for name, rates in correctors["methods"].items():
+            for how, rate in rates.items():
+                table.add_row(how.replace("_", " "), METHODS[name].label, number(rate, 3), "", "", "", "")
+    table.add_section()
+    count = drifts["drifts"]
+    held = f"held in {drifts['held']}, worst {drifts['worst']:.3f}"
+    table.add_row(f"{count} simulated drifts", f"wrong unasked <= {drifts['bound']:g}: {held}")
+    off = f"furthest off {drifts['furthest_from_rate']:.3f}"
+    table.add_row("", f"rate of requests {drifts['rate']:g}: {off}")
     return table
