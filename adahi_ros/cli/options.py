@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from adahi_ros.assets import asset, is_shipped, shipped
 from adahi_ros.files import check_writable
 from adahi_ros.parallel import cores
+
+if TYPE_CHECKING:
+    from adahi_ros.trajectories import Trajectories
 
 TASKS_THERE_ARE = (  # those shipped; to ask the registry would load what help does not need
     "The task: ball, ball_camera, inverted_pendulum, kitchen, kitchen_camera, swarm, or a YAML file of "
@@ -40,12 +43,34 @@ def folder_of(task: str, checkpoints: Path | None) -> Path:
     Raises:
         ValueError: nobody gave one, and none is shipped.
     """
-    if checkpoints is not None:
-        return checkpoints
-    name = file_name(task)
+    return checkpoints if checkpoints is not None else folder_named(file_name(task))
+
+
+def folder_named(name: str) -> Path:
+    """Return the folder of the shipped checkpoints of a name; raises as `folder_of`."""
     if not shipped(f"checkpoints/{name}"):
         raise ValueError(f"--checkpoints: none, must be given for {name}, of which no policies are shipped")
     return asset(f"checkpoints/{name}")
+
+
+def recorded(dataset: Path, task: str) -> Trajectories:
+    """Return what is in a folder of 'adahi dataset from-bag'.
+
+    Raises:
+        ValueError: it is no such folder, or of another task or robot.
+    """
+    from adahi_ros.bags.dataset import TRAJECTORIES
+    from adahi_ros.trajectories import Trajectories
+
+    if not (dataset / TRAJECTORIES).is_file():
+        raise ValueError(
+            f"--data: {dataset}, has no {TRAJECTORIES}; make it with 'adahi dataset from-bag' or "
+            "'adahi lerobot import'"
+        )
+    data = Trajectories.load(dataset / TRAJECTORIES)
+    if task != data.task:
+        raise ValueError(f"task: {task!r}, must be {data.task!r}, which {dataset} is of")
+    return data
 
 
 def existing(option: str, path: Path) -> Path:

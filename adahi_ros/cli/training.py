@@ -19,6 +19,7 @@ from adahi_ros.cli.options import (
     file_name,
     folder_of,
     known_task,
+    recorded,
     replaceable,
 )
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
@@ -53,7 +54,6 @@ def train(
     json_file: JsonFile = None,
 ) -> None:
     """Train tokenizer, draft and target. A run that was stopped goes on where it was."""
-    from adahi_ros.bags.dataset import TRAJECTORIES
     from adahi_ros.evaluation.train import train_recipe
     from adahi_ros.policy.recipe import load_recipe
     from adahi_ros.reporting.training_figure import draw_losses
@@ -61,15 +61,9 @@ def train(
 
     if demonstrations is not None and dataset is not None:
         raise ValueError(f"demos: {demonstrations}, must be left out where data ({dataset}) is given")
-    if dataset is not None and not (dataset / TRAJECTORIES).is_file():
-        raise ValueError(
-            f"--data: {dataset}, has no {TRAJECTORIES}; make it with 'adahi dataset from-bag' or "
-            "'adahi lerobot import'"
-        )
-    source = dataset / TRAJECTORIES if dataset is not None else demonstrations
-    data = Trajectories.load(source) if source is not None else None
-    if dataset is not None and data is not None and task != data.task:
-        raise ValueError(f"task: {task!r}, must be {data.task!r}, which {dataset} is of")
+    data = recorded(dataset, task) if dataset is not None else None
+    if demonstrations is not None:
+        data = Trajectories.load(demonstrations)
     name = task if dataset is not None else file_name(known_task(task))
     out = out if out is not None else Path("checkpoints") / name
     steps = load_recipe(_recipe_of(name, recipe))

@@ -1,4 +1,4 @@
-"""Training of the gate `learned`: what harm it did not to ask, in rollouts that ask at random."""
+"""Training of the gate `learned`: what harm it did not to ask, where it is drawn at random when to ask."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.corrector_data import agreeing, fresh_plans
 from adahi_ros.evaluation.episodes import lesson_episodes
 from adahi_ros.evaluation.plan_methods import actor_of, target_of
+from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.context import GateContext
@@ -30,6 +31,7 @@ from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.tasks import make
+from adahi_ros.trajectories import Trajectories
 
 FIRST_EPISODE = 500_000  # of the lessons: those before are the correctors'
 RATES = (0.05, 0.12, 0.3)  # of asking, so that there are plans of every age
@@ -101,14 +103,19 @@ class NotingGate:
 
 
 def lesson(
-    task: str, files: PolicyFiles, proposer: str, seed: int, rate: float, episodes: Sequence[int]
+    where: str | Trajectories,
+    files: PolicyFiles,
+    proposer: str,
+    seed: int,
+    rate: float,
+    episodes: Sequence[int],
 ) -> Lessons:
-    """Run episodes to their end, asking at a rate; return every step that has a plan."""
-    policies = files.load()
+    """Run episodes of a task, or recorded ones, asking at a rate; return every step that has a plan."""
+    policies, world = files.load(), make(where) if isinstance(where, str) else RecordedWorld(where)
     target, actor = target_of(policies, proposer), actor_of(policies, proposer)
     noting = NotingGate(target, actor.action_scale, seed, episodes)
     controller = Controller(actor, ControllerConfig(Trigger("noting", 1.0 - rate, noting)), proposer)
-    log = rollout(make(task), controller, TargetVerifier(target, "replace"), seed, episodes)
+    log = rollout(world, controller, TargetVerifier(target, "replace"), seed, episodes)
     signs, harm = np.stack(noting.signs), np.stack(noting.harm)
     known = log.active & np.isfinite(harm)
     numbers = np.broadcast_to(np.asarray(episodes), known.shape)
@@ -116,16 +123,24 @@ def lesson(
 
 
 def lessons(
-    task: str, files: PolicyFiles, proposer: str, seed: int, episodes: int, workers: int = 1
+    where: str | Trajectories,
+    files: PolicyFiles,
+    proposer: str,
+    seed: int,
+    episodes: int = 0,
+    workers: int = 1,
 ) -> Lessons:
     """Collect what there is to learn from.
 
+    In recorded episodes the robot is where it was, whatever is proposed. They are the same ones at each of
+    `RATES`, and one is as a whole for the network, for the curve or for the test.
+
     Args:
-        task: what `make` takes.
+        where: the task, what `make` takes; or what was recorded.
         files: of a target that plans, and of a corrector where that proposes.
         proposer: plan or corrector.
         seed: of all draws.
-        episodes: how many, at each of `RATES`.
+        episodes: of the task, how many, at each of `RATES`.
         workers: processes.
 
     Raises:
@@ -134,8 +149,11 @@ def lessons(
     actor_of(files.load(), proposer)  # tells what is missing before any work
     jobs: list[Job[Lessons]] = []
     for index, rate in enumerate(RATES):
-        numbers = lesson_episodes(episodes, FIRST_EPISODE + index * episodes)
-        jobs.append((lesson, (task, files, proposer, seed, rate, numbers)))
+        if isinstance(where, str):
+            numbers = lesson_episodes(episodes, FIRST_EPISODE + index * episodes)
+        else:
+            numbers = range(len(where))
+        jobs.append((lesson, (where, files, proposer, seed, rate, numbers)))
     return Lessons.joined(run_jobs(jobs, workers))
 
 

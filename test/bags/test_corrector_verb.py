@@ -100,7 +100,7 @@ def test_episodes_that_failed_are_learnt_from(
     [
         (["--held-out", 1], "held_out: 1.0, must be above 0 and below 1"),
         (["--recipe", "none.yaml"], "--recipe: none.yaml, no such file"),
-        (["--recipe", "config/recipes/kitchen-plans.yaml"], "says nothing of a corrector"),
+        (["--recipe", "config/recipes/kitchen.yaml"], "says nothing of a corrector"),
         (["--target", "nothing/target"], "no such checkpoint"),
         (["--contract", "swarm"], "toy: no step has an observation and an action, expected at least one"),
         (
