@@ -119,7 +119,7 @@ def play_all(
 def outcome_figures(outcome: Outcome) -> dict[str, Any]:
     """Return the figures of a method's episodes."""
     log, episodes = outcome.log, len(outcome.success)
-    successes = int(outcome.success.sum())
+    successes, calls = int(outcome.success.sum()), int(log.transmitted[log.active].sum())
     return {
         "success_rate": successes / episodes,
         "success_ci95": list(wilson_interval(successes, episodes)),
@@ -130,6 +130,8 @@ def outcome_figures(outcome: Outcome) -> dict[str, Any]:
         "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
         "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
         "steps_per_episode": float(log.active.sum() / episodes),
+        "calls_per_episode": calls / episodes,
+        "calls_per_success": calls / successes if successes else None,
         "refused": int(log.refused[log.active].sum()),
     }
 

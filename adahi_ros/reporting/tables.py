@@ -60,7 +60,7 @@ def step_cost_table(costs: Mapping[str, StepCost], title: str) -> Table:
 
 
 def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
-    """Return success, TR and TSR of each method, with MSE or, where it was measured, latency.
+    """Return success, TR and TSR of each method, with calls and MSE or, where it was measured, latency.
 
     Eighty columns wide at the most.
     """
@@ -78,7 +78,11 @@ def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
             ("fall-\nbacks", lambda f: str(f["fallbacks"])),
         ]
     else:
-        measured.append(("MSE", lambda f: number(f["mse"])))
+        measured += [
+            ("calls per\nepisode", lambda f: number(f["calls_per_episode"], 1)),
+            ("per\nsuccess", lambda f: number(f["calls_per_success"], 1)),
+            ("MSE", lambda f: number(f["mse"])),
+        ]
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
     table.caption = _told(_refusals(figures))
     table.add_column("method")

@@ -150,6 +150,19 @@ def test_sub_tasks_by_hand() -> None:
     assert outcome_figures(both)["success_rate"] == 3 / 5
 
 
+def test_calls_are_counted_while_an_episode_lasts() -> None:
+    nothing = outcome([[True], [True], [False], [False]], [[True]] * 4)
+    active = np.array([[True, True, True, False], [True, True, False, False]])
+    sent = np.array([[True, True, False, True], [False, True, True, False]])  # two where nothing goes on
+    accepted, actions = active[..., None], np.zeros((2, 4, 2))
+    log = Log(active, sent, active * 0.0, active * 0.0, accepted, actions, actions, ~active)
+    figures = outcome_figures(replace(nothing, log=log))
+    assert (figures["calls_per_episode"], figures["calls_per_success"]) == (3 / 4, 3 / 2)
+    assert figures["calls_per_episode"] == figures["transmission_rate"] * figures["steps_per_episode"]
+    failed = replace(nothing, success=np.zeros(4, dtype=bool))
+    assert outcome_figures(failed)["calls_per_success"] is None
+
+
 def test_what_was_refused_is_counted_while_an_episode_lasts() -> None:
     nothing = outcome([[True]] * 3, [[True]] * 3)
     assert outcome_figures(nothing)["refused"] == 0

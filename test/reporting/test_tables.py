@@ -16,6 +16,8 @@ FIGURES: dict[str, Any] = {
     "transmission_rate": 0.6123,
     "true_skip_ratio": None,
     "mse": 0.25,
+    "calls_per_episode": 28.0,
+    "calls_per_success": None,
 }
 SPREAD = {"mean": 1.5, "p50": 1.25, "p95": 3.0, "p99": 4.0}
 
@@ -35,12 +37,14 @@ def width(table: Table) -> int:
 
 
 def test_methods_side_by_side() -> None:
-    figures = {"adahi": {**FIGURES, "true_skip_ratio": 0.75}, "hybrid": FIGURES}
+    figures = {"adahi": {**FIGURES, "true_skip_ratio": 0.75, "calls_per_success": 31.11}, "hybrid": FIGURES}
     table = method_table(figures, "ball, 10 episodes")
     assert table.title == "ball, 10 episodes"
-    assert headings(table) == ["method", "success", "95 %", "TR", "TSR", "MSE"]
-    assert row(table, "ADAHI") == ["ADAHI", "0.900", "0.80-0.95", "0.612", "0.750", "0.250"]
-    assert row(table, "Hybrid")[4] == ""
+    calls = ["calls per\nepisode", "per\nsuccess"]
+    assert headings(table) == ["method", "success", "95 %", "TR", "TSR", *calls, "MSE"]
+    assert row(table, "ADAHI") == ["ADAHI", "0.900", "0.80-0.95", "0.612", "0.750", "28.0", "31.1", "0.250"]
+    assert row(table, "Hybrid")[4:] == ["", "28.0", "", "0.250"]
+    assert width(table) <= 80
 
 
 def test_latency_is_shown_where_it_was_measured() -> None:
