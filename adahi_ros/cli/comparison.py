@@ -57,6 +57,10 @@ def evaluate(
         ),
     ] = "adahi,hybrid,draft,target,random,uncertainty",
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Compare with this method, episode by episode. Default: target, else the first."),
+    ] = None,
     rate: Rate = None,
     draft_temperature: DraftTemperature = None,
     calibration: CalibrationFile = None,
@@ -68,16 +72,20 @@ def evaluate(
     """Compare methods on the same episodes, in process."""
     from adahi_ros.evaluation.bench import PolicyFiles
     from adahi_ros.evaluation.episodes import evaluation_episodes
-    from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods
+    from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods, reference_among
     from adahi_ros.evaluation.methods import parse_methods
-    from adahi_ros.reporting.tables import method_table
+    from adahi_ros.reporting.tables import method_table, paired_table
 
     names = parse_methods(methods)
+    reference_among(names, against)
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
     with progress() as bar:
         move = episode_bars(bar, names, episodes)
         compared = Comparison(task, files, found, seed)
-        figures = evaluate_methods(compared, names, evaluation_episodes(episodes), workers, move)
+        figures = evaluate_methods(compared, names, evaluation_episodes(episodes), workers, move, against)
     console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
+    paired = paired_table(figures)
+    if paired is not None:
+        console.print(paired)
     write_json(json_file, comparison_figures(task, seed, episodes, found, files.load(), figures))

@@ -11,7 +11,13 @@ import numpy as np
 from adahi_ros.evaluation.bench import Bench, PolicyFiles
 from adahi_ros.evaluation.episodes import HELD_OUT_SEED_OFFSET
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio, wilson_interval
+from adahi_ros.evaluation.metrics import (
+    mcnemar,
+    squared_error,
+    transmission_rate,
+    true_skip_ratio,
+    wilson_interval,
+)
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Logged
 from adahi_ros.gates.parameter_file import Calibration
@@ -22,6 +28,7 @@ from adahi_ros.trajectories import Trajectories
 
 BATCH = 100  # episodes side by side; fixed, because a network may round another batch otherwise
 HELD_OUT_EPISODES = 50
+TARGET = "target"  # whom methods are compared with unless told
 Progress = Callable[[str, int], None]
 
 
@@ -136,17 +143,35 @@ def outcome_figures(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+def reference_among(names: Sequence[str], wanted: str | None = None) -> str:
+    """Return the method that others are compared with: the wanted one, else the target, else the first.
+
+    Raises:
+        ValueError: the wanted one is not among them.
+    """
+    if wanted is not None and wanted not in names:
+        raise ValueError(f"against: {wanted!r}, must be one of the methods compared: {', '.join(names)}")
+    return wanted or (TARGET if TARGET in names else names[0])
+
+
+def paired_with(success: np.ndarray, name: str, others: np.ndarray) -> dict[str, Any]:
+    """Return how a method compares with another, of that name, by success (E,) in the same episodes."""
+    return {"method": name, **mcnemar(success, others)._asdict()}
+
+
 def evaluate_methods(
     comparison: Comparison,
     names: Sequence[str],
     episodes: Sequence[int],
     workers: int = 1,
     on_done: Progress = lambda name, episodes: None,
+    against: str | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Run every method; return the figures of each, as `adahi evaluate --json` writes them.
 
-    Arguments and errors as `play_all`.
+    Arguments and errors as `play_all` and, `against`, `reference_among`.
     """
+    reference = reference_among(names, against)
     bench = comparison.bench()
     thresholds = {name: METHODS[name].threshold(bench) for name in names}  # tells what cannot run at once
     expert = held_out(comparison.task, comparison.seed, workers)
@@ -160,5 +185,8 @@ def evaluate_methods(
             "threshold": threshold,
             **outcome_figures(outcomes[name]),
             "mse": error,
+            "against": None
+            if name == reference
+            else paired_with(outcomes[name].success, reference, outcomes[reference].success),
         }
     return figures

@@ -1,14 +1,17 @@
-"""The figures of the paper's section IV, from logs."""
+"""The figures of the paper's section IV, from logs, and what chance leaves of them."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import binomtest
 
 from adahi_ros.trajectories import Trajectories
 
 Z95 = 1.959963984540054
+LEVEL = 0.05  # probability of a difference by chance, below which one is told
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
@@ -21,6 +24,38 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == trials else min(1.0, centre + half)
     return low, high
+
+
+class Paired(NamedTuple):
+    """Two methods on the same episodes.
+
+    Attributes:
+        only_this, only_other: episodes in which one alone succeeds.
+        p: probability that they are as far apart, or farther, by chance.
+    """
+
+    only_this: int
+    only_other: int
+    p: float
+
+    @property
+    def verdict(self) -> str:
+        """Whether this method is better than the other, worse, or neither at the level of 5 %."""
+        if self.p >= LEVEL:
+            return "undecided"
+        return "better" if self.only_this > self.only_other else "worse"
+
+
+def mcnemar(this: np.ndarray, other: np.ndarray) -> Paired:
+    """Compare two methods by their success (E,) bool in the same episodes; McNemar's exact test, two-sided.
+
+    Only the episodes tell in which one alone succeeds: were the methods as good as one another, each would in
+    half of those (McNemar, 1947). This finds smaller differences than two intervals that must not overlap,
+    for an episode that is easy or hard is so to both.
+    """
+    only_this, only_other = int((this & ~other).sum()), int((other & ~this).sum())
+    apart = only_this + only_other
+    return Paired(only_this, only_other, float(binomtest(only_this, apart).pvalue) if apart else 1.0)
 
 
 def transmission_rate(transmitted: np.ndarray, active: np.ndarray) -> float:

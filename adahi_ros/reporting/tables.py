@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.metrics import Paired
 from adahi_ros.evaluation.step_costs import StepCost
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.reporting.reported import NOT_REPORTED, REPORTED
@@ -79,8 +80,8 @@ def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
         ]
     else:
         measured += [
-            ("calls per\nepisode", lambda f: number(f["calls_per_episode"], 1)),
-            ("per\nsuccess", lambda f: number(f["calls_per_success"], 1)),
+            ("calls/\nepisode", lambda f: number(f["calls_per_episode"], 1)),
+            ("calls/\nsuccess", lambda f: number(f["calls_per_success"], 1)),
             ("MSE", lambda f: number(f["mse"])),
         ]
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
@@ -91,6 +92,31 @@ def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
     for name, values in figures.items():
         table.add_row(METHODS[name].label, *(show(values) for _, show in measured))
     return table
+
+
+def paired_table(figures: Mapping[str, Mapping[str, Any]]) -> Table | None:
+    """Return how each method compares with the reference, episode by episode; None where none does."""
+    pairs = {name: values["against"] for name, values in figures.items() if values.get("against")}
+    if not pairs:
+        return None
+    reference = METHODS[next(iter(pairs.values()))["method"]].label
+    title = f"against {reference}, by McNemar's exact test"
+    table = narrow_table(title, ("method",), ("it alone", "that alone", "p", "is"))
+    for name, pair in pairs.items():
+        found = Paired(pair["only_this"], pair["only_other"], pair["p"])
+        table.add_row(
+            METHODS[name].label,
+            str(found.only_this),
+            str(found.only_other),
+            probability(found.p),
+            found.verdict,
+        )
+    return table
+
+
+def probability(p: float) -> str:
+    """Write the p of a test; none is 0."""
+    return number(p) if p >= 0.0005 else "< .001"
 
 
 def paper_table(tasks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:

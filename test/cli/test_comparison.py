@@ -31,6 +31,9 @@ def test_evaluate_writes_what_was_measured(
     assert (written["task"], written["seed"], written["episodes"]) == ("ball", 4, 3)
     assert list(written["methods"]) == ["adahi", "draft"]
     assert written["methods"]["adahi"]["threshold"] == 0.4
+    assert written["methods"]["adahi"]["against"] is None
+    assert written["methods"]["draft"]["against"]["method"] == "adahi"
+    assert "McNemar" in result.output
     assert written["methods"]["draft"]["transmission_rate"] == 0.0
     assert written["draft_temperature"] == 1.0
     assert written["parameters"].keys() == {"draft", "target"}
@@ -67,6 +70,9 @@ def test_what_cannot_be_evaluated_is_named_with_what_could(
         "adahi: Plan/2: there is no target that plans beside these policies"
     )
     assert fails(*evaluate, "--methods", "oracle").startswith("adahi: thresholds.oracle: missing, ")
+    assert fails(*evaluate, "--methods", "adahi,draft", "--against", "target") == (
+        "adahi: against: 'target', must be one of the methods compared: adahi, draft\n"
+    )
     assert fails(*evaluate, "--rate", "1.5") == "adahi: rate: 1.5, must be between 0 and 1\n"
     wrong = fails(*evaluate, "--backend", "tpu")
     assert wrong == "adahi: backend: 'tpu', must be one of lerobot, onnxruntime, torch\n"

@@ -20,8 +20,10 @@ from adahi_ros.evaluation.evaluate import (
     outcome_figures,
     play,
     play_all,
+    reference_among,
 )
 from adahi_ros.evaluation.methods import METHODS, on_every_task
+from adahi_ros.evaluation.metrics import mcnemar
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
@@ -86,9 +88,33 @@ def test_methods_differ_as_their_names_say(figures: Figures) -> None:
     assert (figures["plan_8"]["gate"], figures["plan_8"]["threshold"]) == ("age", 7)
 
 
+def test_every_method_is_compared_with_the_target_episode_by_episode(
+    comparison: Comparison, figures: Figures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert figures["target"]["against"] is None
+    assert {values["against"]["method"] for values in figures.values() if values["against"]} == {"target"}
+    outcomes = {name: play(comparison, name, range(8)) for name in ("draft", "plan_2")}
+    outcomes["draft"].success[:] = np.arange(8) < 1
+    outcomes["plan_2"].success[:] = np.arange(8) >= 1
+    monkeypatch.setattr(evaluate, "play_all", lambda *arguments: outcomes)
+    found = evaluate_methods(comparison, ["draft", "plan_2"], range(8), against="plan_2")
+    assert found["plan_2"]["against"] is None
+    expected = mcnemar(outcomes["draft"].success, outcomes["plan_2"].success)
+    assert found["draft"]["against"] == {"method": "plan_2", "only_this": 1, "only_other": 7, "p": expected.p}
+
+
+def test_the_reference_is_among_those_compared() -> None:
+    assert reference_among(["adahi", "target"]) == "target"
+    assert reference_among(["adahi", "draft"]) == "adahi"
+    assert reference_among(["adahi", "target"], "adahi") == "adahi"
+    message = "^against: 'hybrid', must be one of the methods compared: adahi, target$"
+    with pytest.raises(ValueError, match=message):
+        reference_among(["adahi", "target"], "hybrid")
+
+
 def test_the_same_seed_gives_the_same_numbers(figures: Figures, comparison: Comparison) -> None:
     again = evaluate_methods(comparison, ["adahi"], range(8))
-    assert again["adahi"] == figures["adahi"]
+    assert {**again["adahi"], "against": figures["adahi"]["against"]} == figures["adahi"]
     other = evaluate_methods(replace(comparison, seed=6), ["adahi"], range(8))
     assert other["adahi"]["rejection_rate"] != again["adahi"]["rejection_rate"]
 

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from adahi_ros.evaluation.metrics import transmission_rate, true_skip_ratio, wilson_interval
+from adahi_ros.evaluation.metrics import (
+    Paired,
+    mcnemar,
+    transmission_rate,
+    true_skip_ratio,
+    wilson_interval,
+)
 
 
 @given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -22,6 +28,32 @@ def test_the_interval_contains_the_share_at_both_ends() -> None:
         assert low == 0.0 < high < 1.0
         low, high = wilson_interval(trials, trials)
         assert 0.0 < low < high == 1.0
+
+
+def successes(only_this: int, only_other: int, both: int = 0, neither: int = 0) -> list[np.ndarray]:
+    """Of two methods, by how many episodes there are of each kind."""
+    counts = (only_this, only_other, both, neither)
+    return [np.repeat(kinds, counts) for kinds in ([True, False, True, False], [False, True, True, False])]
+
+
+@pytest.mark.parametrize(
+    ("only_this", "only_other", "p", "verdict"),
+    [
+        (0, 0, 1.0, "undecided"),
+        (3, 3, 1.0, "undecided"),
+        (5, 0, 2 / 2**5, "undecided"),
+        (6, 0, 2 / 2**6, "better"),
+        (0, 6, 2 / 2**6, "worse"),
+        (1, 8, 2 * (1 + 9) / 2**9, "worse"),
+    ],
+)
+def test_a_coin_decides_where_one_alone_succeeds(
+    only_this: int, only_other: int, p: float, verdict: str
+) -> None:
+    for both, neither in ((0, 0), (40, 7)):  # what both do tells nothing
+        found = mcnemar(*successes(only_this, only_other, both, neither))
+        assert found == Paired(only_this, only_other, pytest.approx(p))
+        assert found.verdict == verdict
 
 
 # Two episodes of three and two steps; the row past an episode's end counts for nothing.

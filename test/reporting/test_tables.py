@@ -8,7 +8,7 @@ from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.reporting.tables import calibration_table, method_table, paper_table
+from adahi_ros.reporting.tables import calibration_table, method_table, paired_table, paper_table
 
 FIGURES: dict[str, Any] = {
     "success_rate": 0.9,
@@ -40,11 +40,29 @@ def test_methods_side_by_side() -> None:
     figures = {"adahi": {**FIGURES, "true_skip_ratio": 0.75, "calls_per_success": 31.11}, "hybrid": FIGURES}
     table = method_table(figures, "ball, 10 episodes")
     assert table.title == "ball, 10 episodes"
-    calls = ["calls per\nepisode", "per\nsuccess"]
+    calls = ["calls/\nepisode", "calls/\nsuccess"]
     assert headings(table) == ["method", "success", "95 %", "TR", "TSR", *calls, "MSE"]
     assert row(table, "ADAHI") == ["ADAHI", "0.900", "0.80-0.95", "0.612", "0.750", "28.0", "31.1", "0.250"]
     assert row(table, "Hybrid")[4:] == ["", "28.0", "", "0.250"]
     assert width(table) <= 80
+
+
+def test_methods_episode_by_episode() -> None:
+    pairs = {"adahi": (3, 20, 0.0004), "plan_4": (9, 7, 0.8036), "random": (0, 6, 0.03125)}
+    figures = {
+        name: {"against": {"method": "target", "only_this": this, "only_other": other, "p": p}}
+        for name, (this, other, p) in pairs.items()
+    }
+    table = paired_table({"target": {"against": None}, **figures})
+    assert table is not None
+    assert str(table.title).startswith("against Target only, ")
+    assert headings(table) == ["method", "it alone", "that alone", "p", "is"]
+    assert [str(cell) for cell in table.columns[0].cells] == ["ADAHI", "Plan/4", "Random"]
+    assert row(table, "ADAHI")[1:] == ["3", "20", "< .001", "worse"]
+    assert row(table, "Plan/4")[1:] == ["9", "7", "0.804", "undecided"]
+    assert row(table, "Random")[1:] == ["0", "6", "0.031", "worse"]
+    assert width(table) <= 80
+    assert paired_table({"target": {"against": None}, "hybrid": {}}) is None
 
 
 def test_latency_is_shown_where_it_was_measured() -> None:
