@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -200,7 +201,8 @@ def calibration_for(
 ) -> Calibration:
     """Load a calibration for these methods; make it anew where the user asks for another rate or temperature.
 
-    Where there is no file, a rate is all it takes; where no method has a threshold, not even that.
+    Where there is no file, a rate is all it takes; where no method has a threshold, not even that. That of a
+    gate in a file of the user's own, which no calibration has, is searched for the rate of the others.
 
     Raises:
         ValueError: nobody gave a file or a rate, none is shipped, and a method has a threshold.
@@ -208,8 +210,8 @@ def calibration_for(
     from adahi_ros.evaluation.bench import check_fits
     from adahi_ros.evaluation.calibrate import EPISODES
     from adahi_ros.evaluation.calibrate import calibrate as run
-    from adahi_ros.evaluation.methods import METHODS, gates_of_methods
-    from adahi_ros.evaluation.plan_methods import PlanMethod
+    from adahi_ros.evaluation.file_methods import FileMethod
+    from adahi_ros.evaluation.methods import METHODS, gates_of_methods, goes_by_plans
     from adahi_ros.gates.parameter_file import Calibration, load_calibration
 
     name, policies = file_name(task), files.load()
@@ -228,11 +230,14 @@ def calibration_for(
         say(f"policies: {files.folder}\ncalibration: {given}")
     if rate is None:
         check_fits(found, name, policies)
-    if rate is None and draft_temperature in (None, found.draft_temperature):
+    unchanged = rate is None and draft_temperature in (None, found.draft_temperature)
+    own = [method for method in gates_of_methods(methods) if isinstance(METHODS[method], FileMethod)]
+    if unchanged and not own:
         return found
-    drafting = not all(isinstance(METHODS[method], PlanMethod) for method in methods)
+    drafting = not all(goes_by_plans(METHODS[method]) for method in methods)
+    every = [*METHODS, *methods] if policies.share_codes and drafting else methods
     with console.status("recalibrating") as status:
-        return run(
+        made = run(
             task,
             files,
             found.transmission_rate if rate is None else rate,
@@ -243,5 +248,6 @@ def calibration_for(
             found.draft_temperature if draft_temperature is None else draft_temperature,
             workers=workers,
             say=lambda line: status.update(f"recalibrating: {line}"),
-            methods=[*METHODS, *methods] if policies.share_codes and drafting else methods,
+            methods=own if unchanged else every,
         )
+    return replace(found, thresholds={**made.thresholds, **found.thresholds}) if unchanged else made

@@ -44,18 +44,23 @@ def comparison_figures(
     }
 
 
+COMPARED = "adahi,hybrid,draft,target,random,uncertainty"
+
+
 def evaluate(
     task: TaskName,
     workers: Workers,
     methods: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--methods",
             "--method",
-            help="Separated by commas; there are also random_cool, oracle, plan_2, plan_4 and plan_8, "
-            "any gate with any rule, GATE:RULE, and any gate on plans, plan:GATE or corrector:GATE.",
+            help="Separated by commas, or the option again; there are also random_cool, oracle, plan_2, "
+            "plan_4 and plan_8, any gate with any rule, GATE:RULE, any gate on plans, plan:GATE or "
+            "corrector:GATE, and FILE.py:CLASS, a gate or a proposer of your own, which alone comes beside "
+            f"the others. Default: {COMPARED}.",
         ),
-    ] = "adahi,hybrid,draft,target,random,uncertainty",
+    ] = None,
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
     against: Annotated[
         str | None,
@@ -73,10 +78,13 @@ def evaluate(
     from adahi_ros.evaluation.bench import PolicyFiles
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods, reference_among
-    from adahi_ros.evaluation.methods import parse_methods
+    from adahi_ros.evaluation.file_methods import FileMethod
+    from adahi_ros.evaluation.methods import METHODS, parse_methods
     from adahi_ros.reporting.tables import method_table, paired_table
 
-    names = parse_methods(methods)
+    names = parse_methods(",".join(methods or [COMPARED]), own=True)
+    if all(isinstance(METHODS[name], FileMethod) for name in names):
+        names = parse_methods(",".join([COMPARED, *names]), own=True)
     reference_among(names, against)
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)

@@ -9,6 +9,7 @@ from typing import Protocol
 from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.evaluation.bench import Bench
+from adahi_ros.evaluation.file_methods import FILE_GRAMMAR, FileMethod, file_method
 from adahi_ros.evaluation.oracle import OracleGate
 from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, every, plan_method
 from adahi_ros.evaluation.recommended import BestMethod
@@ -119,7 +120,7 @@ class Methods(dict[str, Method]):
     """By name.
 
     Methods without an entry: GATE:RULE or GATE:RULE:PROPOSER, of what the registries have; and what
-    `plan_method` knows.
+    `plan_method` and `file_method` know.
     """
 
     def __missing__(self, name: str) -> Method:
@@ -128,9 +129,9 @@ class Methods(dict[str, Method]):
         Raises:
             KeyError: it is no such name.
         """
-        by_plan = plan_method(name)
-        if by_plan is not None:
-            return by_plan
+        made = plan_method(name) or file_method(name)
+        if made is not None:
+            return made
         gate, rule, proposer = [*name.split(":"), "draft"][:3] if name.count(":") in (1, 2) else ("", "", "")
         if gate not in GATES or rule not in ACCEPTANCES or proposer not in PROPOSERS:
             raise KeyError(name)
@@ -174,25 +175,34 @@ def gates_of_methods(names: Iterable[str] = METHODS) -> dict[str, str]:
     return {name: gate for name, gate in gates.items() if gate is not None and gate not in WITHOUT_THRESHOLD}
 
 
-def parse_methods(text: str, on_air: bool = False) -> list[str]:
+def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[str]:
     """Split a comma-separated list of methods.
 
     Args:
         text: the list.
         on_air: only what a robot can do over ROS is allowed.
+        own: classes in files are allowed.
 
     Raises:
-        ValueError: one that is not allowed, or none.
+        ValueError: one that is not allowed, or cannot be had of its file, or none.
     """
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    unknown = [name for name in names if name not in METHODS or (on_air and not runs_on_robot(METHODS[name]))]
+
+    def allows(method: Method) -> bool:
+        return own if isinstance(method, FileMethod) else runs_on_robot(method) or not on_air
+
+    unknown = [name for name in names if name not in METHODS or not allows(METHODS[name])]
     if unknown or not names:
         allowed = [name for name, method in METHODS.items() if runs_on_robot(method) or not on_air]
         raise ValueError(
             f"methods: {', '.join(unknown) or text!r}, must be of {', '.join(allowed)}, or GATE:RULE of the "
             f"gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}"
-            f", or {GRAMMAR}"
+            f", or {GRAMMAR}" + f", or {FILE_GRAMMAR}" * own
         )
+    for name in names:
+        method = METHODS[name]
+        if isinstance(method, FileMethod):
+            method.told()  # says what is wrong with it
     return names
 
 
@@ -207,6 +217,11 @@ def on_every_task(plans: bool) -> list[str]:
         for name, method in METHODS.items()
         if not isinstance(method, BestMethod) and (plans or not isinstance(method, PlanMethod))
     ]
+
+
+def goes_by_plans(method: Method) -> bool:
+    """Return whether a method, as it is on any task, goes on by plans of the target."""
+    return method.told().by_plans if isinstance(method, FileMethod) else isinstance(method, PlanMethod)
 
 
 def runs_on_robot(method: Method) -> bool:

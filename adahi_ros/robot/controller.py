@@ -32,7 +32,7 @@ from adahi_ros.robot.backup import Backup
 from adahi_ros.robot.blends import BLENDS, LATEST
 from adahi_ros.robot.memory import Memory
 from adahi_ros.robot.plan import Plan
-from adahi_ros.robot.proposers import PROPOSERS, ProposerContext
+from adahi_ros.robot.proposers import PROPOSERS, Proposer, ProposerContext
 from adahi_ros.wire.records import UNSAID
 from adahi_ros.wire.request import sent_codes
 
@@ -94,11 +94,12 @@ class Controller:
         policy: what its proposer needs: the draft policy, a corrector, or, for a robot that goes on by its
             plans, any actor whose signature the robot has.
         config: how its proposals are made and judged.
-        proposer: a key of `PROPOSERS`.
+        proposer: a key of `PROPOSERS`, or anything where one is given.
         backup: what a robot does that goes on by plans and has none; None for nothing.
         blend: a key of `BLENDS`, of replies for one step.
         execution_horizon: how many actions of a plan are gone by at most; None for all. What lies further
             ahead was planned from an observation that is too old.
+        made: who proposes; None makes that of the name.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Controller:
         backup: Policy | None = None,
         blend: str = LATEST,
         execution_horizon: int | None = None,
+        made: Proposer | None = None,
     ) -> None:
         self.policy = policy
         self.config = config
@@ -116,7 +118,7 @@ class Controller:
         self._blend = BLENDS[blend]
         self._execution_horizon = execution_horizon
         self.proposer = proposer
-        self._proposer = PROPOSERS[proposer](policy)
+        self._proposer = PROPOSERS[proposer](policy) if made is None else made
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
 

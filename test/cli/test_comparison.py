@@ -107,3 +107,49 @@ def test_a_calibration_of_other_checkpoints_is_refused(
     others = make_checkpoints(seed=1)
     said = fails(*(others if each == checkpoints else each for each in evaluate))
     assert "made for other policies or another task (ball); run 'adahi calibrate ball'" in said
+
+
+EXAMPLE = Path(__file__).parents[2] / "docs/examples/own_method.py"
+
+
+def test_the_example_of_a_method_in_a_file_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.setattr("adahi_ros.evaluation.evaluate.HELD_OUT_EPISODES", 2)
+    monkeypatch.chdir(EXAMPLE.parent)  # so its name is that of the page
+    names = [f"{EXAMPLE.name}:Moved", f"{EXAMPLE.name}:Moved@0.01", f"{EXAMPLE.name}:Fading"]
+    file = tmp_path / "figures.json"
+    options = ["--method", "plan_8", *(each for name in names for each in ("--method", name))]
+    result = run("evaluate", "ball", *options, "--episodes", 3, "--workers", 1, "--json", file)
+    assert result.exit_code == 0
+    written = json.loads(file.read_text())["methods"]
+    assert list(written) == ["plan_8", *names]
+    often, moved, fading = (written[name] for name in (names[1], names[0], names[2]))
+    assert (moved["gate"], moved["threshold"]) == ("Moved", 0.04)
+    assert 1.0 > often["transmission_rate"] > moved["transmission_rate"] > 0.0
+    assert (fading["gate"], fading["transmission_rate"]) == ("age", pytest.approx(1 / 8, abs=0.02))
+    assert fading["against"]["method"] == "plan_8"
+    for label in ("Moved", "Moved@0.01", "Fading"):
+        assert f" {label} " in result.output
+
+
+def test_a_method_in_a_file_alone_comes_beside_the_others_at_their_rate(
+    evaluate: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.setattr("adahi_ros.evaluation.calibrate.EPISODES", 20)
+    monkeypatch.setattr("adahi_ros.evaluation.evaluate.HELD_OUT_EPISODES", 2)
+    own = tmp_path / "own.py"
+    own.write_text("class Own:\n    def score(self, context):\n        return context.deviation ** 2\n")
+    file = tmp_path / "figures.json"
+    run(*evaluate, "--method", f"{own}:Own", "--episodes", 10, "--json", file)
+    written = json.loads(file.read_text())["methods"]
+    beside = ["adahi", "hybrid", "draft", "target", "random", "uncertainty"]
+    assert list(written) == [*beside, f"{own}:Own"]
+    assert written["adahi"]["threshold"] == 0.4  # the others' are as they were
+    assert written[f"{own}:Own"]["transmission_rate"] == pytest.approx(0.6, abs=0.1)
+
+
+def test_a_method_that_cannot_be_had_of_its_file_is_named(evaluate: list[object], fails: Fails) -> None:
+    assert fails(*evaluate, "--method", "nowhere.py:Gate") == "adahi: nowhere.py: no such file\n"
+    said = fails(*evaluate, "--method", f"{EXAMPLE}:Gate")
+    assert said == f"adahi: {EXAMPLE}: has no class Gate, but Moved, Fading\n"
