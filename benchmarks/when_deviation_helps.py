@@ -109,7 +109,7 @@ def main(
         table.add_column("method")
         rows = {method: [p.figures for p in points if p.method == method] for method in ("draft", *SWEPT)}
         for nominal in range(len(rows["adahi"])):
-            table.add_column(f"{rows['random'][nominal]['transmission_rate']:.1f}", justify="right")
+            table.add_column(f"{rows['random'][nominal]['transmission_rate']:.2f}", justify="right")
         for method, figures in rows.items():
             table.add_row(METHODS[method].label, *(f"{each['success_rate']:.3f}" for each in figures))
         Console().print(table)

@@ -157,11 +157,12 @@ def figures(
     backend: Backend = "onnxruntime",
     seed: Seed = 0,
 ) -> None:
-    """Draw the paper's Figures 2 and 4, success against transmission rate, and traces."""
+    """Draw the paper's Figures 2 and 4, success against transmission rate with its area, and traces."""
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
     from adahi_ros.reporting.pictures import draw_pictures
     from adahi_ros.reporting.report import PICTURES
+    from adahi_ros.reporting.tradeoff_figure import area_table
     from adahi_ros.wireless.link.profile import load_profile
 
     link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
@@ -179,7 +180,7 @@ def figures(
     found = {}
     for task, comparison in compared.items():
         with progress() as bar:
-            total = episodes_run(count, comparison.files.load().plans is not None)
+            total = episodes_run(count, comparison.files.load())
             job = bar.add_task(f"{task}: episodes", total=total, note="")
             found[task] = measure_tradeoffs(
                 comparison,
@@ -198,6 +199,7 @@ def figures(
             "configuration": {link_file: path.read_text()},
         },
     )
+    console.print(area_table({task: tradeoffs.sweep for task, tradeoffs in found.items()}))
     for picture in draw_pictures(compared, found, out):
         say(f"picture: {picture}")
 

@@ -94,3 +94,25 @@ def squared_error(
     # Transposed, so that the active entries come episode by episode as the recording has them.
     executed = actions.transpose(1, 0, 2)[active.T]
     return float((((executed - trajectories.actions) / scale) ** 2).mean())
+
+
+def area_under(rates: np.ndarray, success: np.ndarray, low: float, high: float) -> float:
+    """Return the mean success over transmission rates from low to high: the area under a curve, by its width.
+
+    The curve is of straight lines through the measured points as they are, sorted by rate; those of one rate
+    count by their mean. Nothing is smoothed and no point is left out because another one is better at fewer
+    transmissions. Beyond its first and its last point a curve is as high as there: who was not measured at
+    lower rates gets what he has at his lowest.
+
+    Args:
+        rates: (P,) of the points, in any order.
+        success: (P,) of them.
+        low: of the rates that count.
+        high: likewise, above `low`.
+    """
+    known, which = np.unique(rates, return_inverse=True)
+    mean = np.bincount(which, success) / np.bincount(which)
+    inside = known[(known > low) & (known < high)]
+    knots = np.concatenate([[low], inside, [high]])
+    heights = np.interp(knots, known, mean)
+    return float((np.diff(knots) * (heights[1:] + heights[:-1]) / 2.0).sum() / (high - low))

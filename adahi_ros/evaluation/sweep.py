@@ -1,20 +1,24 @@
-"""Success against transmission rate, for every gate."""
+"""Success against transmission rate, for every gate and every period of plans; and the area under it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from adahi_ros.evaluation.bench import Policies
 from adahi_ros.evaluation.evaluate import Comparison, Outcome, Progress, batches, outcome_figures, play
 from adahi_ros.evaluation.methods import gates_of_methods
+from adahi_ros.evaluation.metrics import area_under
 from adahi_ros.parallel import Job, run_jobs
 
-RATES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)  # falling: each starts from the one before
+RATES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)  # falling: each starts at the last
 SWEPT = gates_of_methods()
-FIXED = ("draft", "plan_2", "plan_4", "plan_8")
+PERIODS = (2, 4, 8, 16, 32)  # steps from one plan to the next
+COUNTED = (0.02, 0.5)  # transmission rates over which the area is taken
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,50 @@ class Point:
 
     method: str
     figures: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Area:
+    """What is under a curve of success against transmission rate.
+
+    Attributes:
+        area: mean success over the rates `COUNTED`; see `area_under`.
+        rates: the lowest and the highest that was measured: beyond them the curve is taken to go on level.
+        points: so many.
+    """
+
+    area: float
+    rates: tuple[float, float]
+    points: int
+
+
+def fixed_methods(policies: Policies) -> tuple[str, ...]:
+    """Return the methods whose rate no threshold decides: the draft, and plans of every period."""
+    if policies.plans is None:
+        return ("draft",)
+    kinds = ("plan",) if policies.corrector is None else ("plan", "corrector")
+    periods = [steps for steps in PERIODS if steps <= policies.plans.signature.horizon]
+    return ("draft", *(f"{kind}_{steps}" for kind in kinds for steps in periods))
+
+
+def curve_of(method: str) -> str:
+    """Return the curve that a point belongs to: its method, or of plans those of every period, plan_K."""
+    return re.sub(r"^(plan|corrector)_\d+$", r"\1_K", method)
+
+
+def areas(points: Sequence[Point]) -> dict[str, Area]:
+    """Return the area under each curve of more than one point."""
+    curves: dict[str, list[dict[str, Any]]] = {}
+    for point in points:
+        curves.setdefault(curve_of(point.method), []).append(point.figures)
+    found = {}
+    for name, figures in curves.items():
+        rates = np.array([each["transmission_rate"] for each in figures])
+        if len(rates) > 1:
+            success = np.array([each["success_rate"] for each in figures])
+            reach = float(rates.min()), float(rates.max())
+            found[name] = Area(area_under(rates, success, *COUNTED), reach, len(rates))
+    return found
 
 
 def _next_threshold(outcome: Outcome, rate: float) -> float:
@@ -48,7 +96,7 @@ def sweep(
     episodes: Sequence[int],
     workers: int,
     rates: Sequence[float] = RATES,
-    fixed: Sequence[str] = FIXED,
+    fixed: Sequence[str] = ("draft",),
     on_done: Progress = lambda name, episodes: None,
 ) -> list[Point]:
     """Run every gate at falling rates on the same episodes.

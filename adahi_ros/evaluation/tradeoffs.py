@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from adahi_ros.evaluation.bench import Policies
 from adahi_ros.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_ros.evaluation.latency import measure_costs, simulated_latency, throughput
 from adahi_ros.evaluation.methods import DRAFTLESS
 from adahi_ros.evaluation.run_metrics import spread
-from adahi_ros.evaluation.sweep import FIXED, RATES, SWEPT, Point, sweep
+from adahi_ros.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods, sweep
 from adahi_ros.evaluation.traces import Trace
 from adahi_ros.tasks import make
 from adahi_ros.wireless.link.profile import LinkProfile
@@ -39,10 +40,9 @@ class Tradeoffs:
     trace: Trace
 
 
-def episodes_run(episodes: int, with_plans: bool) -> int:
+def episodes_run(episodes: int, policies: Policies) -> int:
     """Return how many episodes `measure_tradeoffs` runs in all, for progress."""
-    fixed = len(FIXED) if with_plans else 1
-    return episodes * (fixed + len(SWEPT) * len(RATES) + len(LATENCY_METHODS))
+    return episodes * (len(fixed_methods(policies)) + len(SWEPT) * len(RATES) + len(LATENCY_METHODS))
 
 
 def measure_tradeoffs(
@@ -82,8 +82,7 @@ def measure_tradeoffs(
         }
     if over_dds:
         rates = {name: np.array(figures["throughput_per_s"]) for name, figures in over_dds.items()}
-    fixed = FIXED if policies.plans is not None else ("draft",)
-    points = sweep(comparison, episodes, workers, fixed=fixed, on_done=on_done)
+    points = sweep(comparison, episodes, workers, fixed=fixed_methods(policies), on_done=on_done)
     adahi = outcomes["adahi"].log
     threshold = comparison.calibration.thresholds["deviation"]
     return Tradeoffs(
@@ -97,6 +96,13 @@ def measure_tradeoffs(
 def tradeoff_figures(found: Mapping[str, Tradeoffs]) -> dict[str, Any]:
     """Return the figures of each task, as they are written."""
     return {
-        task: {"latency": tradeoffs.latency, "sweep": [asdict(point) for point in tradeoffs.sweep]}
+        task: {
+            "latency": tradeoffs.latency,
+            "sweep": [asdict(point) for point in tradeoffs.sweep],
+            "area": {
+                name: {**asdict(each), "rates": list(each.rates)}
+                for name, each in areas(tradeoffs.sweep).items()
+            },
+        }
         for task, tradeoffs in found.items()
     }

@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.sweep import FIXED, Point
+from adahi_ros.evaluation.sweep import COUNTED, Area, Point, areas, curve_of
 from adahi_ros.reporting.style import COLOURS, LINES, MARKERS, figure, mark_success, save, titled
+from adahi_ros.reporting.tables import narrow_table, number
+
+NEAR = 0.01  # a rate that is as good as the one wanted
+CURVES = {"plan_K": "Plan/K", "corrector_K": "Corrected plan/K"}  # labels, of those that are no method
 
 
 def draw_latency(
@@ -56,10 +61,11 @@ def draw_sweeps(sweeps: Mapping[str, Sequence[Point]], path: Path) -> None:
         axes = titled(
             drawn.add_subplot(1, len(sweeps), column + 1), task, "transmission rate", "success rate"
         )
-        for name in dict.fromkeys(point.method for point in points):
-            chosen = [point.figures for point in points if point.method == name]
-            if name in FIXED:
-                mark_success(axes, name, chosen[0]["transmission_rate"], chosen[0])
+        for name in dict.fromkeys(curve_of(point.method) for point in points):
+            alike = [point for point in points if curve_of(point.method) == name]
+            chosen = [point.figures for point in alike]
+            if len(chosen) == 1:
+                mark_success(axes, alike[0].method, chosen[0]["transmission_rate"], chosen[0])
                 continue
             rates = [figures["transmission_rate"] for figures in chosen]
             success = [figures["success_rate"] for figures in chosen]
@@ -72,9 +78,31 @@ def draw_sweeps(sweeps: Mapping[str, Sequence[Point]], path: Path) -> None:
                 marker=MARKERS[name],
                 markersize=4,
                 linestyle=LINES.get(name, "-"),
-                label=METHODS[name].label,
+                label=_label(name),
             )
         axes.set_xlim(-0.03, 1.03)
         axes.set_ylim(-0.03, 1.05)
         axes.legend(fontsize=7.5)
     save(drawn, path)
+
+
+def area_table(sweeps: Mapping[str, Sequence[Point]]) -> Table:
+    """Return the area under each curve, a column per task."""
+    found = {task: areas(points) for task, points in sweeps.items()}
+    title = "mean success, TR {:g} to {:g}".format(*COUNTED)
+    table = narrow_table(title, ("method",), list(found))
+    for name in dict.fromkeys(name for each in found.values() for name in each):
+        row = (each.get(name) for each in found.values())
+        table.add_row(_label(name), *("" if area is None else _shown(area) for area in row))
+    table.caption = "(from, to): rates that were measured, where those are fewer; level beyond them"
+    return table
+
+
+def _shown(area: Area) -> str:
+    low, high = area.rates
+    whole = low < COUNTED[0] + NEAR and high > COUNTED[1] - NEAR
+    return number(area.area) if whole else f"{number(area.area)} ({low:.2f}, {high:.2f})"
+
+
+def _label(curve: str) -> str:
+    return CURVES[curve] if curve in CURVES else METHODS[curve].label

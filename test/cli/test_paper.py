@@ -65,7 +65,9 @@ def test_a_table_is_printed_and_written(tabled: str, folder: Path) -> None:
 def test_pictures_are_drawn_and_their_numbers_written(drawn: str, folder: Path) -> None:
     written = read(folder / PICTURES)
     assert written["episodes"] == 1
-    assert written["tasks"]["ball"].keys() == {"latency", "sweep"}
+    assert written["tasks"]["ball"].keys() == {"latency", "sweep", "area"}
+    assert written["tasks"]["ball"]["area"]["corrector_K"]["points"] == 4
+    assert "mean success, TR 0.02 to 0.5" in drawn
     assert written["tasks"]["ball"]["latency"]["hybrid"]["per_action_latency_ms"]["mean"] > 12
     for name in ("rejection", "latency", "sweep", "traces"):
         assert f"picture: {folder / name}.png" in drawn

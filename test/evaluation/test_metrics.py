@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 
 from adahi_ros.evaluation.metrics import (
     Paired,
+    area_under,
     mcnemar,
     transmission_rate,
     true_skip_ratio,
@@ -72,3 +73,21 @@ def test_rates_by_hand() -> None:
 
 def test_nothing_skipped_has_no_true_skip_ratio() -> None:
     assert true_skip_ratio(ACTIVE, np.ones((3, 2, 2), dtype=bool), ACTIVE) is None
+
+
+@pytest.mark.parametrize(
+    ("points", "area"),
+    [
+        ([(0.3, 0.7)], 0.7),  # level on both sides
+        ([(0.0, 0.0), (1.0, 1.0)], 0.4),
+        ([(1.0, 1.0), (0.0, 0.0)], 0.4),  # in any order
+        ([(0.2, 0.5), (0.6, 0.9)], 0.7),
+        ([(0.4, 0.5), (0.5, 0.9)], (0.2 * 0.5 + 0.1 * 0.7 + 0.1 * 0.9) / 0.4),  # and beyond them level
+        ([(0.2, 0.8), (0.4, 0.2), (0.6, 0.8)], 0.5),  # a worse point counts though more calls were made
+        ([(0.2, 0.5), (0.4, 0.9), (0.4, 0.5), (0.6, 0.5)], 0.6),  # of one rate: the mean
+        ([(0.2, 0.5), (0.6, 0.5), (0.9, 1.0), (0.1, 0.0)], 0.5),  # what lies outside counts for nothing
+    ],
+)
+def test_the_area_under_points_by_hand(points: list[tuple[float, float]], area: float) -> None:
+    rates, success = np.array(points).T
+    assert area_under(rates, success, 0.2, 0.6) == pytest.approx(area)

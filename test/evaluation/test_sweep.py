@@ -6,10 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from adahi_ros.evaluation.bench import Policies
 from adahi_ros.evaluation.evaluate import Comparison, Outcome, outcome_figures, play_all
 from adahi_ros.evaluation.rollout import Log
-from adahi_ros.evaluation.sweep import FIXED, SWEPT, Point, _next_threshold, sweep
+from adahi_ros.evaluation.sweep import (
+    COUNTED,
+    SWEPT,
+    Area,
+    Point,
+    _next_threshold,
+    areas,
+    fixed_methods,
+    sweep,
+)
 
+FIXED = ("draft", "plan_2", "plan_4", "plan_8")
 RATES = (1.0, 0.75, 0.5, 0.25)
 EPISODES = range(30)
 BY_LOT = ("random", "random_cool")
@@ -24,7 +35,7 @@ def told() -> Counter[str]:
 def points(comparison: Comparison, told: Counter[str]) -> list[Point]:
     # No threshold of the calibration is used.
     bare = replace(comparison, calibration=replace(comparison.calibration, thresholds={}))
-    return sweep(bare, EPISODES, 1, RATES, on_done=lambda name, done: told.update({name: done}))
+    return sweep(bare, EPISODES, 1, RATES, FIXED, lambda name, done: told.update({name: done}))
 
 
 def rates_of(points: list[Point], name: str) -> list[float]:
@@ -93,4 +104,33 @@ def test_every_gate_with_a_threshold_is_swept() -> None:
         "uncertainty": "uncertainty",
         "random_cool": "random",
         "oracle": "oracle",
+    }
+
+
+def test_plans_are_of_every_period_that_a_target_plans_for(policies: Policies) -> None:
+    assert fixed_methods(policies) == FIXED  # its plans are eight actions long
+    assert fixed_methods(replace(policies, plans=None)) == ("draft",)
+    corrected = Policies(policies.draft, policies.target, policies.plans, policies.draft)  # type: ignore[arg-type]
+    assert fixed_methods(corrected) == (*FIXED, "corrector_2", "corrector_4", "corrector_8")
+
+
+def point(method: str, rate: float, success: float) -> Point:
+    return Point(method, {"transmission_rate": rate, "success_rate": success})
+
+
+def test_areas_are_of_curves_and_plans_of_every_period_are_one() -> None:
+    low, high = COUNTED
+    found = areas(
+        [
+            point("draft", 0.0, 0.1),
+            point("adahi", 1.0, 1.0),
+            point("adahi", 0.0, 0.0),
+            point("plan_2", 0.5, 0.9),
+            point("plan_8", 0.125, 0.5),
+        ]
+    )
+    plans = 0.5 * (0.125 - low) + (0.5 + 0.9) / 2 * (high - 0.125)
+    assert found == {
+        "adahi": Area(pytest.approx((low + high) / 2), (0.0, 1.0), 2),
+        "plan_K": Area(pytest.approx(plans / (high - low)), (0.125, 0.5), 2),
     }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from adahi_ros.evaluation import latency
+from adahi_ros.evaluation.bench import Policies
 from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods, play
-from adahi_ros.evaluation.sweep import FIXED, RATES, SWEPT
+from adahi_ros.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods
 from adahi_ros.evaluation.traces import Trace
 from adahi_ros.evaluation.tradeoffs import (
     LATENCY_METHODS,
@@ -22,6 +24,7 @@ from adahi_ros.evaluation.tradeoffs import (
 )
 from adahi_ros.reporting.pictures import draw_pictures
 from adahi_ros.reporting.trace_figure import draw_traces
+from adahi_ros.reporting.tradeoff_figure import area_table
 from adahi_ros.wireless.link.profile import LinkProfile
 
 LINK = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.0, rate_mbit_s=55.4)
@@ -56,17 +59,39 @@ def drawn(comparison: Comparison) -> Comparison:
     )
 
 
-def test_progress_is_told_of_every_episode_that_was_announced(found: Tradeoffs, told: Counter[str]) -> None:
-    assert told.total() == episodes_run(len(EPISODES), with_plans=True)
-    assert episodes_run(10, with_plans=False) == episodes_run(10, with_plans=True) - 30
+def test_progress_is_told_of_every_episode_that_was_announced(
+    found: Tradeoffs, told: Counter[str], policies: Policies
+) -> None:
+    assert told.total() == episodes_run(len(EPISODES), policies)
+    assert episodes_run(10, replace(policies, plans=None)) == episodes_run(10, policies) - 30
 
 
-def test_the_numbers_behind_the_pictures_are_plain_finite_json(found: Tradeoffs) -> None:
+def test_the_area_under_every_curve_is_told_with_the_rates_that_were_measured() -> None:
+    def curve(name: str, *points: tuple[float, float]) -> list[Point]:
+        return [Point(name, {"transmission_rate": rate, "success_rate": success}) for rate, success in points]
+
+    ball = [*curve("adahi", (0.021, 0.4), (1.0, 0.4)), *curve("plan_2", (0.5, 0.8))]
+    swarm = [*curve("plan_2", (0.5, 0.8)), *curve("plan_4", (0.25, 0.8))]
+    table = area_table({"ball": ball, "swarm": swarm})
+    assert [str(column.header) for column in table.columns] == ["method", "ball", "swarm"]
+    assert [list(column.cells) for column in table.columns] == [
+        ["ADAHI", "Plan/K"],
+        ["0.400", ""],
+        ["", "0.800 (0.25, 0.50)"],
+    ]
+
+
+def test_the_numbers_behind_the_pictures_are_plain_finite_json(found: Tradeoffs, policies: Policies) -> None:
     figures = tradeoff_figures({"ball": found, "again": found})
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures
     assert list(figures) == ["ball", "again"]
     assert list(figures["ball"]["latency"]) == list(LATENCY_METHODS)
-    assert len(figures["ball"]["sweep"]) == len(FIXED) + len(SWEPT) * len(RATES)
+    assert len(figures["ball"]["sweep"]) == len(fixed_methods(policies)) + len(SWEPT) * len(RATES)
+    expected = areas(found.sweep)
+    assert {name: each["area"] for name, each in figures["ball"]["area"].items()} == {
+        name: each.area for name, each in expected.items()
+    }
+    assert expected.keys() == {*SWEPT, "plan_K"}
 
 
 def test_latency_is_what_each_method_waited_for(found: Tradeoffs) -> None:
