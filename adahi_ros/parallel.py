@@ -6,8 +6,9 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import closing
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
@@ -28,14 +29,25 @@ def run_jobs(
 ) -> list[T]:
     """Run jobs; return their results in the order of the jobs.
 
+    Arguments and errors as `ended_jobs`, and `on_done`, told the index of each job that has ended.
+    """
+    results: dict[int, T] = {}
+    with closing(ended_jobs(jobs, workers)) as ended:
+        for index, result in ended:
+            results[index] = result
+            on_done(index)
+    return [results[index] for index in range(len(jobs))]
+
+
+def ended_jobs(jobs: Sequence[Job[T]], workers: int) -> Generator[tuple[int, T], None, None]:
+    """Run jobs; yield the index and the result of each as it ends. To be closed by who does not exhaust it.
+
     What a job returns must not depend on where it runs: then nothing depends on the number of workers.
-    However the call ends, by Ctrl-C and SIGTERM too, no process is left behind and nobody waits for jobs at
-    work.
+    However it ends, by Ctrl-C and SIGTERM too, no process is left behind and nobody waits for jobs at work.
 
     Args:
         jobs: functions with their arguments; both must pickle.
         workers: processes; with 1, everything runs in this one.
-        on_done: told the index of each job that has ended.
 
     Raises:
         ValueError: less than one worker.
@@ -43,20 +55,15 @@ def run_jobs(
     """
     if workers < 1:
         raise ValueError(f"workers: {workers}, must be at least 1")
-    results: dict[int, T] = {}
     if min(workers, len(jobs)) <= 1:
         for index, (function, arguments) in enumerate(jobs):
-            results[index] = function(*arguments)
-            on_done(index)
+            yield index, function(*arguments)
     else:
         context = multiprocessing.get_context("spawn")  # forking a process that has threads may hang
         reader, writer = context.Pipe(duplex=False)
         pool = ProcessPoolExecutor(min(workers, len(jobs)), context, _begin, (reader,))
         with leaving_on(signal.SIGINT, signal.SIGTERM), pool, reader, writer:
-            for index, result in _ended(pool, jobs):
-                results[index] = result
-                on_done(index)
-    return [results[index] for index in range(len(jobs))]
+            yield from _ended(pool, jobs)
 
 
 def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[int, T]]:

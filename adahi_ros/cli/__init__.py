@@ -14,7 +14,7 @@ from adahi_ros import __version__
 from adahi_ros.cli.bags import bag_app, dataset_app, record, replay
 from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
-from adahi_ros.cli.comparison import evaluate
+from adahi_ros.cli.comparison import compare, evaluate
 from adahi_ros.cli.contracts import contract_app
 from adahi_ros.cli.corrector import app as corrector
 from adahi_ros.cli.demonstrations import demos
@@ -62,6 +62,7 @@ for verb in (
     calibrate,
     export,
     evaluate,
+    compare,
     table,
     figures,
     report,

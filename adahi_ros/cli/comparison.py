@@ -1,7 +1,8 @@
-"""`adahi evaluate`."""
+"""`adahi evaluate` and `adahi compare`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,11 +20,14 @@ from adahi_ros.cli.options import (
     Workers,
     file_name,
     folder_of,
+    tried,
 )
-from adahi_ros.cli.terminal import console, episode_bars, progress, write_json
+from adahi_ros.cli.paper import ALL_TASKS, FULL_EPISODES, QUICK_EPISODES, Episodes, comparisons
+from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 
 if TYPE_CHECKING:
     from adahi_ros.evaluation.bench import Policies
+    from adahi_ros.evaluation.standing import Entry
     from adahi_ros.gates.parameter_file import Calibration
 
 
@@ -97,3 +101,64 @@ def evaluate(
     if paired is not None:
         console.print(paired)
     write_json(json_file, comparison_figures(task, seed, episodes, found, files.load(), figures))
+
+
+NOT_STOOD = ("random", "random_cool", "oracle")  # a gate in every gate's place; and what no robot can know
+
+
+def compare(
+    workers: Workers,
+    quick: Annotated[bool, typer.Option("--quick", help="100 episodes per method and task.")] = False,
+    tasks: Annotated[
+        str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")
+    ] = ALL_TASKS,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--methods",
+            "--method",
+            help="As of 'adahi evaluate'. Default: target and all that a robot can do, with corrector_8.",
+        ),
+    ] = None,
+    episodes: Episodes = None,
+    out: Annotated[
+        Path, typer.Option(help="File of the rows, each written as it is measured, and found there again.")
+    ] = Path("results/compare.json"),
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Tell where methods stand on each task: success, what it costs, and what chance explains."""
+    from adahi_ros.evaluation.episodes import evaluation_episodes
+    from adahi_ros.evaluation.methods import METHODS, parse_methods
+    from adahi_ros.evaluation.standing import Rows, by_lot, entries, measure, standings
+    from adahi_ros.reporting.tables import standing_table
+
+    count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
+    default = [name for name in METHODS if name not in NOT_STOOD] + ["corrector_8"]
+    given = parse_methods(",".join(methods or default), own=True)
+    names = list(dict.fromkeys(["target", *given]))
+    compared = comparisons(tasks, seed, backend)
+    rows = Rows(tried("--out", out))
+    written: dict[str, Any] = {}
+    for task, comparison in compared.items():
+        wanted, skipped = entries(comparison, names, evaluation_episodes(count))
+        with progress() as bar:
+            job = bar.add_task(f"{task}: rows", total=2 * len(wanted), note="")
+
+            def done(entry: Entry, measured: bool) -> None:
+                bar.update(job, advance=1, note=f"{entry.name}, {entry.kind}")  # noqa: B023
+
+            found = measure(wanted, rows, workers, done)
+            chances = [by_lot(entry, row) for entry, row in zip(wanted, found, strict=True)]
+            lots = measure([entry for entry in chances if entry is not None], rows, workers, done)
+        figures = standings(found, lots)
+        console.print(standing_table(figures, f"{task}, {count} episodes, seed {seed}"))
+        for need in dict.fromkeys(tuple(values["needs"]) for values in figures.values()):
+            who = ", ".join(METHODS[name].label for name in figures if tuple(figures[name]["needs"]) == need)
+            say(f"{task}: {' and '.join(need) or 'nobody knows what'}: {who}")
+        for name, reason in skipped.items():
+            say(f"{task}: {name} is left out: {reason}")
+        written[task] = {"methods": figures, "skipped": skipped}
+    say(f"rows: {out}")
+    write_json(json_file, {"command": command_line(), "seed": seed, "episodes": count, "tasks": written})

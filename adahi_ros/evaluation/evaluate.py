@@ -10,7 +10,7 @@ import numpy as np
 
 from adahi_ros.evaluation.bench import Bench, PolicyFiles
 from adahi_ros.evaluation.episodes import HELD_OUT_SEED_OFFSET
-from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.methods import METHODS, Method
 from adahi_ros.evaluation.metrics import (
     mcnemar,
     squared_error,
@@ -75,9 +75,14 @@ def batches(episodes: Sequence[int]) -> list[Sequence[int]]:
 
 
 def play(comparison: Comparison, name: str, episodes: Sequence[int]) -> Outcome:
+    """Run episodes of the task with one method, by its name."""
+    return play_method(comparison, METHODS[name], episodes)
+
+
+def play_method(comparison: Comparison, method: Method, episodes: Sequence[int]) -> Outcome:
     """Run episodes of the task with one method."""
     world = make(comparison.task)
-    log = METHODS[name].run(comparison.bench(), world, comparison.seed, episodes, lambda step: None)
+    log = method.run(comparison.bench(), world, comparison.seed, episodes, lambda step: None)
     return Outcome(log, world.success, world.completed, world.fulfilled)
 
 

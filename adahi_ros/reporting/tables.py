@@ -103,7 +103,7 @@ def paired_table(figures: Mapping[str, Mapping[str, Any]]) -> Table | None:
     title = f"against {reference}, by McNemar's exact test"
     table = narrow_table(title, ("method",), ("it alone", "that alone", "p", "is"))
     for name, pair in pairs.items():
-        found = Paired(pair["only_this"], pair["only_other"], pair["p"])
+        found = _paired(pair)
         table.add_row(
             METHODS[name].label,
             str(found.only_this),
@@ -112,6 +112,44 @@ def paired_table(figures: Mapping[str, Mapping[str, Any]]) -> Table | None:
             found.verdict,
         )
     return table
+
+
+def standing_table(figures: Mapping[str, Mapping[str, Any]], title: str) -> Table:
+    """Return where methods stand, eighty columns wide at the most: see `evaluation.standing.standings`."""
+    headings = ("suc-\ncess", "95 %", "vs\nref", "ran-\ndom", "vs\nit", "TR", "calls", "kB", "weights")
+    table = narrow_table(title, ("method",), headings)
+    for name, values in figures.items():
+        lot, sent = values["random"], values["bytes_per_episode"]
+        table.add_row(
+            METHODS[name].label,
+            number(values["success_rate"]),
+            "{:.2f}-{:.2f}".format(*values["success_ci95"]),
+            _sign(values["against"]),
+            "" if lot is None else number(lot["success_rate"]),
+            "" if lot is None else _sign(lot["against"]),
+            number(values["transmission_rate"]),
+            number(values["calls_per_episode"], 1),
+            "?" if sent is None else number((sent["up"] + sent["down"]) / 1e3, 1),
+            "?" if values["weights_on_robot"] is None else f"{values['weights_on_robot']:,}",
+        )
+    reference = next((f["against"]["method"] for f in figures.values() if f["against"]), None)
+    table.caption = (
+        f"vs: + better, - worse, ? undecided, by McNemar's exact test at 5 %; ref: "
+        f"{'none' if reference is None else METHODS[reference].label}; random: a random gate in the gate's "
+        "place, at as many calls. calls, kB of requests and replies: per episode; weights: on the robot"
+    )
+    return table
+
+
+SIGNS = {"better": "+", "worse": "-", "undecided": "?"}
+
+
+def _sign(pair: Mapping[str, Any] | None) -> str:
+    return "" if pair is None else SIGNS[_paired(pair).verdict]
+
+
+def _paired(pair: Mapping[str, Any]) -> Paired:
+    return Paired(pair["only_this"], pair["only_other"], pair["p"])
 
 
 def probability(p: float) -> str:

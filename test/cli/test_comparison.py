@@ -153,3 +153,39 @@ def test_a_method_that_cannot_be_had_of_its_file_is_named(evaluate: list[object]
     assert fails(*evaluate, "--method", "nowhere.py:Gate") == "adahi: nowhere.py: no such file\n"
     said = fails(*evaluate, "--method", f"{EXAMPLE}:Gate")
     assert said == f"adahi: {EXAMPLE}: has no class Gate, but Moved, Fading\n"
+
+
+def test_compare_tells_where_methods_stand_and_goes_on_from_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    file, out = tmp_path / "figures.json", tmp_path / "new" / "rows.json"
+    tasks = ("--tasks", "ball,inverted_pendulum")
+    command = ["compare", *tasks, "--episodes", 3, "--workers", 1, "--out", out, "--json", file]
+    result = run(*command, "--methods", "adahi,plan_8", "--method", f"{EXAMPLE}:Moved")
+    assert result.exit_code == 0
+    written = json.loads(file.read_text(), parse_constant=pytest.fail)
+    assert list(written["tasks"]) == ["ball", "inverted_pendulum"]
+    ball, pole = written["tasks"].values()
+    assert list(ball["methods"]) == ["target", "adahi", "plan_8", f"{EXAMPLE}:Moved"]
+    assert ball["skipped"] == {}
+    assert ball["methods"]["adahi"]["against"]["method"] == "target"
+    assert ball["methods"]["plan_8"]["random"]["gate"] == "random"
+    assert ball["methods"]["plan_8"]["needs"] == ["target that plans"]
+    assert list(pole["methods"]) == ["target", "adahi"]
+    assert list(pole["skipped"]) == ["plan_8", f"{EXAMPLE}:Moved"]
+    assert "ball: target that plans: Plan/8\n" in result.output
+    assert "inverted_pendulum: plan_8 is left out: Plan/8: there is no target that plans" in result.output
+    monkeypatch.setattr("adahi_ros.evaluation.standing.play_method", lambda *arguments: pytest.fail("again"))
+    again = run(*command, "--methods", "plan_8,adahi")
+    assert again.exit_code == 0
+    assert "ADAHI" in again.output
+
+
+def test_what_cannot_stand_anywhere_is_named(tmp_path: Path, fails: Fails) -> None:
+    out = tmp_path / "rows.json"
+    assert fails("compare", "--task", "ball", "--methods", "telepathy", "--out", out).startswith(
+        "adahi: methods: 'telepathy', must be of adahi,"
+    )
+    assert fails("compare", "--task", "maze", "--out", out).startswith("adahi: task: 'maze', expected one of")
+    out.write_text("rows")
+    assert fails("compare", "--task", "ball", "--out", out).startswith(f"adahi: {out}: not rows of 'adahi c")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from dataclasses import fields, replace
 
 import numpy as np
@@ -42,6 +43,7 @@ from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault, sent_codes
 from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
 from adahi_ros.wire.sent_request import SentRequest
+from adahi_ros.wire.sizes import reply_bytes, request_bytes
 from adahi_ros.wire.window import WireRows
 from adahi_ros.wire.window_updates import WindowUpdate
 
@@ -259,3 +261,30 @@ def test_a_command_is_one_point_a_period_after_its_observation(
     (point,) = command.points
     assert list(point.positions) == np.float32([0.1, 0.2]).astype(float).tolist()
     assert (point.time_from_start.sec, point.time_from_start.nanosec) == (sec, nanosec)
+
+
+SIZES = st.tuples(*[st.integers(0, 9)] * 6, *[st.text("ab", max_size=9)] * 2)
+
+
+@given(SIZES)
+def test_requests_are_as_long_as_is_told_without_a_message(sizes: tuple[int, ...]) -> None:
+    *counts, robot_id, target = sizes
+    floats = [array("f", bytes(4 * count)) for count in (counts[0], counts[2], counts[3])]
+    words = [array("H", bytes(2 * count)) for count in (counts[1], counts[4], counts[5])]
+    message = VerifyDraft.Request(
+        robot_id=robot_id,
+        target=target,
+        observation_window=floats[0],
+        features=words[0],
+        goal=floats[1],
+        draft_actions=floats[2],
+        codes=words[1],
+        draft_probabilities=words[2],
+    )
+    assert request_bytes(*sizes) == len(serialize_message(message))
+
+
+@given(st.integers(0, 9), st.integers(0, 9))
+def test_replies_are_as_long_as_is_told_without_a_message(actions: int, accepted: int) -> None:
+    message = VerifyDraft.Response(actions=array("f", bytes(4 * actions)), accepted=[True] * accepted)
+    assert reply_bytes(actions, accepted) == len(serialize_message(message))

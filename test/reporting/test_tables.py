@@ -8,7 +8,13 @@ from rich.table import Table
 
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.reporting.tables import calibration_table, method_table, paired_table, paper_table
+from adahi_ros.reporting.tables import (
+    calibration_table,
+    method_table,
+    paired_table,
+    paper_table,
+    standing_table,
+)
 
 FIGURES: dict[str, Any] = {
     "success_rate": 0.9,
@@ -63,6 +69,28 @@ def test_methods_episode_by_episode() -> None:
     assert row(table, "Random")[1:] == ["0", "6", "0.031", "worse"]
     assert width(table) <= 80
     assert paired_table({"target": {"against": None}, "hybrid": {}}) is None
+
+
+def test_where_methods_stand() -> None:
+    def pair(method: str, this: int, other: int, p: float) -> dict[str, Any]:
+        return {"method": method, "only_this": this, "only_other": other, "p": p}
+
+    sent = {"up": 9100.0, "down": 2300.0}
+    plain = {**FIGURES, "random": None, "bytes_per_episode": sent, "weights_on_robot": 16080}
+    lot = {**FIGURES, "success_rate": 0.79, "against": pair("random", 20, 2, 0.001)}
+    unknown = {**plain, "against": pair("target", 2, 9, 0.07), "random": lot}
+    figures = {
+        "target": {**plain, "against": None, "weights_on_robot": 0},
+        "adahi": {**plain, "against": pair("target", 0, 6, 0.03), "random": lot},
+        "corrector_8": {**unknown, "bytes_per_episode": None, "weights_on_robot": None},
+    }
+    table = standing_table(figures, "ball")
+    assert width(table) <= 80
+    assert "ref: Target only;" in str(table.caption)
+    shared = ["0.900", "0.80-0.95"]
+    assert row(table, "Target")[1:] == [*shared, "", "", "", "0.612", "28.0", "11.4", "0"]
+    assert row(table, "ADAHI")[1:] == [*shared, "-", "0.790", "+", "0.612", "28.0", "11.4", "16,080"]
+    assert row(table, "Corrected")[1:] == [*shared, "?", "0.790", "+", "0.612", "28.0", "?", "?"]
 
 
 def test_latency_is_shown_where_it_was_measured() -> None:

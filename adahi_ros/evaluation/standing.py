@@ -1,0 +1,286 @@
+"""Where methods stand: a row for each on each task, and one for a random gate at as many calls.
+
+A row is written as soon as it is measured, and is not measured again while all that decides it is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from adahi_ros import __version__
+from adahi_ros.evaluation.bench import Bench
+from adahi_ros.evaluation.demands import demands, on_task, traffic
+from adahi_ros.evaluation.evaluate import (
+    Comparison,
+    Outcome,
+    batches,
+    outcome_figures,
+    paired_with,
+    play_method,
+    reference_among,
+)
+from adahi_ros.evaluation.file_methods import FileMethod
+from adahi_ros.evaluation.methods import METHODS, GatedMethod, Method, OracleMethod
+from adahi_ros.evaluation.plan_methods import PlanMethod
+from adahi_ros.files import read_json, replacing
+from adahi_ros.gates.scores import WITHOUT_THRESHOLD
+from adahi_ros.parallel import Job, ended_jobs
+from adahi_ros.tasks import make
+
+RANDOM = "random"
+ITSELF, BY_LOT = "itself", "random at as many calls"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is measured for one row.
+
+    Attributes:
+        name: of the method, as it was given.
+        kind: `ITSELF`, or `BY_LOT` for a random gate in its gate's place.
+        method: that is run.
+        comparison: on what.
+        episodes: their numbers.
+    """
+
+    name: str
+    kind: str
+    method: Method
+    comparison: Comparison
+    episodes: Sequence[int]
+
+    def key(self, bench: Bench) -> dict[str, Any]:
+        """Return all that decides what will be measured, as plain JSON."""
+        policies, calibration = bench.policies, bench.calibration
+        gate, threshold = self.method.threshold(bench) or (None, None)
+        actors = {
+            "draft": policies.draft,
+            "target": policies.target,
+            "plans": policies.plans,
+            "corrector": policies.corrector,
+        }
+        return {
+            "task": self.comparison.task,
+            "method": self.name,
+            "kind": self.kind,
+            "gate": gate,
+            "threshold": threshold,
+            "file": self.method.digest if isinstance(self.method, FileMethod) else None,
+            "episodes": len(self.episodes),
+            "seed": self.comparison.seed,
+            "backend": self.comparison.files.backend,
+            "digests": {name: None if actor is None else actor.digest for name, actor in actors.items()},
+            "deviation": [calibration.smoothing, calibration.normalization],
+            "draft_temperature": calibration.draft_temperature,
+            "version": __version__,
+        }
+
+
+class Rows:
+    """Rows in a file of JSON, which is whole at any time.
+
+    Args:
+        path: of the file; it need not be there.
+
+    Raises:
+        ValueError: it is something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows: list[dict[str, Any]] = []
+        if path.exists():
+            try:
+                self._rows = [{"key": dict(row["key"]), **row} for row in read_json(path)["rows"]]
+            except (ValueError, LookupError, TypeError) as error:
+                raise ValueError(f"{path}: not rows of 'adahi compare' ({error!r})") from None
+
+    def find(self, key: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the row of a key; None where there is none."""
+        return next((row for row in self._rows if row["key"] == key), None)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Take in a row, in the place of those of that method that another key had, and write the file."""
+        same = ("task", "method", "kind", "episodes", "seed")
+        about = [row["key"][name] for name in same]
+        self._rows = [each for each in self._rows if [each["key"].get(name) for name in same] != about]
+        self._rows.append(row)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(self._path) as partial:
+            partial.write_text(json.dumps({"rows": self._rows}, indent=1) + "\n")
+
+
+def entries(
+    comparison: Comparison, names: Sequence[str], episodes: Sequence[int]
+) -> tuple[list[Entry], dict[str, str]]:
+    """Return what is to be measured of methods, and why some cannot run on this task, by name."""
+    bench, found, skipped = comparison.bench(), [], {}
+    for name in names:
+        try:
+            METHODS[name].threshold(bench)
+        except ValueError as error:
+            skipped[name] = str(error)
+        else:
+            found.append(Entry(name, ITSELF, METHODS[name], comparison, episodes))
+    return found, skipped
+
+
+def by_lot(entry: Entry, figures: dict[str, Any]) -> Entry | None:
+    """Return a method with a random gate in its gate's place, that asks as often.
+
+    Args:
+        entry: the method.
+        figures: of it.
+
+    Returns:
+        None where it asks always, never, or nobody knows how it would be.
+    """
+    rate = figures["transmission_rate"]
+    if not 0.0 < rate < 1.0:
+        return None
+    method, comparison = on_task(entry.method, entry.comparison.task), entry.comparison
+    if isinstance(method, FileMethod):
+        told = method.told()
+        if told.proposes:
+            return None
+        late = int(told.wait_policy == "ahead")
+        method = (
+            PlanMethod(entry.name, "", told.proposer, RANDOM, late=late)
+            if told.by_plans
+            else GatedMethod(entry.name, "", RANDOM, told.rule)
+        )
+    if isinstance(method, OracleMethod):
+        method = GatedMethod(entry.name, "", RANDOM)
+    lot: Method
+    if isinstance(method, PlanMethod):
+        plans = comparison.files.load().plans
+        assert plans is not None
+        chance = chance_between_plans(
+            rate, figures["steps_per_episode"], plans.signature.horizon, method.late
+        )
+        lot = replace(method, asks=RANDOM, at=1.0 - chance, arguments={})
+    elif isinstance(method, GatedMethod) and method.gate not in WITHOUT_THRESHOLD:
+        lot = replace(method, gate=RANDOM)
+        calibration = replace(comparison.calibration, thresholds={RANDOM: 1.0 - rate})
+        comparison = replace(comparison, calibration=calibration)
+    else:
+        return None
+    return Entry(entry.name, BY_LOT, lot, comparison, entry.episodes)
+
+
+def chance_between_plans(rate: float, steps: float, horizon: int, late: int = 0) -> float:
+    """Return the chance to ask at a step, so that a robot on plans asks at this rate in all.
+
+    It asks at its first step, and where its plan is over. Between, with chance p at each step but those at
+    which it waits, requests lie w + (1 - (1 - p)^(T - w)) / p steps apart on average.
+
+    Args:
+        rate: requests per step.
+        steps: of an episode, on average.
+        horizon: T, actions of a plan.
+        late: control steps after which a reply is there, w + 1 where it is not there at once.
+    """
+    waits = max(0, late - 1)
+    apart = (steps - 1.0) / max(rate * steps - 1.0, 1e-9)
+
+    def beyond(chance: float) -> float:
+        return waits - math.expm1((horizon - waits) * math.log1p(-chance)) / chance - apart
+
+    least, most = 1e-9, 1.0 - 1e-9
+    if beyond(least) <= 0.0:  # it asks more seldom than its plans end
+        return 0.0
+    return 1.0 if beyond(most) >= 0.0 else float(brentq(beyond, least, most))
+
+
+def measure(
+    wanted: Sequence[Entry],
+    rows: Rows,
+    workers: int,
+    on_row: Callable[[Entry, bool], None] = lambda entry, measured: None,
+) -> list[dict[str, Any]]:
+    """Return the rows of some entries; measure those that are not there.
+
+    Args:
+        wanted: what is measured.
+        rows: that are there, and are added to.
+        workers: processes.
+        on_row: told each entry as its row is there, and whether it was measured now.
+    """
+    keys = [entry.key(entry.comparison.bench()) for entry in wanted]
+    missing = []
+    for entry, key in zip(wanted, keys, strict=True):
+        if rows.find(key) is None:
+            missing.append((entry, key))
+        else:
+            on_row(entry, False)
+    jobs: list[Job[Outcome]] = []
+    of_job: list[int] = []
+    for index, (entry, _) in enumerate(missing):
+        parts = batches(entry.episodes)
+        jobs += [(play_method, (entry.comparison, entry.method, part)) for part in parts]
+        of_job += [index] * len(parts)
+    outcomes: dict[int, Outcome] = {}
+    with closing(ended_jobs(jobs, workers)) as ended:
+        for job, outcome in ended:
+            outcomes[job] = outcome
+            mine = [each for each, index in enumerate(of_job) if index == of_job[job]]
+            if all(each in outcomes for each in mine):
+                entry, key = missing[of_job[job]]
+                whole = Outcome.side_by_side([outcomes.pop(each) for each in mine])
+                rows.add({"key": key, **_figures(entry, whole)})
+                on_row(entry, True)
+    found = [rows.find(key) for key in keys]
+    return [row for row in found if row is not None]
+
+
+def _figures(entry: Entry, outcome: Outcome) -> dict[str, Any]:
+    needed = demands(entry.method, entry.comparison.bench())
+    sent = traffic(outcome.log, needed, make(entry.comparison.task).spec)
+    return {
+        **outcome_figures(outcome),
+        "success": [int(each) for each in outcome.success],
+        "bytes_per_episode": None if sent is None else dict(zip(("up", "down"), sent, strict=True)),
+        "needs": list(needed.needs),
+        "weights_on_robot": needed.weights,
+    }
+
+
+def standings(found: Sequence[dict[str, Any]], lots: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return figures by method, with how each compares with the target and with a random gate.
+
+    Args:
+        found: rows of the methods themselves, on one task.
+        lots: rows of random gates in their gates' places.
+    """
+    by_chance = {row["key"]["method"]: row for row in lots}
+    success = {row["key"]["method"]: np.array(row["success"], dtype=bool) for row in found}
+    reference = reference_among(list(success))
+    figures = {}
+    for row in found:
+        name, lot = row["key"]["method"], by_chance.get(row["key"]["method"])
+        own = success[name]
+        figures[name] = {
+            **_shown(row),
+            "against": None if name == reference else paired_with(own, reference, success[reference]),
+            "random": None
+            if lot is None
+            else {
+                **_shown(lot),
+                "against": paired_with(own, RANDOM, np.array(lot["success"], dtype=bool)),
+            },
+        }
+    return figures
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    about = {"gate": row["key"]["gate"], "threshold": row["key"]["threshold"]}
+    return {**about, **{name: value for name, value in row.items() if name not in ("key", "success")}}

@@ -1,0 +1,84 @@
+"""How many bytes a request and its reply are, serialized, without a ROS to serialize them: as CDR has them.
+
+The fields are those of `VerifyDraft.srv`, in its order. What DDS and UDP add around a message is not in it.
+"""
+
+from __future__ import annotations
+
+HEADER = 4  # of every serialized message
+
+
+class _Length:
+    """The length of what is serialized so far, each number at a multiple of its size."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def numbers(self, size: int, count: int = 1) -> None:
+        if count:
+            self.bytes += -self.bytes % size + size * count
+
+    def sequence(self, size: int, count: int) -> None:
+        self.numbers(4)
+        self.numbers(size, count)
+
+    def text(self, length: int) -> None:
+        self.sequence(1, length + 1)
+
+
+def request_bytes(
+    numbers: int,
+    features: int = 0,
+    goal: int = 0,
+    actions: int = 0,
+    codes: int = 0,
+    counts: int = 0,
+    robot_id: str = "robot",
+    target: str = "",
+) -> int:
+    """Return the size of a request without images and instruction.
+
+    Args:
+        numbers: how many float32 there are in the rows of the window that are sent.
+        features: how many float16.
+        goal: how many float32; 0 where the goal is the base's.
+        actions: of the draft, likewise.
+        codes: of the draft.
+        counts: of their distributions.
+        robot_id: ASCII.
+        target: ASCII.
+    """
+    length = _Length()
+    length.numbers(1)  # protocol
+    length.text(len(robot_id))
+    length.numbers(4)  # session_id
+    length.text(len(target))
+    length.numbers(4, 3)  # episode_id, step_id, first_step
+    length.numbers(8, 2)  # tokenizer_fingerprint, base_window
+    length.sequence(4, numbers)
+    length.sequence(2, features)
+    length.sequence(1, 0)  # images
+    length.sequence(4, goal)
+    length.text(0)  # instruction
+    length.sequence(4, actions)
+    length.sequence(2, codes)
+    length.sequence(2, counts)
+    return HEADER + length.bytes
+
+
+def reply_bytes(actions: int, accepted: int = 0) -> int:
+    """Return the size of a reply that says no fault.
+
+    Args:
+        actions: how many float32 there are in it.
+        accepted: of how many parts of the draft it tells whether they were kept.
+    """
+    length = _Length()
+    length.numbers(1)  # status
+    length.text(0)  # message
+    length.numbers(4, 3)  # episode_id, step_id, first_step
+    length.sequence(4, actions)
+    length.sequence(1, accepted)
+    length.numbers(4)  # compute_time_ms
+    length.numbers(1)  # window_kept
+    return HEADER + length.bytes
