@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +68,10 @@ class Trajectories:
         ends = np.cumsum([spans[number][1] - spans[number][0] for number in numbers])
         goals = self.goals[list(numbers)]
         return Trajectories(self.task, self.observations[rows], self.actions[rows], goals, ends)
+
+    def without_goals(self) -> Trajectories:
+        """Return what one sees of these who is not told where to go."""
+        return replace(self, goals=self.goals[:, :0])
 
     def save(self, path: Path) -> None:
         """Write a safetensors file."""

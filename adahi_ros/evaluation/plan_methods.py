@@ -117,7 +117,9 @@ def actor_of(policies: Policies, proposer: str, label: str | None = None) -> Act
     if proposer == DRAFT_CHECKS_PLAN:
         return policies.draft
     if proposer != CORRECTOR:
-        return target
+        # As in the robot's node, who goes on by plans is told no more than its draft is.
+        told_more = target.signature.goal_dim > policies.draft.signature.goal_dim
+        return policies.draft if told_more else target
     if policies.corrector is None:
         raise ValueError(
             f"{label}: there is no corrector beside these policies; 'adahi train' makes one by a "

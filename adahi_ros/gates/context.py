@@ -58,7 +58,8 @@ class GateContext:
 
     Attributes:
         step: of the episode, from 0.
-        observed: by name, (B, size), all that the robot has observed now, read by its policy or not.
+        observed: by name, (B, size), all that the robot has observed now, read by its policy or not; no goal
+            where that is not told any.
         observations: what the policy reads of that and of the steps before.
         proposal: what they would do now; None where they go on by their plan.
         deviation: (B,), the action deviation of what they would do.

@@ -26,7 +26,7 @@ from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.history import History
 from adahi_ros.policy.interface import Actor, Policy
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Observations
+from adahi_ros.policy.signature import GOAL, Observations
 from adahi_ros.randomness import EpisodeStreams
 from adahi_ros.robot.backup import Backup
 from adahi_ros.robot.blends import BLENDS, LATEST
@@ -152,7 +152,8 @@ class Controller:
         """Propose an action for each robot and decide whether to ask the target.
 
         Args:
-            observed: by name, (B, size); what the policy does not read is there for the gate.
+            observed: by name, (B, size); what the policy does not read is there for the gate, but for a goal:
+                one that the policy is not told is for the target alone.
             link: how the way to the target is, for gates that go by it.
             stand_in: (B, A) float32, executed unasked where the policy makes nothing sound of an observation,
                 so that the other robots go on; None raises an error there.
@@ -165,6 +166,8 @@ class Controller:
         """
         observations = self._history.with_newest(observed)
         seen = None if self._backup is None else self._backup.see(observed)
+        if not self.policy.signature.conditions:
+            observed = {name: values for name, values in observed.items() if name != GOAL}
         if self._step_draws is None:
             self._step_draws = self._draws.next()
         draws, index, plan = self._step_draws, self._next if at is None else at, self._plan

@@ -20,6 +20,8 @@ class FitError(ValueError):
 def named_contract(name: str, signature: Signature) -> Contract:
     """Return the contract of a name or file, whose goal and action have the sizes of the policy's.
 
+    A policy that is told no goal fits any: it is passed on to the target.
+
     Raises:
         FitError: they have not.
         ContractError: there is none, or it says nothing that can be used.
@@ -27,7 +29,7 @@ def named_contract(name: str, signature: Signature) -> Contract:
     contract = load_contract(name)
     for part, size in {"goal": contract.goal_dim, "action": contract.action.size}.items():
         wanted = getattr(signature, f"{part}_dim")
-        if size != wanted:
+        if size != wanted and (part, wanted) != ("goal", 0):
             raise FitError(
                 f"contract: {name!r}, its {part} has {size} entries, must be {wanted}, the "
                 "size of the policy's"

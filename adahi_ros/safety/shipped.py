@@ -7,7 +7,8 @@ from pathlib import Path
 from adahi_ros.assets import asset, shipped
 
 FOLDER = "config/limits"
-CAMERA = "_camera"
+VARIANTS = ("_camera", "_instructed")
+"""Endings of tasks of the same robot."""
 
 
 def limits_path(name: str) -> Path:
@@ -20,6 +21,8 @@ def limits_path(name: str) -> Path:
 
 
 def limits_of_task(task: str) -> str:
-    """Return the name of the shipped limits of a task's robot, the same with and without a camera; or ''."""
-    name = task.removesuffix(CAMERA)
+    """Return the name of the shipped limits of a task's robot, the same in all variants; or ''."""
+    name = task
+    for variant in VARIANTS:
+        name = name.removesuffix(variant)
     return name if shipped(f"{FOLDER}/{name}.yaml") else ""

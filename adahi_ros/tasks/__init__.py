@@ -35,19 +35,39 @@ TASKS: Registry[Registered] = Registry(
         "ball_camera": Registered(
             "adahi_ros.tasks.camera:BallCamera", "adahi_ros.tasks.camera:BallCameraExpert"
         ),
+        "ball_instructed": Registered(
+            "adahi_ros.tasks.instructed:BallInstructed", "adahi_ros.tasks.instructed:BallInstructedExpert"
+        ),
         "kitchen": Registered(
             "adahi_ros.tasks.kitchen:Kitchen", "adahi_ros.tasks.kitchen_expert:KitchenExpert"
         ),
         "kitchen_camera": Registered(
             "adahi_ros.tasks.camera:KitchenCamera", "adahi_ros.tasks.camera:KitchenCameraExpert"
         ),
+        "kitchen_instructed": Registered(
+            "adahi_ros.tasks.kitchen_instructed:KitchenInstructed",
+            "adahi_ros.tasks.kitchen_instructed:KitchenInstructedExpert",
+        ),
         "swarm": Registered("adahi_ros.tasks.swarm:Swarm", "adahi_ros.tasks.swarm:SwarmExpert"),
+        "swarm_instructed": Registered(
+            "adahi_ros.tasks.instructed:SwarmInstructed", "adahi_ros.tasks.swarm:SwarmExpert"
+        ),
     },
 )
 
 DESCRIBED = ".yaml"
 
-__all__ = ["TASKS", "Expert", "Registered", "Task", "TaskSpec", "make", "make_expert", "names"]
+__all__ = [
+    "TASKS",
+    "Expert",
+    "Registered",
+    "Task",
+    "TaskSpec",
+    "goal_is_for_target",
+    "make",
+    "make_expert",
+    "names",
+]
 
 
 def names() -> list[str]:
@@ -83,6 +103,15 @@ def make_expert(name: str) -> Expert:
     from adahi_ros.tasks.gymnasium_task import described_expert
 
     return described_expert(_description(name))
+
+
+def goal_is_for_target(name: str) -> bool:
+    """Whether the task of this name, or of this file, tells its goal to the target alone.
+
+    A robot that is not simulated here, which has no task, tells all that it knows to all of its policies.
+    """
+    known = name in names() or (name.endswith(DESCRIBED) and Path(name).is_file())
+    return known and make(name).spec.goal_for_target
 
 
 def _load(place: str) -> Any:

@@ -275,8 +275,9 @@ class BallExpert:
         position, velocity = state[:, :2], state[:, 2:]
         ahead = goal / norm(goal)[:, None]
         left = np.stack([-ahead[:, 1], ahead[:, 0]], axis=1)
-        waypoint = self.gains.clearance_m * self.sides[:, None] * left
         level = ahead[:, 0] * position[:, 0] + ahead[:, 1] * position[:, 1]
+        beside = left[:, 0] * position[:, 0] + left[:, 1] * position[:, 1]
+        waypoint = self.gains.clearance_m * self._ways(level, beside)[:, None] * left
         aim = np.where((level > -self.gains.lead_m)[:, None], goal, waypoint)
         error = aim - position
         error *= np.minimum(1.0, self.gains.reach_m / np.maximum(norm(error), 1e-9))[:, None]
@@ -284,3 +285,12 @@ class BallExpert:
         tilt = wanted / (ROLLING_SHARE * GRAVITY)
         command = np.stack([-tilt[:, 1], tilt[:, 0]], axis=1)
         return np.clip(command, task.spec.action_low, task.spec.action_high)
+
+    def _ways(self, level: np.ndarray, beside: np.ndarray) -> np.ndarray:
+        """Return the side on which to pass the post, (E,).
+
+        Args:
+            level: (E,), how far a ball is past the post on the way to the goal, m.
+            beside: (E,), how far to the left of that way, m.
+        """
+        return self.sides

@@ -35,6 +35,7 @@ class TaskSpec:
             `effort` of a `trajectory_msgs/JointTrajectoryPoint`.
         command_names: what the A entries of an action command, in such a message; empty where they are
             the joints.
+        goal_for_target: the goal is told to the target alone; nothing that acts on the robot may read it.
 
     Raises:
         ValueError: the command does not fit the action.
@@ -54,6 +55,7 @@ class TaskSpec:
     subtask_names: tuple[str, ...]
     command_field: str = "positions"
     command_names: tuple[str, ...] = ()
+    goal_for_target: bool = False
 
     def __post_init__(self) -> None:
         if self.command_field not in COMMAND_FIELDS:

@@ -136,9 +136,7 @@ class Kitchen:
     @property
     def fulfilled(self) -> np.ndarray:
         """(E, 4) bool: which sub-tasks are within the tolerance of their goals now."""
-        distances = self.world.distances(self._physics.positions(self._states))
-        fulfilled: np.ndarray = distances < self.world.tolerance
-        return fulfilled
+        return self._in_place()
 
     @property
     def success(self) -> np.ndarray:
@@ -175,7 +173,7 @@ class Kitchen:
             self._failed[active] |= diverged
         self._steps += active
         self._observe(active)
-        self._completed |= active[:, None] & self.fulfilled
+        self._completed |= active[:, None] & self._in_place()
 
     def render(self, index: int = 0) -> np.ndarray:
         """Return a picture of one episode for people, (480, 640, 3) uint8.
@@ -195,6 +193,11 @@ class Kitchen:
         if self._painter is None:
             self._painter = kitchen_render.KitchenPainter(self.world)
         return self._painter.draw(scene)
+
+    def _in_place(self) -> np.ndarray:
+        distances = self.world.distances(self._physics.positions(self._states))
+        in_place: np.ndarray = distances < self.world.tolerance
+        return in_place
 
     def _observe(self, active: np.ndarray) -> None:
         """Look at the active episodes, (E,) bool; the others still look as they did."""

@@ -92,7 +92,9 @@ class KitchenExpert:
         positions = np.concatenate([joints, objects], axis=1)
         enough = self._world.distances(positions) < ENOUGH
         rows = np.arange(count)
-        self._stages += enough[rows, self.orders[rows, self._stages]] & (self._stages < len(SUBTASKS) - 1)
+        self._stages += enough[rows, self.orders[rows, self._stages]] & (
+            self._stages < self.orders.shape[1] - 1
+        )
         current = self.orders[rows, self._stages]
         view = self._arm.look(positions)
         point, away, fingers = np.empty((count, 3)), np.empty(count), np.empty(count)

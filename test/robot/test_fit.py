@@ -50,6 +50,8 @@ def test_a_contract_has_the_goal_and_the_action_of_the_policy() -> None:
     assert named_contract("ball", BALL) == load_contract("ball")
     with refused("contract: 'ball', its goal has 2 entries, must be 3, the size of the policy's"):
         named_contract("ball", replace(BALL, conditions=(Feature("goal", 3),)))
+    # One that is told no goal passes it on.
+    assert named_contract("ball", replace(BALL, conditions=())) == load_contract("ball")
     with refused("contract: 'ball', its action has 2 entries, must be 9, the size of the policy's"):
         named_contract("ball", replace(BALL, action_dim=9))
     with pytest.raises(ContractError, match="contract: 'nowhere'"):

@@ -44,6 +44,14 @@ class StubCorrector(ActionRange):
         return Correction(view.ahead[:, 0] + CORRECTION, np.full(len(view.age), 0.5))
 
 
+class Untold(StubCorrector):
+    """Is told no goal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.signature = Signature(1, T, A, (Feature(OBSERVATION, 1),))
+
+
 def observed(step: int) -> dict[str, np.ndarray]:
     values = (10.0 * step + np.arange(B, dtype=np.float32))[:, None]
     return {OBSERVATION: values, GOAL: -values}
@@ -319,3 +327,40 @@ def test_a_gate_that_learns_is_told_what_fresh_plans_say_of_the_step_that_asked(
     ((requested_at, fresh, rows),) = told
     assert (requested_at, rows.tolist()) == (0, [1])
     np.testing.assert_array_equal(fresh, [[3.0, 1.5]])
+
+
+class Nosy:
+    """A gate that asks where anything that it is told is 1000 or more; keeps the names of what it is told."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def score(self, context: GateContext) -> np.ndarray:
+        self.seen |= context.observed.keys() | context.observations.conditions.keys()
+        told = [*context.observed.values(), *context.observations.conditions.values()]
+        return np.max([values.max(axis=1) for values in told], axis=0)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_goal_that_the_policy_is_not_told_reaches_nobody_on_the_robot(
+    told: bool,
+) -> None:
+    nosy = Nosy()
+    done = []
+    for goal in (-1.0, 1000.0):
+        corrector = StubCorrector() if told else Untold()
+        controller = Controller(corrector, ControllerConfig(Trigger("nosy", 999.0, nosy)), "corrector")
+        controller.reset(0, list(range(B)))
+        asked, actions = [], []
+        for index in range(3):
+            step = controller.begin({**observed(index), GOAL: np.full((B, 1), goal, np.float32)})
+            reply = verdict(index) if index == 0 else None
+            actions.append(controller.finish(step, reply))
+            controller.executed(actions[-1])
+            asked.append(step.transmit)
+        goals = {float(value) for view in corrector.views for value in view.goal.ravel()}
+        assert goals == ({goal} if told else set())
+        done.append((np.stack(actions), np.stack(asked[1:])))
+    assert (GOAL in nosy.seen) == told
+    np.testing.assert_array_equal(done[0][0], done[1][0])
+    assert np.array_equal(done[0][1], done[1][1]) != told

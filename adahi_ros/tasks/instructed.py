@@ -1,0 +1,70 @@
+"""Worlds whose goal is told to the target alone: what the robot sees does not say where to go.
+
+They are the worlds of the same robots, but for the goal. There the start tells much of it: the ball starts
+opposite to its goal, each drone opposite to its target. Here the goal is drawn apart from all that is
+observed, so no policy of the observation, however good, knows more of it than what the target has said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from adahi_ros.randomness import EpisodeStreams
+from adahi_ros.tasks.ball import TURN, BallBalancing, BallExpert
+from adahi_ros.tasks.ball_parameters import BallParameters
+from adahi_ros.tasks.portable import polar
+from adahi_ros.tasks.swarm import Swarm
+from adahi_ros.tasks.swarm_parameters import SwarmParameters
+
+BEHIND = (
+    0.7  # beside the way by less than this share of what is left to the post, a ball may pass on either side
+)
+LONGEST_FLIGHT = 140  # steps: a drone may have to go round three quarters of the ring
+
+
+class BallInstructed(BallBalancing):
+    """Ball balancing to a place that the target alone is told, anywhere in the ring round the post.
+
+    Args:
+        parameters: the world's constants.
+    """
+
+    def __init__(self, parameters: BallParameters | None = None) -> None:
+        super().__init__(parameters)
+        self.spec = replace(self.spec, name="ball_instructed", goal_for_target=True)
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers as `BallBalancing` does, but for the goal."""
+        super().reset(seed, episodes)
+        draws = EpisodeStreams(seed, "ball_instructed/goal", episodes, 2).next()
+        self._goal = polar(0.10 + 0.08 * draws[:, 1], TURN * draws[:, 0])
+
+
+class BallInstructedExpert(BallExpert):
+    """Passes the post on the side drawn where the ball is behind it; else on the side where the ball is."""
+
+    def _ways(self, level: np.ndarray, beside: np.ndarray) -> np.ndarray:
+        """See `BallExpert`."""
+        behind = np.abs(beside) < -BEHIND * level
+        return np.where(behind, self.sides, np.where(beside < 0.0, -1.0, 1.0))
+
+
+class SwarmInstructed(Swarm):
+    """Swarm control to targets that the target policy alone is told: which drone goes to which is drawn, too.
+
+    Args:
+        parameters: the world's constants; None for those of `Swarm` with more time.
+    """
+
+    def __init__(self, parameters: SwarmParameters | None = None) -> None:
+        super().__init__(parameters or SwarmParameters(max_steps=LONGEST_FLIGHT))
+        self.spec = replace(self.spec, name="swarm_instructed", goal_for_target=True)
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers as `Swarm` does, and deal out the targets."""
+        super().reset(seed, episodes)
+        draws = EpisodeStreams(seed, "swarm_instructed/targets", episodes, self.parameters.drones).next()
+        self._target = np.take_along_axis(self._target, np.argsort(draws, axis=1)[:, :, None], axis=1)

@@ -1,0 +1,155 @@
+"""Worlds whose goal is for the target alone: what the robot sees says nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from adahi_ros.tasks import goal_is_for_target, make, make_expert, names
+from adahi_ros.tasks.ball import BallBalancing
+from adahi_ros.tasks.base import Task
+from adahi_ros.tasks.instructed import BallInstructed, BallInstructedExpert, SwarmInstructed
+from adahi_ros.tasks.kitchen import SUBTASKS
+from adahi_ros.tasks.kitchen_instructed import TOLD, KitchenInstructed, KitchenInstructedExpert
+from adahi_ros.tasks.swarm import Swarm
+
+INSTRUCTED = ["ball_instructed", "kitchen_instructed", "swarm_instructed"]
+EPISODES = range(2000)
+
+
+def test_these_tell_their_goal_to_the_target_alone_and_no_others() -> None:
+    assert [name for name in names() if goal_is_for_target(name)] == INSTRUCTED
+    assert not goal_is_for_target("a robot that is not simulated")
+
+
+def correlation_with_goal(task: Task) -> float:
+    """Return the largest of what is observed at the start, over many episodes."""
+    task.reset(4, EPISODES)
+    moving = task.observation[:, task.observation.std(axis=0) > 0.0].astype(np.float64)
+    correlation: np.ndarray = np.corrcoef(moving.T, task.goal.T)[: moving.shape[1], moving.shape[1] :]
+    return float(np.abs(correlation).max())
+
+
+@pytest.mark.parametrize("task", [BallInstructed(), SwarmInstructed()])
+def test_what_is_observed_at_the_start_says_nothing_of_the_goal(task: Task) -> None:
+    assert correlation_with_goal(task) < 5.0 / np.sqrt(len(EPISODES))
+    assert correlation_with_goal(BallBalancing()) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("task", "plain"), [(BallInstructed(), BallBalancing()), (SwarmInstructed(), Swarm())]
+)
+def test_all_but_the_goal_is_as_in_the_plain_world(task: Task, plain: Task) -> None:
+    for each in (task, plain):
+        each.reset(4, range(20))
+    np.testing.assert_array_equal(task.observation, plain.observation)
+    assert np.isclose(task.goal, plain.goal).all(axis=1).mean() < 0.3
+
+
+@pytest.mark.parametrize("task", [BallInstructed(), SwarmInstructed()])
+def test_whatever_the_goal_the_same_actions_are_followed_by_the_same_observations(task: Task) -> None:
+    seen = []
+    for turn in (0.0, 0.3):
+        task.reset(2, [0, 1])
+        cosine, sine = np.cos(turn), np.sin(turn)
+        rotation = np.array([[cosine, -sine], [sine, cosine]])
+        for name in ("_goal", "_target"):
+            if hasattr(task, name):
+                setattr(task, name, getattr(task, name) @ rotation.T)
+        observed = [task.observation]
+        for step in range(15):
+            task.step(np.full((2, task.spec.action_dim), 0.1 * np.sin(step)))
+            observed.append(task.observation)
+        seen.append((task.goal, np.stack(observed)))
+    assert np.abs(seen[0][0] - seen[1][0]).max() > 0.01
+    np.testing.assert_array_equal(seen[0][1], seen[1][1])
+
+
+def test_every_drone_may_have_to_go_to_every_place() -> None:
+    task, plain = SwarmInstructed(), Swarm()
+    for each in (task, plain):
+        each.reset(0, EPISODES)
+    targets, places = (each.goal.reshape(len(EPISODES), -1, 2) for each in (task, plain))
+    dealt = np.linalg.norm(targets[:, :, None] - places[:, None], axis=-1).argmin(axis=2)
+    assert len({tuple(each) for each in dealt.tolist()}) == 24
+    assert (np.sort(dealt, axis=1) == np.arange(4)).all()
+
+
+def test_a_ball_beside_the_way_is_not_driven_through_the_post() -> None:
+    task, expert = BallInstructed(), BallInstructedExpert()
+    for sides in (-1.0, 1.0):
+        task.reset(3, range(300))
+        expert.reset(3, range(300))
+        expert.sides = np.full(300, sides)
+        while not task.done.all():
+            task.step(expert.act(task))
+        assert task.success.mean() > 0.98
+
+
+class Told:
+    """A kitchen of the test's own: which sub-tasks are in place is set from outside, step by step."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, orders: list[list[int]]) -> None:
+        self.task = KitchenInstructed()
+        self.task.reset(0, range(len(orders)))
+        self.task._orders = np.array(orders)
+        self._in_place = np.zeros((len(orders), len(SUBTASKS)), dtype=bool)
+        monkeypatch.setattr(self.task, "_in_place", lambda: self._in_place)
+
+    def do(self, *subtasks: int | None) -> None:
+        """Have a sub-task of each episode be in place from the next step on; None for no other."""
+        self._in_place = self._in_place.copy()
+        for row, subtask in enumerate(subtasks):
+            if subtask is not None:
+                self._in_place[row, subtask] = True
+        self.task.step(np.zeros((len(subtasks), 9)))
+
+
+def test_the_sub_tasks_count_in_the_order_told_and_no_other_may_be_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Told(monkeypatch, [[2, 0, 3], [2, 0, 3], [2, 0, 3], [1, 2, 3]])
+    task = told.task
+    told.do(2, 0, 2, None)
+    np.testing.assert_array_equal(task.completed[:, 0], [True, False, True, False])
+    np.testing.assert_array_equal(task.failed, [False, True, False, False])
+    told.do(0, 2, 1, None)
+    np.testing.assert_array_equal(task.failed, [False, True, True, False])
+    told.do(3, 3, 3, None)
+    np.testing.assert_array_equal(task.success, [True, False, False, False])
+    np.testing.assert_array_equal(task.done, [True, True, True, False])
+    np.testing.assert_array_equal(task.completed.sum(axis=1), [3, 0, 1, 0])
+
+
+def test_the_instruction_is_in_the_goal_and_nowhere_in_what_is_observed() -> None:
+    task, expert = KitchenInstructed(), KitchenInstructedExpert()
+    for each in (task, expert):
+        each.reset(1, range(3))
+    seen = task.observation
+    task._orders = (task._orders + 1) % len(SUBTASKS)
+    np.testing.assert_array_equal(task.observation, seen)
+    assert task.goal.shape == (3, TOLD * len(SUBTASKS)) == (3, task.spec.goal_dim)
+    expert.act(task)
+    np.testing.assert_array_equal(expert.orders, task._orders)
+
+
+@pytest.fixture(scope="module")
+def orders() -> np.ndarray:
+    task = KitchenInstructed()
+    task.reset(0, range(400))
+    return task.goal.reshape(400, TOLD, -1).argmax(axis=2)
+
+
+def test_every_instruction_is_drawn(orders: np.ndarray) -> None:
+    assert len({tuple(order) for order in orders.tolist()}) == 24
+
+
+@pytest.mark.parametrize("name", ["ball_instructed", "swarm_instructed"])
+def test_an_episode_is_the_same_to_the_bit_alone_and_in_a_batch(
+    name: str, drive: Callable[..., np.ndarray]
+) -> None:
+    batch = drive(make(name), make_expert(name), 3, [5, 6, 7], 60)
+    alone = drive(make(name), make_expert(name), 3, [6], 60)
+    np.testing.assert_array_equal(batch[:, 1], alone[:, 0])
