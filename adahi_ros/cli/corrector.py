@@ -67,6 +67,7 @@ def from_bag(
     from adahi_ros.networks.fitting import Run
     from adahi_ros.policy.backends import load_policy
     from adahi_ros.policy.recipe import CORRECTOR, load_recipe
+    from adahi_ros.tasks import goal_is_for_target
 
     read = load_contract(contract)
     tried("--out", replaceable("--out", out / f"{CORRECTOR}.json", overwrite))
@@ -95,6 +96,7 @@ def from_bag(
             {"command": command_line(), "target": policy.digest},
             held_out,
             lambda more: bar.advance(planned, more),
+            with_goal=not goal_is_for_target(read.robot_type),
         )
     found = trained.figures
     held = found["held_out"]

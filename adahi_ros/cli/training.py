@@ -71,7 +71,7 @@ def train(
     made = [
         *(["tokenizer"] if steps.tokenizer else []),
         *steps.policies,
-        *(["corrector"] if steps.corrector else []),
+        *steps.taught,
     ]
     for model in chosen if chosen is not None else made:
         replaceable("--out", out / f"{model}.json", overwrite)

@@ -25,6 +25,7 @@ class Policies:
         draft, target: the two.
         plans: a target that plans, where there is one.
         corrector: of its plans, where there is one.
+        distilled: a policy for the robot that does what that target does on average, where there is one.
 
     Raises:
         ValueError: they do not belong together; names what differs.
@@ -34,6 +35,7 @@ class Policies:
     target: Policy
     plans: Policy | None = None
     corrector: Corrector | None = None
+    distilled: Policy | None = None
 
     def __post_init__(self) -> None:
         draft, target = self.draft.signature, self.target.signature
@@ -44,7 +46,7 @@ class Policies:
         fault = fault or _reads_differently(draft, target)
         if fault is not None:
             raise ValueError(fault)
-        for kind in ("plans", "corrector"):
+        for kind in ("plans", "corrector", "distilled"):
             self._check_speaks_of_the_same(kind, getattr(self, kind))
 
     def _check_speaks_of_the_same(self, kind: str, other: Actor | None) -> None:
@@ -52,10 +54,22 @@ class Policies:
             return
         for name in ("observation_dim", "goal_dim", "action_dim"):
             wanted, found = getattr(self.target.signature, name), getattr(other.signature, name)
-            if found != wanted:
+            untold = name == "goal_dim" and found == 0  # a goal may be for the target alone
+            if found != wanted and not (untold and kind != "plans"):
                 raise ValueError(
                     f"{name}: that of {kind} is {found}, the target's {wanted}; must be the same"
                 )
+
+    def check_goal_is_for_target(self) -> None:
+        """Check that nothing that acts on the robot reads a goal.
+
+        Raises:
+            ValueError: something does; names it.
+        """
+        for name in ("draft", "corrector", "distilled"):
+            actor = getattr(self, name)
+            if actor is not None and actor.signature.goal_dim:
+                raise ValueError(f"{name}: reads a goal, which this task tells to the target alone")
 
     @property
     def share_codes(self) -> bool:
@@ -98,6 +112,7 @@ def _load(files: PolicyFiles, newest_ns: int) -> Policies:
         load_policy(folder / "draft", backend),
         load_policy(folder / "target", backend),
         *load_plans(folder / PLANS, backend),
+        load_distilled(folder / PLANS, backend),
     )
 
 
@@ -112,6 +127,16 @@ def load_plans(folder: Path, backend: str) -> tuple[Policy | None, Corrector | N
         load_policy(plans, backend) if is_policy(plans) else None,
         Corrector(load_corrector(corrector)) if is_policy(corrector) else None,
     )
+
+
+def load_distilled(folder: Path, backend: str) -> Policy | None:
+    """Load what was distilled from a target that plans from their folder, where it is there.
+
+    Raises:
+        ValueError: it cannot be loaded.
+    """
+    distilled = folder / "distilled"
+    return load_policy(distilled, backend) if is_policy(distilled) else None
 
 
 def check_fits(calibration: Calibration, task: str, policies: Policies) -> None:

@@ -91,12 +91,14 @@ class Teacher:
         target: makes the plans.
         scales: of the features.
         samples: S, fresh plans at every step.
+        hides_plan: teaches a policy that is told no plan what the target does on average.
     """
 
-    def __init__(self, target: Policy, scales: FeatureScales, samples: int) -> None:
+    def __init__(self, target: Policy, scales: FeatureScales, samples: int, hides_plan: bool = False) -> None:
         self._target = target
         self._scales = scales
         self._samples = samples
+        self._hides_plan = hides_plan
 
     def lesson(
         self,
@@ -144,7 +146,10 @@ class Teacher:
             view = plan_view(memory, plan, step, goal, horizon)
             fresh = fresh_plans(target, observations, drawn[:, 1:])
             planned = view.ahead[:, 0]
-            wanted = (agreeing(fresh, view.ahead, view.left, scale) - planned) / scale
+            if self._hides_plan:
+                view, wanted = view.without_plan(), fresh[:, :, 0].mean(axis=1) / scale
+            else:
+                wanted = (agreeing(fresh, view.ahead, view.left, scale) - planned) / scale
             parts.append(Examples(features(view, self._scales), wanted.astype(np.float32)).rows(active))
             action = planned if correct is None else correct(view).actions
             shaken = (mine[:, 1] < NOISY_SHARE)[:, None] * (mine[:, 2:] - 0.5) * np.sqrt(12.0)

@@ -22,7 +22,7 @@ from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Logged
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.parallel import Job, run_jobs
-from adahi_ros.tasks import make
+from adahi_ros.tasks import goal_is_for_target, make
 from adahi_ros.tasks.demonstrations import collect_parallel
 from adahi_ros.trajectories import Trajectories
 
@@ -65,8 +65,15 @@ class Comparison:
     seed: int
 
     def bench(self) -> Bench:
-        """Load what methods run on."""
-        return Bench(self.task, self.files.load(), self.calibration)
+        """Load what methods run on.
+
+        Raises:
+            ValueError: something cannot be loaded, or reads on the robot what is for the target alone.
+        """
+        policies = self.files.load()
+        if goal_is_for_target(self.task):
+            policies.check_goal_is_for_target()
+        return Bench(self.task, policies, self.calibration)
 
 
 def batches(episodes: Sequence[int]) -> list[Sequence[int]]:

@@ -16,7 +16,8 @@ from adahi_ros.evaluation.recommended import BestMethod
 from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD
+from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD, Trigger
+from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.blends import LATEST
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.proposers import PROPOSERS
@@ -116,6 +117,35 @@ class OracleMethod:
         return rollout(world, controller, verifier, seed, episodes, on_step)
 
 
+@dataclass(frozen=True)
+class DistilledMethod:
+    """What was distilled from the target that plans, alone: nothing is ever sent."""
+
+    label: str
+    about: str
+    gate: str = "never"
+
+    def threshold(self, bench: Bench) -> tuple[str, float] | None:
+        """See `Method`."""
+        self._policy(bench)
+        return self.gate, 0.0
+
+    def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
+        """See `Method`."""
+        policy = self._policy(bench)
+        controller = Controller(policy, ControllerConfig(Trigger(self.gate, 0.0)))
+        verifier = TargetVerifier(policy, "replace")  # of nothing; the target itself need not be run
+        return rollout(world, controller, verifier, seed, episodes, on_step)
+
+    def _policy(self, bench: Bench) -> Policy:
+        if bench.policies.distilled is None:
+            raise ValueError(
+                f"{self.label}: there is no checkpoint distilled beside these policies' plans; 'adahi train "
+                "TASK --only distilled' makes one by a recipe such as config/recipes/ball-plans.yaml"
+            )
+        return bench.policies.distilled
+
+
 class Methods(dict[str, Method]):
     """By name.
 
@@ -161,6 +191,7 @@ METHODS = Methods(
             "Cool random", f"at random, the draft at temperature {COOL}", "random", draft_temperature=COOL
         ),
         "oracle": OracleMethod("Oracle", "verify where the target is likely to reject"),
+        "distilled": DistilledMethod("Distilled", "a small policy distilled from the target, alone"),
         "best": BestMethod("Best", "what we recommend: config/best/TASK.yaml"),
         **{f"plan_{steps}": every("plan", steps) for steps in PLANS},
     }
@@ -207,7 +238,7 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
 
 
 def on_every_task(plans: bool) -> list[str]:
-    """Return the names in `METHODS` of those that any task has: what is recommended is not known of each.
+    """Return the names in `METHODS` of those that any task has, not what is recommended, or was distilled.
 
     Args:
         plans: each has a target that plans, too.
@@ -215,7 +246,8 @@ def on_every_task(plans: bool) -> list[str]:
     return [
         name
         for name, method in METHODS.items()
-        if not isinstance(method, BestMethod) and (plans or not isinstance(method, PlanMethod))
+        if not isinstance(method, BestMethod | DistilledMethod)
+        and (plans or not isinstance(method, PlanMethod))
     ]
 
 

@@ -22,7 +22,7 @@ from adahi_ros.policy.flow.torch_backend import export as export_flow
 from adahi_ros.policy.flow.torch_backend import save_flow
 from adahi_ros.policy.flow.training import train_flow
 from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.recipe import CORRECTOR, TARGET, CorrectorRecipe, Recipe
+from adahi_ros.policy.recipe import TARGET, CorrectorRecipe, Recipe
 from adahi_ros.policy.vqbet.checkpoint import (
     load_checkpoint,
     load_decoder,
@@ -33,7 +33,7 @@ from adahi_ros.policy.vqbet.checkpoint import (
 from adahi_ros.policy.vqbet.onnx_export import export
 from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
 from adahi_ros.policy.vqbet.training import CodeFitConfig, train_policy, train_tokenizer
-from adahi_ros.tasks import make
+from adahi_ros.tasks import goal_is_for_target, make
 from adahi_ros.tasks.demonstrations import collect_parallel
 from adahi_ros.trajectories import Trajectories
 
@@ -146,12 +146,12 @@ def train_recipe(
         ValueError: a policy that the recipe does not know, demonstrations of another task, or no folder.
         OSError: the folder cannot be written.
     """
-    there_are = [*recipe.policies, *([CORRECTOR] if recipe.corrector is not None else [])]
+    there_are = [*recipe.policies, *recipe.taught]
     unknown = [name for name in only or () if name not in there_are]
     if unknown:
         raise ValueError(f"only: {unknown[0]!r}, must be of {', '.join(there_are)}")
     wanted = [name for name in recipe.policies if only is None or name in only]
-    corrects = recipe.corrector is not None and (only is None or CORRECTOR in only)
+    taught = {name: how for name, how in recipe.taught.items() if only is None or name in only}
     staged = StagedFolder(out)
     codes = any(recipe.policies[name].kind == VQBET for name in wanted)
     tokenizer = load_tokenizer(out) if codes and only is not None else None
@@ -172,21 +172,21 @@ def train_recipe(
     def seeded(model: ModelRecipe[F]) -> ModelRecipe[F]:
         return model if seed is None else replace(model, seed=seed)
 
+    told = data.without_goals() if goal_is_for_target(task) else data
     if codes and tokenizer is None:
         assert recipe.tokenizer is not None
         tokenizer = _train_tokenizer(shop, out, data, seeded(recipe.tokenizer))
     for name in wanted:
-        model = seeded(recipe.policies[name])
+        model, shown = seeded(recipe.policies[name]), data if name == TARGET else told
         if model.kind == VQBET:
             assert tokenizer is not None
-            _train_codes(shop, out, name, data, tokenizer, recipe.window_length, model)
+            _train_codes(shop, out, name, shown, tokenizer, recipe.window_length, model)
         else:
-            _train_flow(shop, out, name, data, recipe.window_length, model)
-    if corrects:
-        assert recipe.corrector is not None
+            _train_flow(shop, out, name, shown, recipe.window_length, model)
+    for name, how in taught.items():
         where = out if TARGET in wanted else staged.out
         target = load_policy(where / TARGET, "onnxruntime")
-        _train_corrector(shop, out, task, target, data, recipe.corrector)
+        _train_pupil(shop, out, name, task, target, told, how)
     figures: dict[str, Any] = {"task": data.task, "models": shop.models}
     if codes:
         figures["fingerprint"] = load_decoder(out).fingerprint
@@ -234,15 +234,21 @@ def _train_flow(
     export_flow(load_flow(out / name), out / f"{name}.onnx")
 
 
-def _train_corrector(
-    shop: _Workshop, out: Path, task: str, target: Policy, data: Trajectories, recipe: CorrectorRecipe
+def _train_pupil(
+    shop: _Workshop,
+    out: Path,
+    name: str,
+    task: str,
+    target: Policy,
+    data: Trajectories,
+    recipe: CorrectorRecipe,
 ) -> None:
     episodes = recipe.rounds * len(recipe.asking_rates) * recipe.episodes
     on_episodes = shop.count("rollouts", episodes)
     seed_of = ModelRecipe(recipe.seed, recipe.size, recipe.fit)
-    run, started = shop.run(CORRECTOR, seed_of)
+    run, started = shop.run(name, seed_of)
 
     def note(losses: list[float], parameters: int) -> dict[str, Any]:
-        return shop.finished(CORRECTOR, seed_of, losses, parameters, started)
+        return shop.finished(name, seed_of, losses, parameters, started)
 
-    train_in_simulation(task, target, data, recipe, out, run, note, on_episodes)
+    train_in_simulation(task, target, data, recipe, out, run, note, on_episodes, name)

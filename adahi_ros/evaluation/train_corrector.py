@@ -19,7 +19,7 @@ from adahi_ros.policy.corrector.features import FeatureScales
 from adahi_ros.policy.corrector.network import CorrectorConfig, CorrectorNetwork, weights_count
 from adahi_ros.policy.corrector.training import export, running, save_corrector, scales_of, train_corrector
 from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.recipe import CORRECTOR, CorrectorRecipe
+from adahi_ros.policy.recipe import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.randomness import step_uniforms
 from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
@@ -36,21 +36,29 @@ def train_in_simulation(
     run: Run,
     note: Callable[[list[float], int], dict[str, Any]],
     on_episodes: Callable[[int], None] = lambda episodes: None,
+    name: str = CORRECTOR,
 ) -> list[float]:
     """Train a corrector of a target's plans into a folder; return the losses of the last round.
+
+    Or a policy that does without them what the target does on average (DAgger, as of the corrector): the same
+    network, told no plan.
 
     Args:
         task: what `make` takes.
         target: whose plans it corrects.
-        data: demonstrations, for the units of what it reads.
+        data: demonstrations, for the units of what it reads; without goals, it is told none.
         recipe: how.
-        folder: gets the checkpoint `corrector`.
+        folder: gets the checkpoint of that name.
         run: of the last fit.
         note: returns what the checkpoint is to say of its training, from losses and number of weights.
         on_episodes: called with the number of episodes rolled out so far.
+        name: `CORRECTOR`, or `DISTILLED` for that policy.
     """
-    scales, config = scales_of(data, with_goal=True), _config(target, recipe)
-    teacher = Teacher(target, scales, recipe.samples)
+    scales, planless = scales_of(data, with_goal=True), name == DISTILLED
+    config = _config(target, recipe, scales)
+    if planless:
+        config = replace(config, horizon=1)
+    teacher = Teacher(target, scales, recipe.samples, hides_plan=planless)
     lessons: list[Examples] = []
     corrector: Corrector | None = None
     losses: list[float] = []
@@ -74,7 +82,7 @@ def train_in_simulation(
             examples.features, examples.wanted, config.hidden, recipe.fit, fitting, recipe.beta
         )
         training = note(losses, weights_count(network)) if last else {}
-        corrector = Corrector(_save(folder, network, config, scales, data, training))
+        corrector = Corrector(_save(folder, network, config, scales, data, training, name))
     return losses
 
 
@@ -100,6 +108,7 @@ def train_on_recordings(
     note: dict[str, Any],
     held_out: float = HELD_OUT,
     on_episodes: Callable[[int], None] = lambda episodes: None,
+    with_goal: bool = True,
 ) -> TrainedOnRecordings:
     """Train a corrector of a target's plans into a folder, on recorded episodes alone.
 
@@ -112,6 +121,7 @@ def train_on_recordings(
         note: what the checkpoint is to say of its training, beside the figures.
         held_out: share of the episodes, drawn at random, that tell how good it is; at least one.
         on_episodes: called with how many more episodes the target has planned for.
+        with_goal: whether it is told the goal, and not the target alone.
 
     Raises:
         ValueError: the target makes no plans, or the data is not enough; names value and what is needed.
@@ -129,14 +139,14 @@ def train_on_recordings(
     drawn = [step_uniforms(run.seed, "held_out", number, 0, 1)[0] for number in long_enough.tolist()]
     order = long_enough[np.argsort(drawn)]
     count = min(max(1, round(held_out * len(order))), len(order) - 1)
-    scales = replace(scales_of(data, with_goal=True), action_scale=target.action_scale)
+    scales = replace(scales_of(data, with_goal), action_scale=target.action_scale)
     examples, unseen = (
         recorded_examples(
             target, data, sorted(numbers.tolist()), scales, recipe.samples, run.seed, on_episodes
         )
         for numbers in (order[count:], order[:count])
     )
-    config = _config(target, recipe)
+    config = _config(target, recipe, scales)
     network, losses = train_corrector(
         examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta
     )
@@ -161,11 +171,11 @@ def _root_mean_square(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))
 
 
-def _config(target: Policy, recipe: CorrectorRecipe) -> CorrectorConfig:
+def _config(target: Policy, recipe: CorrectorRecipe, scales: FeatureScales) -> CorrectorConfig:
     signature = target.signature
     return CorrectorConfig(
         observation_dim=signature.observation_dim,
-        goal_dim=signature.goal_dim,
+        goal_dim=len(scales.goal_mean),
         action_dim=signature.action_dim,
         horizon=signature.horizon,
         **recipe.size,
@@ -179,17 +189,18 @@ def _save(
     scales: FeatureScales,
     data: Trajectories,
     training: dict[str, Any],
+    name: str = CORRECTOR,
 ) -> CorrectorCheckpoint:
     """Write a corrector that may do what was done in the data, and its export."""
     save_corrector(
         folder,
-        CORRECTOR,
+        name,
         network,
         config,
         scales,
         (data.actions.min(axis=0), data.actions.max(axis=0)),
         training,
     )
-    checkpoint = load_corrector(folder / CORRECTOR)
-    export(checkpoint, folder / f"{CORRECTOR}.onnx")
+    checkpoint = load_corrector(folder / name)
+    export(checkpoint, folder / f"{name}.onnx")
     return checkpoint

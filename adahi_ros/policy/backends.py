@@ -10,6 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from adahi_ros.networks.checkpoint_files import CheckpointError, kind_of
+from adahi_ros.policy.corrector.checkpoint import KIND as CORRECTOR
+from adahi_ros.policy.corrector.checkpoint import load_corrector
+from adahi_ros.policy.corrector.distilled import DistilledPolicy
 from adahi_ros.policy.flow.checkpoint import KIND as FLOW
 from adahi_ros.policy.flow.checkpoint import load_flow
 from adahi_ros.policy.interface import Policy
@@ -19,7 +22,10 @@ from adahi_ros.yaml_files import read_yaml
 
 
 def _torch(path: Path) -> Policy:
-    if kind_of(path) == FLOW:
+    kind = kind_of(path)
+    if kind == CORRECTOR:
+        return DistilledPolicy(load_corrector(path))
+    if kind == FLOW:
         from adahi_ros.policy.flow.torch_backend import torch_policy
 
         return torch_policy(load_flow(path))
@@ -29,7 +35,10 @@ def _torch(path: Path) -> Policy:
 
 
 def _onnxruntime(path: Path) -> Policy:
-    if kind_of(path) == FLOW:
+    kind = kind_of(path)
+    if kind == CORRECTOR:
+        return DistilledPolicy(load_corrector(path))
+    if kind == FLOW:
         from adahi_ros.policy.flow.onnx_backend import onnx_policy
 
         return onnx_policy(load_flow(path))

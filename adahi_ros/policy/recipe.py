@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,12 @@ from adahi_ros.policy.vqbet.training import CodeFitConfig
 
 TARGET = "target"
 CORRECTOR = "corrector"
+DISTILLED = "distilled"
 
 
 @dataclass(frozen=True)
 class CorrectorRecipe:
-    """How to make a corrector of the plans of the policy named target, in simulation.
+    """How to make a corrector of the plans of the policy named target, or another pupil, in simulation.
 
     Attributes:
         seed: of its weights, batches and rollouts.
@@ -84,6 +85,8 @@ class Recipe:
         policies: by name, each of a kind of `KINDS`.
         tokenizer: None where no policy speaks codes.
         corrector: of the target's plans; None for none.
+        distilled: a policy for the robot that does without plans what the target does on average; None for
+            none.
     """
 
     demonstrations: DemonstrationRecipe
@@ -91,6 +94,7 @@ class Recipe:
     policies: dict[str, ModelRecipe[Any]]
     tokenizer: ModelRecipe[FitConfig] | None = None
     corrector: CorrectorRecipe | None = None
+    distilled: CorrectorRecipe | None = None
 
     def __post_init__(self) -> None:
         if self.window_length < 1:
@@ -104,6 +108,14 @@ class Recipe:
             raise ValueError("tokenizer: no policy speaks codes, must be left out")
         if self.corrector is not None and TARGET not in self.policies:
             raise ValueError(f"corrector: there is no policy named {TARGET!r} to correct the plans of")
+        if self.distilled is not None and TARGET not in self.policies:
+            raise ValueError(f"distilled: there is no policy named {TARGET!r} to learn from")
+
+    @property
+    def taught(self) -> dict[str, CorrectorRecipe]:
+        """What is made of the target in rounds of rollouts, by name."""
+        each = {CORRECTOR: self.corrector, DISTILLED: self.distilled}
+        return {name: recipe for name, recipe in each.items() if recipe is not None}
 
 
 def _model(size_kind: type, fit_kind: type[F], values: Any, where: str) -> ModelRecipe[F]:
@@ -135,6 +147,8 @@ def _recipe(values: Any) -> Recipe:
         parts["tokenizer"] = _model(TokenizerConfig, FitConfig, values["tokenizer"], f"{where}.tokenizer")
     if "corrector" in values:
         parts["corrector"] = _corrector(values["corrector"], f"{where}.corrector")
+    if "distilled" in values:
+        parts["distilled"] = _distilled(values["distilled"], f"{where}.distilled")
     return build(Recipe, {**values, **parts}, where)
 
 
@@ -148,6 +162,12 @@ def _corrector(values: Any, where: str) -> CorrectorRecipe:
         raise RecipeError(f"{where}.asking_rates: {rates!r}, must be a list of numbers")
     fit = checked(FitConfig, values["fit"], f"{where}.fit")
     return build(CorrectorRecipe, {**values, "fit": fit, "asking_rates": tuple(rates)}, where)
+
+
+def _distilled(values: Any, where: str) -> CorrectorRecipe:
+    if "asking_rates" in mapping(values, where):
+        raise RecipeError(f"{where}.asking_rates: must be left out, the target is asked at every step")
+    return replace(_corrector(values, where), asking_rates=(1.0,))
 
 
 def load_recipe(path: Path) -> Recipe:

@@ -39,12 +39,12 @@ def test_draft_and_target_may_read_unlike_histories_and_features(policies: Polic
         Policies(policies.draft, reading(conditions=(Feature("goal", 3),)))
 
 
-@pytest.mark.parametrize("kind", ["plans", "corrector"])
+@pytest.mark.parametrize("kind", ["plans", "corrector", "distilled"])
 @pytest.mark.parametrize(
     ("name", "wanted", "found", "changes"),
     [
         ("observation_dim", 6, 5, {"features": (Feature("observation", 5),)}),
-        ("goal_dim", 2, 0, {"conditions": ()}),
+        ("goal_dim", 2, 3, {"conditions": (Feature("goal", 3),)}),
         ("action_dim", 2, 3, {"action_dim": 3}),
     ],
 )
@@ -55,6 +55,22 @@ def test_a_target_that_plans_for_another_task_is_refused(
     message = f"{name}: that of {kind} is {found}, the target's {wanted}; must be the same"
     with pytest.raises(ValueError, match=re.escape(message)):
         replace(policies, **{kind: other})
+
+
+def test_a_goal_may_be_for_the_target_alone(policies: Policies) -> None:
+    def untold(actor: Any) -> Any:
+        return SimpleNamespace(signature=replace(actor.signature, conditions=()))
+
+    blind = untold(policies.target)
+    alone = replace(policies, draft=untold(policies.draft), corrector=blind, distilled=blind)
+    alone.check_goal_is_for_target()
+    with pytest.raises(ValueError, match=r"^goal_dim: that of plans is 0, the target's 2; must be the same$"):
+        replace(policies, plans=blind)
+    told = SimpleNamespace(signature=policies.target.signature)
+    for name in ("draft", "corrector", "distilled"):
+        message = f"^{name}: reads a goal, which this task tells to the target alone$"
+        with pytest.raises(ValueError, match=message):
+            replace(alone, **{name: told}).check_goal_is_for_target()
 
 
 def test_a_calibration_that_fits_is_of_this_task_and_these_policies(

@@ -16,12 +16,13 @@ from adahi_ros.evaluation.corrector_data import Examples, Teacher, agreeing
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.train_corrector import train_in_simulation
 from adahi_ros.networks.fitting import FitConfig, Run
+from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.corrector.checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policy.corrector.corrector import Correction, Corrector
 from adahi_ros.policy.corrector.features import FeatureScales, PlanView, feature_count
 from adahi_ros.policy.interface import AS_TRAINED, Sampling
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.recipe import CorrectorRecipe
+from adahi_ros.policy.recipe import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.trajectories import Trajectories
 
@@ -181,7 +182,20 @@ def test_what_is_done_is_corrected_and_now_and_then_shaken() -> None:
     assert shaken.max() <= 0.5 * np.sqrt(3.0)
 
 
-def train(data: Trajectories, recipe: CorrectorRecipe, folder: Path, seed: int) -> list[int]:
+def test_who_is_told_no_plan_learns_what_the_target_does_on_average() -> None:
+    teacher = Teacher(Counting(4.0), unit_scales(), 400, hides_plan=True)
+    examples = teacher.lesson(RecordedWorld(counted()), 1, [0, 1, 2], 1.0, None, 0.0)
+    np.testing.assert_allclose(examples.wanted[:, 0], examples.features[:, 0], atol=0.3)
+    left, age = examples.features[:, -2], examples.features[:, -1]
+    assert (left == 1.0).all()
+    assert (age == 0.0).all()
+    np.testing.assert_array_equal(examples.features[:, 2], 0.0)  # no request to compare with
+    np.testing.assert_array_equal(examples.features[:, 4:-2], 0.0)  # no planned action
+
+
+def train(
+    data: Trajectories, recipe: CorrectorRecipe, folder: Path, seed: int, name: str = CORRECTOR
+) -> list[int]:
     """Train a corrector for ball balancing into a folder; return how many episodes it said to have run."""
     done: list[int] = []
     losses = train_in_simulation(
@@ -193,6 +207,7 @@ def train(data: Trajectories, recipe: CorrectorRecipe, folder: Path, seed: int) 
         Run(seed),
         lambda losses, parameters: {"parameters": parameters, "steps": len(losses)},
         done.append,
+        name,
     )
     assert len(losses) == recipe.fit.steps
     return done
@@ -232,6 +247,29 @@ def test_a_corrector_comes_of_a_recipe(trained: tuple[Path, list[int]]) -> None:
     assert correction.actions.shape == (3, 2)
     assert np.isfinite(correction.actions).all()
     assert (correction.expected_error > 0.0).all()
+
+
+@pytest.mark.parametrize("goal_dim", [2, 0])
+def test_a_policy_comes_of_the_same_recipe_told_a_goal_or_none(
+    demonstrations: Callable[[int], Trajectories], tmp_path: Path, goal_dim: int
+) -> None:
+    data, recipe = demonstrations(2), replace(RECIPE, asking_rates=(1.0,))
+    done = train(data if goal_dim else data.without_goals(), recipe, tmp_path, 3, DISTILLED)
+    assert done == [2, 4]
+    policy = load_policy(tmp_path / DISTILLED, "onnxruntime")
+    signature = policy.signature
+    assert (signature.history, signature.horizon, signature.goal_dim) == (2, 1, goal_dim)
+    actions = policy.propose(signature.nothing(3), np.zeros((3, 0))).actions
+    assert actions.shape == (3, 1, 2)
+    assert policy.sound(actions).all()
+
+
+@pytest.mark.usefixtures("unexported")
+def test_of_a_goal_that_it_is_not_told_a_corrector_reads_nothing(
+    demonstrations: Callable[[int], Trajectories], tmp_path: Path
+) -> None:
+    train(demonstrations(2).without_goals(), RECIPE, tmp_path, 3)
+    assert load_corrector(tmp_path / "corrector").config["goal_dim"] == 0
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.dds_method import node_parameters
 from adahi_ros.evaluation.evaluate import Comparison
-from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods
-from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod
+from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods, runs_on_robot
+from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, actor_of
 from adahi_ros.evaluation.recommended import default_methods
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.gates.parameter_file import Calibration
@@ -57,7 +57,8 @@ def test_what_a_robot_can_do_has_a_gate_and_a_rule() -> None:
 
 def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Calibration) -> None:
     bench = comparison.bench()
-    thresholds = {name: method.threshold(bench) for name, method in METHODS.items() if name != "best"}
+    others = {"best", "distilled"}  # of what not every task has
+    thresholds = {name: method.threshold(bench) for name, method in METHODS.items() if name not in others}
     assert thresholds["adahi"] == ("deviation", 0.4)
     assert thresholds["random"] == thresholds["random_cool"] == ("random", 0.4)
     assert thresholds["hybrid"] == thresholds["target"] == ("always", 0.0)
@@ -274,7 +275,7 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
     "name", ["oracle", "average_4", "plan_8+2", "plan:adaptive_age:tolerance=0.2@1.0", "nothing"]
 )
 def test_what_no_robot_can_do_is_refused_on_air(name: str) -> None:
-    allowed = [each for each in METHODS if each != "oracle"]
+    allowed = [each for each in METHODS if each not in ("oracle", "distilled")]
     for refuse in (gated, lambda name: parse_methods(f"adahi,{name}", on_air=True)):
         expected = f"methods: {name!r}, must be of {', '.join(allowed)}{OR_BOTH}"
         with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
@@ -300,3 +301,26 @@ def test_a_robot_is_told_the_file_of_its_gate(comparison: Comparison, calibratio
     assert (draft["gate.name"], draft["gate.threshold"]) == ("learned", 0.4)
     assert draft["gate.file"] == str(Path.cwd() / "weights/gate.safetensors")
     assert "gate.file" not in node_parameters("plan_8", "ball", comparison.files, calibration, 1.0)[0]
+
+
+def test_what_was_distilled_acts_alone_and_asks_nobody(comparison: Comparison) -> None:
+    bench = comparison.bench()
+    with pytest.raises(
+        ValueError, match=r"^Distilled: there is no checkpoint distilled .* 'adahi train TASK "
+    ):
+        METHODS["distilled"].threshold(bench)
+    with_one = replace(bench, policies=replace(bench.policies, distilled=bench.policies.draft))
+    assert METHODS["distilled"].threshold(with_one) == ("never", 0.0)
+    world = make("ball")
+    log = METHODS["distilled"].run(with_one, world, 1, range(3), lambda step: None)
+    assert not log.transmitted.any()
+    again = METHODS["draft"].run(bench, world, 1, range(3), lambda step: None)
+    np.testing.assert_array_equal(log.action, again.action)
+    assert not runs_on_robot(METHODS["distilled"])
+
+
+def test_who_goes_on_by_plans_is_told_no_more_than_the_draft_is(comparison: Comparison) -> None:
+    policies = comparison.bench().policies
+    assert actor_of(policies, "plan") is policies.plans
+    untold = SimpleNamespace(signature=replace(policies.draft.signature, conditions=()))
+    assert actor_of(replace(policies, draft=untold), "plan") is untold

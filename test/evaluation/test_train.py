@@ -17,7 +17,8 @@ from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.networks.fitting import Run
 from adahi_ros.networks.recipe import DemonstrationRecipe, ModelRecipe
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.recipe import Recipe
+from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.recipe import CorrectorRecipe, Recipe
 from adahi_ros.policy.vqbet.training import CodeFitConfig
 from adahi_ros.trajectories import Trajectories
 
@@ -66,6 +67,30 @@ def test_a_recipe_becomes_checkpoints_that_run(trained: tuple[Path, dict[str, An
         assert policy.signature.history == 2
         training = json.loads((out / f"{name}.json").read_text())["training"]
         assert (training["command"], training["seed"], training["steps"]) == ("adahi train ball", 2, 6)
+
+
+def test_a_goal_for_the_target_alone_is_shown_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taught: dict[str, int] = {}
+
+    def teach(task: str, target: Policy, data: Trajectories, *rest: Any) -> None:
+        taught[rest[-1]] = data.goals.shape[1]
+        rest[3]([0.0], 1)
+
+    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "train_in_simulation", teach)
+    pupil = CorrectorRecipe(1, {"hidden": 4}, FIT)
+    recipe = replace(RECIPE, corrector=pupil, distilled=pupil)
+    for task, shown in (("ball_instructed", 0), ("ball", 2)):
+        with Progress(disable=True) as bar:
+            train_recipe(task, recipe, tmp_path / task, "", bar)
+        read = {
+            name: load_policy(tmp_path / task / name, "torch").signature.goal_dim
+            for name in ("draft", "target")
+        }
+        assert read == {"draft": shown, "target": 2}
+        assert taught == {"corrector": shown, "distilled": shown}
 
 
 @pytest.mark.parametrize("killed", ["tokenizer", "draft", "target"])

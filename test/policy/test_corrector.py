@@ -17,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.networks.fitting import FitConfig, Run
+from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.corrector.checkpoint import load_corrector
 from adahi_ros.policy.corrector.corrector import RANGE_MARGIN, Corrector
 from adahi_ros.policy.corrector.features import AHEAD, FeatureScales, PlanView, feature_count, features
@@ -335,3 +336,56 @@ def test_weights_that_do_not_fit_are_found_before_they_are_exported(copy: Path) 
 def test_sizes_out_of_range_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"corrector.{name}: 0, must be at least 1"):
         replace(CONFIG, **{name: 0})
+
+
+def test_without_a_plan_nothing_of_it_is_read(view: PlanView, scales: FeatureScales) -> None:
+    hidden = view.without_plan()
+    other = replace(
+        view, at_request=view.previous, ahead=1.0 + view.ahead, left=view.left - 1, age=view.age + 1
+    ).without_plan()
+    np.testing.assert_array_equal(features(hidden, scales), features(other, scales))
+    assert features(hidden, scales).shape == features(view, scales).shape
+    seen = replace(view, observation=view.observation + 1.0).without_plan()
+    assert not np.array_equal(features(hidden, scales), features(seen, scales))
+
+
+@pytest.fixture(scope="module")
+def alone(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The network of `corrector`, saved as one that is told no plan."""
+    there = Path(shutil.copytree(folder, tmp_path_factory.mktemp("alone") / "policies"))
+    description = json.loads((there / "corrector.json").read_text())
+    description["config"]["horizon"] = 1
+    (there / "distilled.json").write_text(json.dumps(description))
+    shutil.copy(there / "corrector.safetensors", there / "distilled.safetensors")
+    return there
+
+
+@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
+def test_what_is_told_no_plan_is_a_policy_of_its_own(alone: Path, backend: str) -> None:
+    policy = load_policy(alone / "distilled", backend)
+    signature = policy.signature
+    assert (signature.history, signature.horizon, signature.observation_dim, signature.goal_dim) == (
+        2,
+        1,
+        OBS,
+        G,
+    )
+    draw = np.random.default_rng(0)
+    window = draw.normal(scale=0.3, size=(B, 2, OBS)).astype(np.float32)
+    goal = draw.normal(size=(B, G)).astype(np.float32)
+    draws = np.zeros((B, policy.draws))
+    proposal = policy.propose(signature.observations(window, goal), draws)
+    corrector = Corrector(load_corrector(alone / "distilled"))
+    nothing = np.zeros((B, 1, A), np.float32)
+    view = PlanView(window[:, 1], window[:, 0], window[:, 1], goal, nothing, np.ones(B), np.zeros(B))
+    expected = corrector.correct(view)
+    np.testing.assert_array_equal(proposal.actions[:, 0], expected.actions)
+    np.testing.assert_array_equal(proposal.expected_error, expected.expected_error)
+    assert policy.sound(proposal.actions).all()
+    for changed in (signature.observations(window + 0.1, goal), signature.observations(window, goal + 1.0)):
+        assert not np.allclose(policy.propose(changed, draws).actions, proposal.actions)
+
+
+def test_a_corrector_of_plans_is_no_policy(alone: Path) -> None:
+    with pytest.raises(CheckpointError, match="horizon: 5, must be 1: a corrector of plans is no policy"):
+        load_policy(alone / "corrector", "onnxruntime")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         (
             "extra",
             1,
-            "recipe.extra: unknown, must be one of corrector, demonstrations, policies, tokenizer, ",
+            "recipe.extra: unknown, must be one of corrector, demonstrations, distilled, policies, ",
         ),
         ("window_length", None, "recipe.window_length: missing"),
         ("window_length", 0, "recipe: window_length: 0, must be at least 1"),
@@ -153,6 +154,23 @@ def test_a_target_that_plans_and_its_corrector_are_read(tmp_path: Path) -> None:
     assert (corrector.asking_rates, corrector.rounds) == (CorrectorRecipe.asking_rates, 3)
     without = {name: value for name, value in planning().items() if name != "corrector"}
     assert load_recipe(write(tmp_path / "recipe.yaml", without)).corrector is None
+
+
+def test_what_is_distilled_asks_its_target_at_every_step(tmp_path: Path) -> None:
+    values = planning()
+    values["distilled"] = {name: each for name, each in values["corrector"].items() if name != "asking_rates"}
+    recipe = load_recipe(write(tmp_path / "recipe.yaml", values))
+    assert recipe.corrector is not None
+    assert recipe.distilled == replace(recipe.corrector, asking_rates=(1.0,))
+    assert recipe.taught == {"corrector": recipe.corrector, "distilled": recipe.distilled}
+    assert load_recipe(write(tmp_path / "recipe.yaml", planning())).taught.keys() == {"corrector"}
+    message = "recipe.distilled.asking_rates: must be left out, the target is asked at every step"
+    check_refused(tmp_path, values, "distilled.asking_rates", [0.5], message)
+    values["policies"] = {"draft": values["policies"]["target"]}
+    del values["corrector"], values["distilled"]["asking_rates"]
+    check_refused(
+        tmp_path, values, "window_length", 1, "recipe: distilled: there is no policy named 'target'"
+    )
 
 
 def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,17 @@ class PlanView:
         ahead = np.zeros((1, signature.horizon, signature.action_dim), dtype=np.float32)
         left, age = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         return cls(observation, observation, observation, goal, ahead, left, age)
+
+    def without_plan(self) -> PlanView:
+        """Return what is left of it for who is told no plan: one of a single action, all zero."""
+        batch, _, action_dim = self.ahead.shape
+        return replace(
+            self,
+            at_request=self.observation,
+            ahead=np.zeros((batch, 1, action_dim), dtype=np.float32),
+            left=np.ones(batch, dtype=np.int64),
+            age=np.zeros(batch, dtype=np.int64),
+        )
 
 
 @dataclass(frozen=True)
