@@ -25,7 +25,14 @@ class Idle:
 
 
 # (episodes, how many may fail): simulators of physics take long
-TRIALS = {"ball": (200, 4), "kitchen": (8, 1), "swarm": (50, 1)}
+TRIALS = {
+    "ball": (200, 4),
+    "ball_instructed": (200, 4),
+    "kitchen": (8, 1),
+    "kitchen_instructed": (8, 1),
+    "swarm": (50, 1),
+    "swarm_instructed": (50, 2),
+}
 
 
 # The kitchen's camera draws for long, and its expert is the kitchen's.

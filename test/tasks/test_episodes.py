@@ -9,7 +9,7 @@ import pytest
 
 from adahi_ros.tasks import make, make_expert
 
-TASKS = ("ball", "swarm")  # whose episodes take milliseconds
+TASKS = ("ball", "ball_instructed", "swarm", "swarm_instructed")  # whose episodes take milliseconds
 
 
 @pytest.mark.parametrize("name", TASKS)
