@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from adahi_ros.trajectories import Trajectories
 
 TASKS_THERE_ARE = (  # those shipped; to ask the registry would load what help does not need
-    "The task: ball, ball_camera, inverted_pendulum, kitchen, kitchen_camera, swarm, or a YAML file of "
-    "another"
+    "The task: ball, inverted_pendulum, kitchen, swarm, with an instruction ball_instructed, "
+    "kitchen_instructed, swarm_instructed, by a camera ball_camera, kitchen_camera, or a YAML file of another"
 )
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp")
 

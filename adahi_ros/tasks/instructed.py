@@ -1,8 +1,8 @@
 """Worlds whose goal is told to the target alone: what the robot sees does not say where to go.
 
-They are the worlds of the same robots, but for the goal. There the start tells much of it: the ball starts
-opposite to its goal, each drone opposite to its target. Here the goal is drawn apart from all that is
-observed, so no policy of the observation, however good, knows more of it than what the target has said.
+They are the worlds of the same robots. The goal is drawn apart from all that is observed, so no policy of the
+observation, however good, knows more of it than what the target has said. The swarm's is so in the plain
+world, too; the ball, which there starts opposite to its goal, here starts anywhere.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from adahi_ros.tasks.swarm import Swarm
 from adahi_ros.tasks.swarm_parameters import SwarmParameters
 
 BEHIND = (
-    0.7  # beside the way by less than this share of what is left to the post, a ball may pass on either side
+    0.7  # less beside the way than this share of what is left to the post, a ball may pass on either side
 )
-LONGEST_FLIGHT = 140  # steps: a drone may have to go round three quarters of the ring
 
 
 class BallInstructed(BallBalancing):
@@ -53,18 +52,14 @@ class BallInstructedExpert(BallExpert):
 
 
 class SwarmInstructed(Swarm):
-    """Swarm control to targets that the target policy alone is told: which drone goes to which is drawn, too.
+    """Swarm control to targets that the target policy alone is told.
+
+    A robot that knows the world knows in which sector the target of each drone lies, and not where in it.
 
     Args:
-        parameters: the world's constants; None for those of `Swarm` with more time.
+        parameters: the world's constants.
     """
 
     def __init__(self, parameters: SwarmParameters | None = None) -> None:
-        super().__init__(parameters or SwarmParameters(max_steps=LONGEST_FLIGHT))
+        super().__init__(parameters)
         self.spec = replace(self.spec, name="swarm_instructed", goal_for_target=True)
-
-    def reset(self, seed: int, episodes: Sequence[int]) -> None:
-        """Start the episodes with these numbers as `Swarm` does, and deal out the targets."""
-        super().reset(seed, episodes)
-        draws = EpisodeStreams(seed, "swarm_instructed/targets", episodes, self.parameters.drones).next()
-        self._target = np.take_along_axis(self._target, np.argsort(draws, axis=1)[:, :, None], axis=1)

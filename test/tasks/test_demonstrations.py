@@ -31,7 +31,7 @@ TRIALS = {
     "kitchen": (8, 1),
     "kitchen_instructed": (8, 1),
     "swarm": (50, 1),
-    "swarm_instructed": (50, 2),
+    "swarm_instructed": (50, 1),
 }
 
 

@@ -36,14 +36,11 @@ def test_what_is_observed_at_the_start_says_nothing_of_the_goal(task: Task) -> N
     assert correlation_with_goal(BallBalancing()) > 0.8
 
 
-@pytest.mark.parametrize(
-    ("task", "plain"), [(BallInstructed(), BallBalancing()), (SwarmInstructed(), Swarm())]
-)
-def test_all_but_the_goal_is_as_in_the_plain_world(task: Task, plain: Task) -> None:
-    for each in (task, plain):
-        each.reset(4, range(20))
-    np.testing.assert_array_equal(task.observation, plain.observation)
-    assert np.isclose(task.goal, plain.goal).all(axis=1).mean() < 0.3
+def test_all_but_the_goal_is_as_in_the_plain_world() -> None:
+    for task, plain in ((BallInstructed(), BallBalancing()), (SwarmInstructed(), Swarm())):
+        for each in (task, plain):
+            each.reset(4, range(20))
+        np.testing.assert_array_equal(task.observation, plain.observation)
 
 
 @pytest.mark.parametrize("task", [BallInstructed(), SwarmInstructed()])
@@ -63,16 +60,6 @@ def test_whatever_the_goal_the_same_actions_are_followed_by_the_same_observation
         seen.append((task.goal, np.stack(observed)))
     assert np.abs(seen[0][0] - seen[1][0]).max() > 0.01
     np.testing.assert_array_equal(seen[0][1], seen[1][1])
-
-
-def test_every_drone_may_have_to_go_to_every_place() -> None:
-    task, plain = SwarmInstructed(), Swarm()
-    for each in (task, plain):
-        each.reset(0, EPISODES)
-    targets, places = (each.goal.reshape(len(EPISODES), -1, 2) for each in (task, plain))
-    dealt = np.linalg.norm(targets[:, :, None] - places[:, None], axis=-1).argmin(axis=2)
-    assert len({tuple(each) for each in dealt.tolist()}) == 24
-    assert (np.sort(dealt, axis=1) == np.arange(4)).all()
 
 
 def test_a_ball_beside_the_way_is_not_driven_against_the_post() -> None:
