@@ -112,7 +112,7 @@ class OracleMethod:
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
         policies = bench.policies
-        config = bench.calibration.controller(self.gate, OracleGate(policies.target))
+        config = bench.calibration.controller(self.gate, OracleGate(policies.target, world))
         controller, verifier = Controller(policies.draft, config), TargetVerifier(policies.target)
         return rollout(world, controller, verifier, seed, episodes, on_step)
 

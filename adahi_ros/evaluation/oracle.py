@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability
+from adahi_ros.evaluation.rollout import World
 from adahi_ros.gates.context import GateContext
 from adahi_ros.policy.history import History
 from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.policy.signature import GOAL
 
 
 class OracleGate:
@@ -19,13 +21,15 @@ class OracleGate:
 
     Args:
         target: that says q.
+        world: tells the target's goal, which a robot may not be told.
         temperature: of its distributions.
     """
 
     blind = False
 
-    def __init__(self, target: Policy, temperature: float = 1.0) -> None:
+    def __init__(self, target: Policy, world: World, temperature: float = 1.0) -> None:
         self._target = target
+        self._world = world
         self._sampling = Sampling(temperature)
         self._history = History(target.signature, 0)
 
@@ -35,7 +39,7 @@ class OracleGate:
         batch = len(context.deviation)
         if context.begins:
             self._history = History(self._target.signature, batch)
-        observations = self._history.push(context.observed)
+        observations = self._history.push({**context.observed, GOAL: self._world.goal})
         nothing = np.zeros((batch, self._target.draws))
         ours = context.proposal.distribution
         theirs = self._target.propose(observations, nothing, self._sampling).distribution

@@ -19,9 +19,8 @@ from adahi_ros.tasks.portable import polar
 from adahi_ros.tasks.swarm import Swarm
 from adahi_ros.tasks.swarm_parameters import SwarmParameters
 
-BEHIND = (
-    0.7  # less beside the way than this share of what is left to the post, a ball may pass on either side
-)
+BEHIND = 0.7
+"""Less beside the way than this share of what is left to the post, a ball may pass it on either side."""
 
 
 class BallInstructed(BallBalancing):
