@@ -11,7 +11,16 @@ from rich.console import Console
 
 from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.bags.dataset import read_dataset
-from adahi_ros.bags.replay import REPLAYED, Replay, draft_of, load_pair, node_settings, replay, with_plans
+from adahi_ros.bags.replay import (
+    REPLAYED,
+    Replay,
+    check_sizes,
+    draft_of,
+    load_pair,
+    node_settings,
+    replay,
+    with_plans,
+)
 from adahi_ros.contract.contract import Contract
 from adahi_ros.evaluation import latency
 from adahi_ros.evaluation.bench import Bench, Policies
@@ -21,6 +30,7 @@ from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.metrics import transmission_rate
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.policy.signature import Feature
 from adahi_ros.reporting.bag_tables import replay_table
 from adahi_ros.reporting.replay_figure import draw_replay
 from adahi_ros.trajectories import Trajectories
@@ -62,6 +72,15 @@ def test_gates_transmit_and_cost_as_they_are_meant_to(found: Replay) -> None:
     spent = found.figures["adahi"]["modelled_latency_ms"]["mean"]
     assert spent == pytest.approx(draft_ms + rates["adahi"] * (hybrid_ms - draft_ms))
     json.dumps(found.figures, allow_nan=False)
+
+
+def test_who_is_told_no_goal_fits_a_contract_with_one(data: Trajectories, policies: Policies) -> None:
+    signature = policies.draft.signature
+    check_sizes(replace(signature, conditions=()), data)
+    with pytest.raises(
+        ValueError, match=r"^goal: the contract's has 2 entries, the policies' 3; must agree$"
+    ):
+        check_sizes(replace(signature, conditions=(Feature("goal", 3),)), data)
 
 
 def test_a_replay_repeats(
