@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import PLANS
+from adahi_ros.evaluation.bench import PLANS, PolicyFiles
 from adahi_ros.evaluation.calibrate import node_parameters
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.networks.checkpoint_files import kind_of
@@ -19,16 +19,19 @@ from adahi_ros.policy.corrector.checkpoint import load_corrector
 from adahi_ros.policy.flow.checkpoint import load_flow
 from adahi_ros.policy.recipe import Recipe, load_recipe
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
-from adahi_ros.tasks import names
+from adahi_ros.tasks import goal_is_for_target, make, names
 
 POLICIES = ("draft", "target")
 LOADERS = {"vqbet": load_checkpoint, "flow": load_flow, "corrector": load_corrector}
+UNTRAINED = {"kitchen_instructed"}  # there are recipes, which nobody has followed for what is shipped
+TRAINED = sorted(set(names()) - UNTRAINED)
 PLANNED = sorted(
-    path.stem.removesuffix(f"-{PLANS}") for path in asset("config/recipes").glob(f"*-{PLANS}.yaml")
+    {path.stem.removesuffix(f"-{PLANS}") for path in asset("config/recipes").glob(f"*-{PLANS}.yaml")}
+    - UNTRAINED
 )
 
 
-@pytest.fixture(params=sorted(names()))
+@pytest.fixture(params=TRAINED)
 def task(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -47,7 +50,7 @@ def check_export(checkpoint: Path) -> None:
 
 def check_notes(models: Path, recipe: Recipe, command: str) -> None:
     """Every model there was made by the command, alone or not, and is what the recipe asks for."""
-    made = {"tokenizer": recipe.tokenizer, **recipe.policies, "corrector": recipe.corrector}
+    made = {"tokenizer": recipe.tokenizer, **recipe.policies, **recipe.taught}
     for name, model in made.items():
         if model is None:
             continue
@@ -56,6 +59,15 @@ def check_notes(models: Path, recipe: Recipe, command: str) -> None:
         assert notes["training"]["seed"] == model.seed
         assert notes["training"]["steps"] == model.fit.steps
         assert model.size.items() <= notes["config"].items()
+
+
+@pytest.mark.parametrize("task", [task for task in TRAINED if goal_is_for_target(task)])
+def test_a_goal_for_the_target_alone_is_read_by_nothing_on_the_robot(task: str) -> None:
+    policies = PolicyFiles(folder(task), "onnxruntime").load()
+    policies.check_goal_is_for_target()
+    assert policies.target.signature.goal_dim == make(task).spec.goal_dim > 0
+    if policies.plans is not None:
+        assert policies.plans.signature.goal_dim == policies.target.signature.goal_dim
 
 
 @pytest.mark.parametrize("name", POLICIES)

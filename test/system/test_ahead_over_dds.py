@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles
@@ -13,14 +14,15 @@ from adahi_ros.policy.backends import load_policy
 from adahi_ros.wire.records import NO_PLAN
 
 
-def test_what_is_recommended_goes_on_by_plans_that_it_asks_for_ahead() -> None:
-    files, calibration = (
-        PolicyFiles(asset("checkpoints/ball"), "onnxruntime"),
-        load_calibration(asset("config/ball.yaml")),
-    )
-    draft, target = node_parameters("best", "ball", files, calibration, 0.05)
-    run = run_over_dds("ball", draft, target, 1, range(1), lockstep=False)
-    horizon = load_policy(asset("checkpoints/ball") / "plans" / "target", "onnxruntime").signature.horizon
+@pytest.mark.parametrize(
+    "task", ["ball", "ball_instructed"]
+)  # whose robot passes on a goal that it is not told
+def test_what_is_recommended_goes_on_by_plans_that_it_asks_for_ahead(task: str) -> None:
+    folder = asset(f"checkpoints/{task}")
+    files, calibration = PolicyFiles(folder, "onnxruntime"), load_calibration(asset(f"config/{task}.yaml"))
+    draft, target = node_parameters("best", task, files, calibration, 0.05)
+    run = run_over_dds(task, draft, target, 1, range(1), lockstep=False)
+    horizon = load_policy(folder / "plans" / "target", "onnxruntime").signature.horizon
     assert {step.proposer for step in run.steps} == {"corrector"}
     planned = [step for step in run.steps if step.plan_age != NO_PLAN]
     assert len(planned) > len(run.steps) / 2  # a loaded machine may be late
