@@ -8,7 +8,7 @@ import numpy as np
 
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.file_methods import FileMethod
-from adahi_ros.evaluation.methods import GatedMethod, Method, OracleMethod
+from adahi_ros.evaluation.methods import DistilledMethod, GatedMethod, Method, OracleMethod
 from adahi_ros.evaluation.plan_methods import CORRECTOR, DRAFT_CHECKS_PLAN, PlanMethod
 from adahi_ros.evaluation.recommended import BestMethod
 from adahi_ros.evaluation.rollout import Log
@@ -16,7 +16,7 @@ from adahi_ros.policy.signature import Signature
 from adahi_ros.tasks.base import TaskSpec
 from adahi_ros.wire.sizes import reply_bytes, request_bytes
 
-DRAFT, TARGET, PLANS = "draft", "target", "target that plans"
+DRAFT, TARGET, PLANS, DISTILLED = "draft", "target", "target that plans", "distilled"
 OWN = "a file of one's own"
 
 
@@ -49,6 +49,9 @@ def demands(method: Method, bench: Bench) -> Demands:
     method, policies = on_task(method, bench.task), bench.policies
     if isinstance(method, PlanMethod):
         return _by_plans(method.proposer, policies, method.late)
+    if isinstance(method, DistilledMethod):
+        assert policies.distilled is not None
+        return Demands((DISTILLED,), policies.distilled.signature.parameters)
     if isinstance(method, OracleMethod):
         told = _drafting(policies, asks=True)
         return Demands((*told.needs, "what no robot knows"), told.weights, told.target, told.codes)

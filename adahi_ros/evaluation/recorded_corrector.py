@@ -17,7 +17,7 @@ from adahi_ros.networks.fitting import Run
 from adahi_ros.policy.corrector.checkpoint import load_corrector
 from adahi_ros.policy.corrector.corrector import Corrector
 from adahi_ros.policy.recipe import CORRECTOR, CorrectorRecipe
-from adahi_ros.tasks import make
+from adahi_ros.tasks import goal_is_for_target, make
 from adahi_ros.tasks.base import Task
 from adahi_ros.trajectories import Trajectories
 
@@ -114,7 +114,8 @@ def compare_correctors(
     target = target_of(bench.policies, CORRECTOR)
     data = recording_of(task, bench, seed, recorded)
     on_done("recorded")
-    train_on_recordings(target, data, recipe, folder, Run(recipe.seed), {})
+    told = not goal_is_for_target(task)
+    train_on_recordings(target, data, recipe, folder, Run(recipe.seed), {}, with_goal=told)
     on_done("trained")
     of_recordings = replace(
         bench, policies=replace(bench.policies, corrector=Corrector(load_corrector(folder / CORRECTOR)))

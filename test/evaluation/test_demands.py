@@ -20,10 +20,10 @@ SPEC = make("ball").spec
 
 @pytest.fixture(scope="module")
 def bench(comparison: Comparison) -> Bench:
-    """With a corrector, or what stands in for one."""
+    """With a corrector and a distilled policy, or what stands in for them."""
     plain = comparison.bench()
-    corrector = plain.policies.draft
-    return replace(plain, policies=replace(plain.policies, corrector=corrector))
+    draft = plain.policies.draft
+    return replace(plain, policies=replace(plain.policies, corrector=draft, distilled=draft))
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,7 @@ def bench(comparison: Comparison) -> Bench:
         ("hybrid", ("draft", "target"), "draft"),
         ("draft", ("draft",), "draft"),
         ("target", ("target",), None),
+        ("distilled", ("distilled",), "distilled"),
         ("random:replace", ("draft", "target"), "draft"),
         ("oracle", ("draft", "target", "what no robot knows"), "draft"),
         ("plan_4", ("target that plans",), None),
@@ -44,7 +45,7 @@ def test_what_methods_need(bench: Bench, name: str, needs: tuple[str, ...], weig
     found = demands(METHODS[name], bench)
     assert found.needs == needs
     assert found.weights == (0 if weights is None else getattr(bench.policies, weights).signature.parameters)
-    asked = None if name == "draft" else "plans" if "plan" in needs[0] else "target"
+    asked = None if name in ("draft", "distilled") else "plans" if "plan" in needs[0] else "target"
     assert found.target == (None if asked is None else getattr(bench.policies, asked).signature)
     assert found.codes == ("draft" in needs and asked == "target")
 

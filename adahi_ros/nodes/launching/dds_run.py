@@ -111,9 +111,7 @@ def _observed(task: str) -> dict[str, Any]:
     made = make(task)
     spec = made.spec
     safety = {"safety.limits": limits_of_task(spec.name)}
-    if (
-        has_camera(made) or spec.goal_for_target
-    ):  # only a contract tells of a goal that the draft does not read
+    if has_camera(made) or spec.goal_for_target:  # of a goal that the draft does not read, a contract tells
         return {"contract": spec.name, **safety}
     return {
         **safety,
