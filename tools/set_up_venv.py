@@ -221,6 +221,7 @@ def install_requirements(ros: Ros, title: str) -> None:
     names = ["robot.txt", "runtime.txt", "dev.txt", *([] if ros.distribution else ["ros.txt"])]
     files = [word for name in names for word in ("-r", str(REQUIREMENTS / name))]
     pip_install(ros, title, "-c", REQUIREMENTS / "constraints.txt", *files)
+    pip_install(ros, title, "--no-deps", "-r", REQUIREMENTS / "metaworld.txt")  # pins another MuJoCo
     run([VENV_PYTHON, "-c", COMPILE, SITE_PACKAGES], child_environment(ros), title)
     if not ros.distribution:
         correct_wheel_paths()

@@ -48,6 +48,9 @@ TASKS: Registry[Registered] = Registry(
             "adahi_ros.tasks.kitchen_instructed:KitchenInstructed",
             "adahi_ros.tasks.kitchen_instructed:KitchenInstructedExpert",
         ),
+        "metaworld": Registered(
+            "adahi_ros.tasks.metaworld:MetaWorld", "adahi_ros.tasks.metaworld_expert:MetaWorldExpert"
+        ),
         "swarm": Registered("adahi_ros.tasks.swarm:Swarm", "adahi_ros.tasks.swarm:SwarmExpert"),
         "swarm_instructed": Registered(
             "adahi_ros.tasks.instructed:SwarmInstructed", "adahi_ros.tasks.swarm:SwarmExpert"

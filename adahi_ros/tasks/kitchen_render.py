@@ -77,25 +77,25 @@ class KitchenPainter:
 
     def _caption(self, draw: ImageDraw.ImageDraw, scene: KitchenScene) -> None:
         lines = len(scene.completed) + 2 + scene.failed
-        draw.rounded_rectangle((10, 10, 196, 22 + lines * LINE), 8, fill=(*_rgb(PAPER), 215))
-        draw.text((20, 16), "Franka kitchen", INK, _font(16))
+        draw.rounded_rectangle((10, 10, 196, 22 + lines * LINE), 8, fill=(*rgb(PAPER), 215))
+        draw.text((20, 16), "Franka kitchen", INK, font(16))
         seconds = scene.step * self._world.period_s
         step = f"step {scene.step} of {self._world.max_steps}   {seconds:.2f} s"
-        draw.text((20, 17 + LINE), step, FAINT, _font(13))
+        draw.text((20, 17 + LINE), step, FAINT, font(13))
         for row, (name, completed) in enumerate(scene.completed.items(), 2):
             top = 17 + row * LINE
             box = (21, top + 3, 31, top + 13)
             draw.ellipse(box, fill=GOOD if completed else None, outline=GOOD if completed else FAINT)
-            draw.text((40, top), name, GOOD if completed else FAINT, _font(13))
+            draw.text((40, top), name, GOOD if completed else FAINT, font(13))
         if scene.failed:
-            draw.text((20, 17 + (lines - 1) * LINE), "the simulation diverged", BAD, _font(13))
+            draw.text((20, 17 + (lines - 1) * LINE), "the simulation diverged", BAD, font(13))
 
 
-def _rgb(colour: str) -> tuple[int, int, int]:
+def rgb(colour: str) -> tuple[int, int, int]:
     red, green, blue = bytes.fromhex(colour[1:])
     return red, green, blue
 
 
 @functools.lru_cache(maxsize=4)
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+def font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)

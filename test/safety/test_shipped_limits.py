@@ -14,7 +14,7 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import Limits, load_limits
 from adahi_ros.tasks import TaskSpec, make
 
-TASKS = ("ball", "inverted_pendulum", "kitchen", "swarm")
+TASKS = ("ball", "inverted_pendulum", "kitchen", "metaworld", "swarm")
 JOINTS = [f"panda_joint{number}" for number in range(1, 8)]
 FINGERS = ["panda_finger_joint1", "panda_finger_joint2"]
 

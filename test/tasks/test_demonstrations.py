@@ -30,6 +30,7 @@ TRIALS = {
     "ball_instructed": (200, 4),
     "kitchen": (8, 1),
     "kitchen_instructed": (8, 1),
+    "metaworld": (20, 5),
     "swarm": (50, 1),
     "swarm_instructed": (50, 1),
 }
