@@ -29,6 +29,7 @@ MAX_STEPS = 240
 DISTURBANCE = 0.6  # standard deviation, as a share of the fastest motion along an axis
 AXES = ("x", "y", "z")
 ASKED = "what was asked for"
+MIDDLE_M = np.array([0.0, 0.85, 0.15])  # of where marks may be
 LIBRARY_OBSERVATION_DIM = 39
 
 
@@ -36,10 +37,11 @@ class MetaWorld:
     """E tables side by side. Implements `adahi_ros.tasks.base.Task`.
 
     Joints: none, for the hand is commanded. State: the hand's place (m), how open the gripper is (0 to 1),
-    where the moving part of the thing on the table is and where the thing is (m), and which scene it is (one
-    entry of each, 1 or 0). Goal: the sentence as a vector, and the place of the mark (m), 0 where there is
-    none. Action: the hand's velocity (m/s) and the gripper, from -1, open, to 1, closed. An episode that is
-    done stands still from then on; one in which something else was done has failed.
+    where the moving part of the thing on the table is and where the thing is (m), and which scene it is
+    (one entry of each, 1 or 0). Goal, for the target alone: the sentence as a vector, and where the mark is
+    (m), from the middle of where it may be, 0 where there is none. Action: the hand's velocity (m/s) and
+    the gripper, from -1, open, to 1, closed. An episode that is done stands still from then on; one in
+    which something else was done has failed.
 
     Args:
         scenes: that an episode may be in.
@@ -79,6 +81,7 @@ class MetaWorld:
             subtask_names=(ASKED,),
             command_field="velocities",
             command_names=(*(f"hand_{axis}" for axis in AXES), "gripper"),
+            goal_for_target=True,
         )
         self.reset(0, [0])
 
@@ -93,6 +96,7 @@ class MetaWorld:
         self._drawn = [self._errands[int(draw * len(self._errands))] for draw in draws[:, 0]]
         self._worlds = [load_scene(scene) for scene, _ in self._drawn]
         self._goal = np.zeros((count, self.spec.goal_dim))
+        self._marks = np.full((count, len(AXES)), np.nan)
         self._places = np.zeros((count, len(AXES)))
         self._states: list[np.ndarray] = []
         self._observed = np.zeros((count, self.spec.observation_dim))
@@ -110,7 +114,8 @@ class MetaWorld:
             self._goal[row, :INSTRUCTION_DIM] = embedded(errand.sentence)
             if isinstance(errand.done, Delivery):
                 box = errand.done.mark
-                self._goal[row, INSTRUCTION_DIM:] = _between(box.low, box.high, draws[row, 5:8])
+                self._marks[row] = _between(box.low, box.high, draws[row, 5:8])
+                self._goal[row, INSTRUCTION_DIM:] = self._marks[row] - MIDDLE_M
             self._states.append(self._worlds[row].start(self._places[row], float(coordinate)))
             self._look(row)
 
@@ -131,7 +136,7 @@ class MetaWorld:
 
     @property
     def goal(self) -> np.ndarray:
-        """(E, 35) float64: the sentence's vector, then x, y, z of the mark (m)."""
+        """(E, 35) float64: the sentence's vector, then x, y, z of the mark (m) from the middle of all."""
         return self._goal.copy()
 
     @property
@@ -156,11 +161,10 @@ class MetaWorld:
         Hand, gripper and object, the same again for the step before, which none of them uses, and the goal:
         the mark, or where there is none the place of the thing.
         """
-        hand, mark = self._observed[:, :4], self._goal[:, INSTRUCTION_DIM:]
-        read = np.zeros((len(hand), LIBRARY_OBSERVATION_DIM))
-        read[:, :4], read[:, 4:7] = hand, self._seen
+        read = np.zeros((len(self._steps), LIBRARY_OBSERVATION_DIM))
+        read[:, :4], read[:, 4:7] = self._observed[:, :4], self._seen
         read[:, 18:36] = read[:, :18]
-        read[:, -3:] = np.where(np.any(mark, axis=1, keepdims=True), mark, self._places)
+        read[:, -3:] = np.where(np.isnan(self._marks), self._places, self._marks)
         return read
 
     @property
@@ -223,12 +227,12 @@ class MetaWorld:
         if self._painter is None:
             self._painter = metaworld_render.MetaWorldPainter()
         world.load(self._states[index], self._places[index])
-        mark = self._goal[index, INSTRUCTION_DIM:]
+        mark = self._marks[index]
         return self._painter.draw(
             world,
             metaworld_render.Told(
                 self.sentences[index],
-                mark if mark.any() else None,
+                None if np.isnan(mark).any() else mark,
                 int(self._steps[index]),
                 self.spec.max_steps,
                 self._period_s,
@@ -244,10 +248,10 @@ class MetaWorld:
         parts = world.hand(), world.point(scene.part), world.thing(), is_scene
         self._observed[row] = np.concatenate(parts)
         self._seen[row] = world.point(errand.seen)
-        self._met[row] = world.is_done(errand, self._goal[row, INSTRUCTION_DIM:])
+        self._met[row] = world.is_done(errand, self._marks[row])
         self._success[row] |= self._met[row]
         others = (other for other in scene.errands if other is not errand and _opposes(other, errand))
-        self._failed[row] |= any(world.is_done(other, self._places[row]) for other in others)
+        self._failed[row] |= any(world.is_done(other, self._marks[row]) for other in others)
 
 
 def _opposes(one: Errand, other: Errand) -> bool:
