@@ -16,8 +16,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.proposers import PROPOSERS, Proposer, ProposerContext
 from adahi_ros.server.verifier import TargetVerifier
 
+T = TypeVar("T")
 FILE = re.compile(r"(.+\.py):([^\W\d]\w*)(?:@([^@]+))?")
 FILE_GRAMMAR = "FILE.py:CLASS of a gate or a proposer of your own, with a threshold @NUMBER where it has any"
 
@@ -154,7 +156,7 @@ class FileMethod:
         except TypeError as error:
             of = "the policy alone" if arguments else "no arguments"
             raise ValueError(f"{self.name}: {error}; must be made of {of}") from None
-        return make(*arguments)
+        return _asked(self.name, "__init__", lambda: make(*arguments))
 
 
 def file_method(name: str) -> FileMethod | None:
@@ -187,10 +189,10 @@ class CheckedGate:
         """See `Gate`.
 
         Raises:
-            ValueError: there is not one number for each robot.
+            ValueError: there is not one number for each robot, or the gate raises anything.
         """
         robots = len(context.uniforms)
-        score = np.asarray(self._gate.score(context))
+        score = _asked(self._name, "score", lambda: np.asarray(self._gate.score(context)))
         if score.dtype.kind not in "biuf" or score.shape != (robots,):
             raise ValueError(
                 f"{self._name}: score: {score.dtype} of shape {score.shape}, must be a number for each of "
@@ -230,9 +232,10 @@ class CheckedProposer:
         """See `Proposer`.
 
         Raises:
-            ValueError: it is no proposal for these robots, or none that the rule can judge.
+            ValueError: it is no proposal for these robots, or none that the rule can judge, or the proposer
+                raises anything.
         """
-        proposal = self._proposer.propose(context)
+        proposal = _asked(self._name, "propose", lambda: self._proposer.propose(context))
         if proposal is None and self.needs_plan:
             return None
         if not isinstance(proposal, Proposal):
@@ -245,6 +248,20 @@ class CheckedProposer:
         if ACCEPTANCES[self._rule].needs_codes and proposal.distribution is None:
             raise ValueError(f"{self._name}: propose: no distribution, which the rule {self._rule} goes by")
         return proposal
+
+
+def _asked(name: str, what: str, ask: Callable[[], T]) -> T:
+    """Return what a stranger's code returns.
+
+    Raises:
+        ValueError: it raises anything; names the method, and the line that was run of its file.
+    """
+    try:
+        return ask()
+    except Exception as error:  # a stranger's code may raise anything
+        frames = [each for each in extract_tb(error.__traceback__) if each.filename != __file__]
+        where = "".join(f" ({Path(each.filename).name}, line {each.lineno})" for each in frames[:1])
+        raise ValueError(f"{name}: {what}: {type(error).__name__}: {error}{where}") from error
 
 
 def _told(made: type, name: str) -> Told:

@@ -247,6 +247,23 @@ class Own:
         run(comparison, name)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("    def score(self, context): return context.nothing\n", "score: AttributeError: .*nothing"),
+        ("    def score(self, context): raise KeyError('mine')\n", "score: KeyError: 'mine'"),
+        (f"    def __init__(self): raise RuntimeError('no')\n{SCORES}", "__init__: RuntimeError: no"),
+        ("    def score(self, context): return [[1], [1, 2]]\n", "score: ValueError: .*inhomogeneous"),
+        ("    def __init__(self, p): ...\n    def propose(self, c): return p\n", "propose: NameError: .*'p'"),
+    ],
+)
+def test_a_class_that_raises_is_named(text: str, said: str, comparison: Comparison, written: Written) -> None:
+    name = written(f"class Own:\n{'    threshold = 1.0' * ('propose' not in text)}\n{text}")
+    with pytest.raises(ValueError, match=f"^{re.escape(name)}: {said}") as refused:
+        run(comparison, name)
+    assert "inhomogeneous" in said or re.search(r" \(own\.py, line \d+\)$", str(refused.value))
+
+
 def test_a_rule_that_does_not_fit_the_policies_is_named(comparison: Comparison, written: Written) -> None:
     bench = comparison.bench()
     target = replace(bench.policies.target.signature, codes=None)
