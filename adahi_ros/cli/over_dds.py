@@ -82,7 +82,7 @@ def demo(
     from adahi_ros.evaluation.dds_method import goes_ahead, node_parameters
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import Comparison, expert_error, held_out
-    from adahi_ros.evaluation.methods import on_task, parse_methods
+    from adahi_ros.evaluation.methods import METHODS, on_task, parse_methods
     from adahi_ros.evaluation.plan_methods import PlanMethod
     from adahi_ros.evaluation.recommended import default_methods
     from adahi_ros.evaluation.repeat import repeated_true_skip_ratio
@@ -126,7 +126,7 @@ def demo(
                 "true_skip_ratio": None  # a plan has no codes to keep
                 if isinstance(method, PlanMethod)
                 else repeated_true_skip_ratio(runs[name], bench, method, seed),
-                "mse": expert_error(Comparison(task, files, found, seed), name, expert),
+                "mse": expert_error(Comparison(task, files, found, seed), METHODS[name], expert),
             }
             say(
                 f"{method.label}: {sum(e.success for e in runs[name].episodes)} of {episodes} episodes "

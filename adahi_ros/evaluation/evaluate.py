@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,11 +93,11 @@ def play_method(comparison: Comparison, method: Method, episodes: Sequence[int])
     return Outcome(log, world.success, world.completed, world.fulfilled)
 
 
-def expert_error(comparison: Comparison, name: str, expert: Trajectories) -> float:
+def expert_error(comparison: Comparison, method: Method, expert: Trajectories) -> float:
     """Return a method's mean squared error to the expert on its own observations, in action scales."""
     bench = comparison.bench()
     episodes = range(len(expert))
-    log = METHODS[name].run(bench, RecordedWorld(expert), comparison.seed, episodes, lambda step: None)
+    log = method.run(bench, RecordedWorld(expert), comparison.seed, episodes, lambda step: None)
     return squared_error(expert, log.action, log.active, bench.policies.draft.action_scale)
 
 
@@ -125,13 +125,24 @@ def play_all(
         workers: processes.
         on_done: told a method and how many of its episodes have just ended.
     """
+    return _play_all(comparison, {name: METHODS[name] for name in names}, episodes, workers, on_done)
+
+
+def _play_all(
+    comparison: Comparison,
+    methods: Mapping[str, Method],
+    episodes: Sequence[int],
+    workers: int,
+    on_done: Progress,
+) -> dict[str, Outcome]:
     parts = batches(episodes)
-    jobs: list[Job[Outcome]] = [(play, (comparison, name, part)) for name in names for part in parts]
-    outcomes = run_jobs(jobs, workers, lambda index: on_done(jobs[index][1][1], len(jobs[index][1][2])))
+    named = [(name, part) for name in methods for part in parts]
+    jobs: list[Job[Outcome]] = [(play_method, (comparison, methods[name], part)) for name, part in named]
+    outcomes = run_jobs(jobs, workers, lambda index: on_done(named[index][0], len(named[index][1])))
     count = len(parts)
     return {
         name: Outcome.side_by_side(outcomes[row * count : (row + 1) * count])
-        for row, name in enumerate(names)
+        for row, name in enumerate(methods)
     }
 
 
@@ -185,10 +196,11 @@ def evaluate_methods(
     """
     reference = reference_among(names, against)
     bench = comparison.bench()
-    thresholds = {name: METHODS[name].threshold(bench) for name in names}  # tells what cannot run at once
+    methods = {name: METHODS[name] for name in names}  # once, so that a file which changes is told
+    thresholds = {name: method.threshold(bench) for name, method in methods.items()}  # and what cannot run
     expert = held_out(comparison.task, comparison.seed, workers)
-    outcomes = play_all(comparison, names, episodes, workers, on_done)
-    errors = run_jobs([(expert_error, (comparison, name, expert)) for name in names], workers)
+    outcomes = _play_all(comparison, methods, episodes, workers, on_done)
+    errors = run_jobs([(expert_error, (comparison, method, expert)) for method in methods.values()], workers)
     figures: dict[str, dict[str, Any]] = {}
     for name, error in zip(names, errors, strict=True):
         gate, threshold = thresholds[name] or (None, None)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
+from importlib.abc import SourceLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
@@ -26,6 +27,7 @@ from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.plan_methods import actor_of, target_of
 from adahi_ros.evaluation.rollout import Log, World, rollout
+from adahi_ros.files import read_bytes
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Gate, Trigger
@@ -71,12 +73,15 @@ class FileMethod:
         name: as it was given.
         path: of the file.
         class_name: in it.
+        digest: names what is in the file; None where it cannot be read. Where the file is run, by whatever
+            process, this must be in it: else not all episodes would be of one method.
         at: the threshold that was given; None takes the class's own.
     """
 
     name: str
     path: Path
     class_name: str
+    digest: str | None
     at: float | None = None
 
     @property
@@ -94,11 +99,6 @@ class FileMethod:
         """See `Method`; None where its threshold is its own, or it needs none."""
         told = self.told()
         return self.name if told.threshold is None and told.gate not in WITHOUT_THRESHOLD else None
-
-    @property
-    def digest(self) -> str:
-        """Names what is in the file."""
-        return blake2b(self.path.read_bytes(), digest_size=16).hexdigest()
 
     def told(self) -> Told:
         """Return what the class says of itself.
@@ -122,7 +122,7 @@ class FileMethod:
         return rollout(world, *self._parts(bench), seed, episodes, on_step, late=late)
 
     def _class(self) -> type:
-        return _class_of(self.path, self.class_name)
+        return _class_of(self.path, self.class_name, self.digest)
 
     def _parts(self, bench: Bench) -> tuple[Controller, TargetVerifier]:
         """Return the robot's side, that remembers nothing, and the verifier."""
@@ -169,7 +169,11 @@ def file_method(name: str) -> FileMethod | None:
         at = None if threshold is None else float(threshold)
     except ValueError:
         return None
-    return FileMethod(name, Path(path), class_name, at)
+    try:
+        digest = _digest(read_bytes(Path(path)))
+    except (OSError, ValueError):
+        digest = None  # what is wrong with it is told where it is run
+    return FileMethod(name, Path(path), class_name, digest, at)
 
 
 class CheckedGate:
@@ -295,15 +299,21 @@ def _check(name: str, field: str, value: object, allowed: Iterable[str]) -> None
         raise ValueError(f"{name}: {field}: {value!r}, must be one of {', '.join(allowed)}")
 
 
-def _class_of(path: Path, name: str) -> type:
+def _class_of(path: Path, name: str, digest: str | None) -> type:
     """Return a class of a file.
 
     Raises:
-        ValueError: there is no such file or class, or the file cannot be run.
+        ValueError: there is no such file or class, the file cannot be run, or it has been changed.
     """
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
-    module = _module(path.resolve(), path.stat().st_mtime_ns)
+    try:
+        content = read_bytes(path)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: cannot be read ({error})") from None
+    if _digest(content) != digest:
+        raise ValueError(f"{path}: was changed meanwhile, must stay as it was until all is measured")
+    module = _module(path.resolve(), content)
     made = getattr(module, name, None)
     if not inspect.isclass(made):
         there = [
@@ -315,17 +325,23 @@ def _class_of(path: Path, name: str) -> type:
     return made
 
 
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
+
+
 @lru_cache(maxsize=16)
-def _module(path: Path, changed_ns: int) -> ModuleType:
-    """Run a file, once per process and state of it."""
-    name = f"{path.stem}_{blake2b(str((path, changed_ns)).encode(), digest_size=8).hexdigest()}"
+def _module(path: Path, content: bytes) -> ModuleType:
+    """Run what is in a file, once per process."""
+    name = f"{path.stem}_{_digest(str(path).encode() + content)}"
     spec = spec_from_file_location(name, path)
     assert spec is not None
-    assert spec.loader is not None
+    assert isinstance(spec.loader, SourceLoader)
     module = module_from_spec(spec)
     sys.modules[name] = module  # where dataclasses look their module up
     try:
-        spec.loader.exec_module(module)
+        # Not by the loader itself: it keeps what it compiled, and takes that for a file which was changed
+        # within a second and is as long as before.
+        exec(spec.loader.source_to_code(content, str(path)), vars(module))
     except Exception as error:  # a stranger's file may raise anything as it is run
         del sys.modules[name]
         raise ValueError(f"{path}: cannot be run ({type(error).__name__}: {error})") from error

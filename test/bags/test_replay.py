@@ -56,7 +56,7 @@ def test_errors_are_those_of_the_evaluation_on_the_same_episodes(
 ) -> None:
     assert list(found.figures) == list(REPLAYED)
     for name in ("adahi", "draft", "target"):
-        assert found.figures[name]["mse"] == expert_error(comparison, name, data)
+        assert found.figures[name]["mse"] == expert_error(comparison, METHODS[name], data)
 
 
 def test_gates_transmit_and_cost_as_they_are_meant_to(found: Replay) -> None:

@@ -96,7 +96,7 @@ def test_every_method_is_compared_with_the_target_episode_by_episode(
     outcomes = {name: play(comparison, name, range(8)) for name in ("draft", "plan_2")}
     outcomes["draft"].success[:] = np.arange(8) < 1
     outcomes["plan_2"].success[:] = np.arange(8) >= 1
-    monkeypatch.setattr(evaluate, "play_all", lambda *arguments: outcomes)
+    monkeypatch.setattr(evaluate, "_play_all", lambda *arguments: outcomes)
     found = evaluate_methods(comparison, ["draft", "plan_2"], range(8), against="plan_2")
     assert found["plan_2"]["against"] is None
     expected = mcnemar(outcomes["draft"].success, outcomes["plan_2"].success)

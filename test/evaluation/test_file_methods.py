@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.evaluation.calibrate import searched_gates
-from adahi_ros.evaluation.evaluate import Comparison, play_all
+from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods, play_all
 from adahi_ros.evaluation.file_methods import CheckedGate, FileMethod, file_method
 from adahi_ros.evaluation.methods import METHODS, gates_of_methods, goes_by_plans, parse_methods
 from adahi_ros.evaluation.rollout import Log
@@ -138,11 +139,36 @@ def test_a_file_is_not_run_as_its_name_is_read(written: Written) -> None:
         parse_methods(name, own=True)
 
 
-def test_a_file_that_was_changed_is_read_anew(written: Written) -> None:
+def test_a_file_that_was_changed_is_read_anew(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a second and as long as before, too; nothing is left beside it."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for number in range(3):
+        name = written(DEVIATION.replace("0.4", f"0.{number}"))
+        method = METHODS[name]
+        assert isinstance(method, FileMethod)
+        assert method.told().threshold == number / 10
+    assert [each.name for each in tmp_path.iterdir()] == ["own.py"]
+
+
+def test_a_file_that_changes_meanwhile_is_refused(comparison: Comparison, written: Written) -> None:
     name = written(DEVIATION)
-    before = METHODS[name].about
-    written(DEVIATION.replace("Asks", "Begs"))
-    assert METHODS[name].about == before.replace("Asks", "Begs")
+    method = METHODS[name]
+    method.threshold(comparison.bench())
+    written(DEVIATION.replace("0.4", "0.5"))
+    with pytest.raises(ValueError, match=r"own\.py: was changed meanwhile, must stay as it was"):
+        method.threshold(comparison.bench())
+    name = written("""
+class Rewrites:
+    threshold = 1.0
+    def score(self, context):
+        with open(__file__, "a") as file:
+            file.write("#")
+        return context.age
+""")
+    with pytest.raises(ValueError, match=r"own\.py: was changed meanwhile, must stay as it was"):
+        evaluate_methods(comparison, [name], range(1))
 
 
 @pytest.mark.parametrize("name", ["own.py", "own.py:", "own.py:2", "own.py:Gate@high", "own:Gate"])
@@ -285,8 +311,9 @@ def test_a_gate_that_learns_still_does() -> None:
 
 
 def test_a_file_is_named_by_its_content(written: Written) -> None:
-    method = METHODS[written(DEVIATION)]
-    assert isinstance(method, FileMethod)
-    before = method.digest
-    written(DEVIATION + "\n")
-    assert method.digest != before
+    digests = []
+    for text in (DEVIATION, DEVIATION + "\n"):
+        method = METHODS[written(text)]
+        assert isinstance(method, FileMethod)
+        digests.append(method.digest)
+    assert digests[0] != digests[1]
