@@ -10,8 +10,8 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.abc import SourceLoader
@@ -196,7 +196,8 @@ class CheckedGate:
             ValueError: there is not one number for each robot, or the gate raises anything.
         """
         robots = len(context.uniforms)
-        score = _asked(self._name, "score", lambda: np.asarray(self._gate.score(context)))
+        shown = read_only(context)
+        score = _asked(self._name, "score", lambda: np.asarray(self._gate.score(shown)))
         if score.dtype.kind not in "biuf" or score.shape != (robots,):
             raise ValueError(
                 f"{self._name}: score: {score.dtype} of shape {score.shape}, must be a number for each of "
@@ -252,6 +253,22 @@ class CheckedProposer:
         if ACCEPTANCES[self._rule].needs_codes and proposal.distribution is None:
             raise ValueError(f"{self._name}: propose: no distribution, which the rule {self._rule} goes by")
         return proposal
+
+
+def read_only(value: Any) -> Any:
+    """Return a value with all arrays in dataclasses and mappings as views that nobody can write to.
+
+    What a gate is shown is what the robot goes on with: written to, its draft would be another.
+    """
+    if isinstance(value, np.ndarray):
+        view = value.view()
+        view.flags.writeable = False
+        return view
+    if isinstance(value, Mapping):
+        return {name: read_only(each) for name, each in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{each.name: read_only(getattr(value, each.name)) for each in fields(value)})
+    return value
 
 
 def _asked(name: str, what: str, ask: Callable[[], T]) -> T:

@@ -290,6 +290,31 @@ def test_a_class_that_raises_is_named(text: str, said: str, comparison: Comparis
     assert "inhomogeneous" in said or re.search(r" \(own\.py, line \d+\)$", str(refused.value))
 
 
+@pytest.mark.parametrize(
+    "written_to",
+    [
+        "uniforms",
+        "observed['observation']",
+        "observations.features['observation']",
+        "proposal.actions",
+        "proposal.distribution.codes",
+        "course.intended",
+    ],
+)
+def test_a_gate_cannot_change_what_the_robot_goes_on_with(
+    written_to: str, comparison: Comparison, written: Written
+) -> None:
+    name = written(f"""
+class Gate:
+    threshold = 1.0
+    def score(self, context):
+        context.{written_to}[:] = 0
+        return context.age
+""")
+    with pytest.raises(ValueError, match=f"^{re.escape(name)}: score: ValueError: .*read-only.*line 10"):
+        run(comparison, name)
+
+
 def test_a_rule_that_does_not_fit_the_policies_is_named(comparison: Comparison, written: Written) -> None:
     bench = comparison.bench()
     target = replace(bench.policies.target.signature, codes=None)
