@@ -16,6 +16,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from importlib.abc import SourceLoader
 from importlib.util import module_from_spec, spec_from_file_location
+from numbers import Real
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
@@ -107,7 +108,7 @@ class FileMethod:
             ValueError: there is none, or it says what cannot be.
         """
         found = _told(self._class(), self.name)
-        return found if self.at is None else replace(found, threshold=self.at)
+        return found if self.at is None else replace(found, threshold=_threshold(self.name, self.at))
 
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
@@ -245,14 +246,17 @@ class CheckedProposer:
             return None
         if not isinstance(proposal, Proposal):
             raise ValueError(f"{self._name}: propose: {type(proposal).__name__}, must be a Proposal")
-        shape, robots = np.shape(proposal.actions), len(context.draws)
+        actions = np.asarray(proposal.actions)
+        shape, robots = actions.shape, len(context.draws)
+        if actions.dtype.kind not in "iuf":
+            raise ValueError(f"{self._name}: propose: actions of {actions.dtype}, must be numbers")
         if len(shape) != 3 or 0 in shape or shape[::2] != (robots, self._action_dim):
             raise ValueError(
                 f"{self._name}: propose: actions of shape {shape}, must be ({robots}, T, {self._action_dim})"
             )
         if ACCEPTANCES[self._rule].needs_codes and proposal.distribution is None:
             raise ValueError(f"{self._name}: propose: no distribution, which the rule {self._rule} goes by")
-        return proposal
+        return replace(proposal, actions=actions.astype(np.float32, copy=False))
 
 
 def read_only(value: Any) -> Any:
@@ -306,9 +310,15 @@ def _told(made: type, name: str) -> Told:
     wait_policy = getattr(made, "wait_policy", "wait")
     _check(name, "wait_policy", wait_policy, WAIT_POLICIES if by_plans else ("wait",))
     threshold = getattr(made, "threshold", None)
-    if threshold is not None and not (isinstance(threshold, int | float) and math.isfinite(threshold)):
-        raise ValueError(f"{name}: threshold: {threshold!r}, must be a finite number")
+    if threshold is not None:
+        threshold = _threshold(name, threshold)
     return Told(proposes, proposer, by_plans, gate, threshold, rule, wait_policy)
+
+
+def _threshold(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{name}: threshold: {value!r}, must be a finite number")
+    return float(value)
 
 
 def _check(name: str, field: str, value: object, allowed: Iterable[str]) -> None:

@@ -202,6 +202,7 @@ PROPOSES = "    def propose(self, context): return None\n"
         (f"class Gate:\n    wait_policy = 'ahead'\n{SCORES}", "wait_policy: 'ahead', must be one of wait"),
         (f"class Gate:\n    threshold = 'low'\n{SCORES}", "threshold: 'low', must be a finite number"),
         (f"class Gate:\n    threshold = np.nan\n{SCORES}", "threshold: nan, must be a finite number"),
+        (f"class Gate:\n    threshold = True\n{SCORES}", "threshold: True, must be a finite number"),
     ],
 )
 def test_what_a_class_says_and_cannot_be_is_named(text: str, said: str, written: Written) -> None:
@@ -209,6 +210,15 @@ def test_what_a_class_says_and_cannot_be_is_named(text: str, said: str, written:
     with pytest.raises(ValueError, match=re.escape(said)) as refused:
         parse_methods(name, own=True)
     assert str(refused.value).startswith(f"{name}: ")
+
+
+def test_a_threshold_is_any_finite_number(comparison: Comparison, written: Written) -> None:
+    name = written(DEVIATION.replace("0.4", "np.float32(0.5)"))
+    assert METHODS[name].threshold(comparison.bench()) == ("Deviation", 0.5)
+    for text in ("nan", "inf"):
+        said = f"{name}@{text}: threshold: {text}, must be a finite number"
+        with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+            parse_methods(f"{name}@{text}", own=True)
 
 
 def test_a_file_or_a_class_that_is_not_there_is_named(tmp_path: Path, written: Written) -> None:
@@ -256,6 +266,8 @@ def test_a_score_that_is_none_is_named(
         ("Proposal(np.zeros((3, 2)))", "actions of shape (3, 2), must be (3, T, 2)"),
         ("Proposal(np.zeros((2, 1, 2)))", "actions of shape (2, 1, 2), must be (3, T, 2)"),
         ("Proposal(np.zeros((3, 0, 2)))", "actions of shape (3, 0, 2), must be (3, T, 2)"),
+        ("Proposal(np.full((3, 1, 2), None))", "actions of object, must be numbers"),
+        ("Proposal(np.full((3, 1, 2), 'a'))", "actions of <U1, must be numbers"),
         ("Proposal(np.zeros((3, 1, 2)))", "no distribution, which the rule speculative goes by"),
     ],
 )
