@@ -138,6 +138,8 @@ def compare(
     default = [name for name in METHODS if name not in NOT_STOOD] + ["corrector_8"]
     given = parse_methods(",".join(methods or default), own=True)
     names = list(dict.fromkeys(["target", *given]))
+    if json_file is not None and json_file.resolve() == out.resolve():
+        raise ValueError(f"--json: {json_file}, must be another file than the rows have (--out)")
     compared = comparisons(tasks, seed, backend)
     rows = Rows(tried("--out", out))
     written: dict[str, Any] = {}
