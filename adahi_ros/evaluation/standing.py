@@ -37,6 +37,10 @@ from adahi_ros.parallel import Job, ended_jobs
 from adahi_ros.tasks import make
 
 RANDOM = "random"
+GONE_BY = (  # of a row
+    *("key", "success", "success_rate", "success_ci95", "transmission_rate", "steps_per_episode"),
+    *("calls_per_episode", "bytes_per_episode", "needs", "weights_on_robot"),
+)
 ITSELF, BY_LOT = "itself", "random at as many calls"
 
 
@@ -100,7 +104,7 @@ class Rows:
         self._rows: list[dict[str, Any]] = []
         if path.exists():
             try:
-                self._rows = [{"key": dict(row["key"]), **row} for row in read_json(path)["rows"]]
+                self._rows = [_whole(row) for row in read_json(path)["rows"]]
             except (ValueError, LookupError, TypeError) as error:
                 raise ValueError(f"{path}: not rows of 'adahi compare' ({error!r})") from None
 
@@ -117,6 +121,17 @@ class Rows:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self._path) as partial:
             partial.write_text(json.dumps({"rows": self._rows}, indent=1) + "\n")
+
+
+def _whole(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row that has all that is gone by; raises `KeyError`, `TypeError` or `ValueError`."""
+    missing = [name for name in GONE_BY if name not in row]
+    if missing:
+        raise KeyError(*missing)
+    key, success = dict(row["key"]), row["success"]
+    if len(success) != key["episodes"] or not set(success) <= {0, 1}:
+        raise ValueError(f"success: of {key['episodes']} episodes, must be 0 or 1 for each")
+    return row
 
 
 def entries(

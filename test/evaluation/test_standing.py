@@ -133,16 +133,35 @@ def test_whatever_decides_a_row_is_in_its_key(comparison: Comparison, tmp_path: 
 
 
 def test_a_row_takes_the_place_of_the_one_before(comparison: Comparison, path: Path) -> None:
-    rows = Rows(path)
-    (entry,), _ = entries(comparison, ["draft"], EPISODES)
-    key = entry.key(comparison.bench())
+    (row,) = measured(comparison, path, ("draft",))
+    rows, key = Rows(path), row["key"]
     other = {**key, "digests": {}}
     for each in (other, key):
-        rows.add({"key": each})
+        rows.add({**row, "key": each})
     assert rows.find(other) is None
-    assert Rows(path).find(key) == {"key": key}
-    rows.add({"key": {**key, "seed": 9}})
-    assert Rows(path).find(key) == {"key": key}
+    assert Rows(path).find(key) == row
+    rows.add({**row, "key": {**key, "seed": 9}})
+    assert Rows(path).find(key) == row
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"success": [1]}, "success: of 6 episodes, must be 0 or 1 for each"),
+        ({"success": [2] * 6}, "success: of 6 episodes, must be 0 or 1 for each"),
+        ({"success": None}, "NoneType"),
+        ({"transmission_rate": ...}, "'transmission_rate'"),
+    ],
+)
+def test_a_row_that_is_not_whole_is_named(
+    changed: dict[str, Any], said: str, comparison: Comparison, path: Path
+) -> None:
+    (row,) = measured(comparison, path, ("draft",))
+    damaged = {name: value for name, value in {**row, **changed}.items() if value is not ...}
+    path.write_text(json.dumps({"rows": [damaged]}))
+    message = f"^{re.escape(str(path))}: not rows of 'adahi compare' .*{said}"
+    with pytest.raises(ValueError, match=message):
+        Rows(path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"rows": 3}', '{"rows": [{}]}', '{"rows": [{"key": 3}]}'])
