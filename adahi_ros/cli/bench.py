@@ -132,6 +132,8 @@ def plans(
     from adahi_ros.reporting.tables import step_cost_table
     from adahi_ros.wireless.plan_conditions import measure_conditions
 
+    if recorded == 1:  # said before minutes of work, not after
+        raise ValueError("recorded: 1, must be at least 2, of which one is held out, or 0 for none")
     names, name = parse_methods(methods, on_air=True), file_name(task)
     files = PolicyFiles(folder_of(task, None), "onnxruntime")
     comparison = Comparison(task, files, load_calibration(asset(f"config/{name}.yaml")), seed)

@@ -65,3 +65,11 @@ def test_every_number_has_a_range(option: str) -> None:
 def test_a_rate_is_refused_before_anything_is_loaded(verb: str, fails: Callable[..., str]) -> None:
     said = fails(verb, "ball", "--checkpoints", "/nowhere", "--rate", "1.5")
     assert said == "adahi: rate: 1.5, must be between 0 and 1\n"
+
+
+def test_recordings_that_no_corrector_can_be_held_out_of_are_refused_before_the_work(
+    fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adahi_ros.evaluation.evaluate.evaluate_methods", lambda *_: pytest.fail("measured"))
+    said = fails("bench", "plans", "ball", "--episodes-over-dds", 0, "--recorded", 1)
+    assert said == "adahi: recorded: 1, must be at least 2, of which one is held out, or 0 for none\n"

@@ -22,6 +22,8 @@ WITH_FIGURES = [
     ("train", "ball"),
     ("encoder", "train", "ball"),
     ("evaluate", "ball"),
+    ("compare",),
+    ("gate", "train", "ball", "--out", "gate.safetensors"),
     ("demo", "ball"),
     ("replay", *BAG),
     ("report", "bag"),
@@ -31,6 +33,7 @@ WITH_FIGURES = [
     ("bench", "dds"),
     ("bench", "cameras"),
     ("bench", "compute", "ball"),
+    ("bench", "plans", "ball"),
     ("bench", "soak"),
 ]
 WITH_PICTURE = [
@@ -44,6 +47,8 @@ WITH_PICTURE = [
 WITH_OUT = [
     ("calibrate", "ball", "--out"),
     ("demos", "ball", "--out"),
+    ("compare", "--out"),
+    ("gate", "train", "ball", "--out"),
     ("encoder", "train", "ball", "--out"),
     ("dataset", "from-bag", *BAG, "--out"),
     ("corrector", "from-bag", *BAG, "--out"),
