@@ -12,7 +12,7 @@ CONDITIONS = {  # link's profile, and how much longer the target takes, s
     "the paper's link": ("wifi_ac", 0.0),
     "target 150 ms slower": ("wifi_ac", 0.15),
     "5 % of packets lost": ("wifi_ac_loss_5", 0.0),
-    "1 s of every 5 without a link": ("wifi_ac_outages", 0.0),
+    "no link for 1 s of 5": ("wifi_ac_outages", 0.0),
 }
 
 
