@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from adahi_ros.evaluation.evaluate import (
 from adahi_ros.evaluation.file_methods import FileMethod
 from adahi_ros.evaluation.methods import METHODS, GatedMethod, Method, OracleMethod
 from adahi_ros.evaluation.plan_methods import PlanMethod
-from adahi_ros.files import read_json, replacing
+from adahi_ros.files import LARGEST_WEIGHTS, read_bytes, read_json, replacing
 from adahi_ros.gates.scores import WITHOUT_THRESHOLD
 from adahi_ros.parallel import Job, ended_jobs
 from adahi_ros.tasks import make
@@ -78,7 +79,8 @@ class Entry:
             "kind": self.kind,
             "gate": gate,
             "threshold": threshold,
-            "file": self.method.digest if isinstance(self.method, FileMethod) else None,
+            "as": repr(on_task(self.method, self.comparison.task)),
+            "file": _content(self.method),
             "episodes": len(self.episodes),
             "seed": self.comparison.seed,
             "backend": self.comparison.files.backend,
@@ -87,6 +89,16 @@ class Entry:
             "draft_temperature": calibration.draft_temperature,
             "version": __version__,
         }
+
+
+def _content(method: Method) -> str | None:
+    """Name what is in the file that a method is of, or its gate's weights; None of others."""
+    if isinstance(method, FileMethod):
+        return method.digest
+    file = method.arguments.get("file") if isinstance(method, PlanMethod) else None
+    return (
+        None if file is None else blake2b(read_bytes(Path(file), LARGEST_WEIGHTS), digest_size=16).hexdigest()
+    )
 
 
 class Rows:

@@ -15,6 +15,7 @@ from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods
 from adahi_ros.evaluation.methods import METHODS, Method
 from adahi_ros.evaluation.metrics import mcnemar
+from adahi_ros.evaluation.recommended import Recommendation
 from adahi_ros.evaluation.standing import (
     BY_LOT,
     ITSELF,
@@ -26,6 +27,7 @@ from adahi_ros.evaluation.standing import (
     measure,
     standings,
 )
+from adahi_ros.gates.learned import SIGNS, HarmModel, save_harm_model
 
 EPISODES = range(6)
 NAMES = ("target", "adahi", "draft", "plan_4")
@@ -104,7 +106,9 @@ def test_batches_and_workers_make_no_difference(
     assert [row["calls_per_episode"] for row in apart] == [row["calls_per_episode"] for row in whole]
 
 
-def test_whatever_decides_a_row_is_in_its_key(comparison: Comparison, tmp_path: Path) -> None:
+def test_whatever_decides_a_row_is_in_its_key(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def key(name: str, comparison: Comparison = comparison, episodes: range = EPISODES) -> dict[str, Any]:
         (entry,), _ = entries(comparison, [name], episodes)
         return entry.key(comparison.bench())
@@ -126,6 +130,19 @@ def test_whatever_decides_a_row_is_in_its_key(comparison: Comparison, tmp_path: 
     ]
     assert len({json.dumps(each) for each in [key("adahi"), *others]}) == len(others) + 1
     assert key("adahi") == json.loads(json.dumps(key("adahi")))
+    recommended = Recommendation("plan", "ahead", "age", 3.0), Recommendation("plan", "wait", "age", 3.0)
+    for told in recommended:
+        monkeypatch.setattr("adahi_ros.evaluation.recommended.recommended", lambda task, told=told: told)
+        others.append(key("best"))
+    assert others[-2]["threshold"] == others[-1]["threshold"]
+    assert others[-2] != others[-1]
+    weights = tmp_path / "gate.safetensors"
+    for seed in (0.0, 1.0):
+        signs = np.ones(len(SIGNS))
+        layers = (np.full((1, len(SIGNS)), seed), np.zeros(1), np.ones((1, 1)), np.zeros(1))
+        save_harm_model(weights, HarmModel(signs, signs, *layers, np.zeros(1), np.zeros(1)))
+        others.append(key(f"plan:learned:file={weights}@0.3"))
+    assert others[-2] != others[-1]
     digests = key("adahi")["digests"]
     policies = comparison.bench().policies
     assert (digests["draft"], digests["target"]) == (policies.draft.digest, policies.target.digest)
