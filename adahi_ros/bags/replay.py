@@ -11,8 +11,9 @@ import numpy as np
 
 from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.evaluation.bench import PLANS, Bench, Policies, load_plans
+from adahi_ros.evaluation.demands import on_task
 from adahi_ros.evaluation.latency import Costs, measure_costs, measure_plan_costs, simulated_latency
-from adahi_ros.evaluation.methods import DRAFTLESS, METHODS, Method
+from adahi_ros.evaluation.methods import DRAFTLESS, METHODS
 from adahi_ros.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio
 from adahi_ros.evaluation.plan_methods import PlanMethod
 from adahi_ros.evaluation.recommended import BestMethod
@@ -160,7 +161,7 @@ def replay(
     """
     check_sizes(policies.draft.signature, recorded)
     bench = Bench(recorded.task, policies, calibration)
-    methods = {name: _on_task(METHODS[name], recorded.task) for name in names}
+    methods = {name: on_task(METHODS[name], recorded.task) for name in names}
     thresholds = {name: method.threshold(bench) for name, method in methods.items()}
     costs = measure_costs(policies.draft, policies.target)
     plan_costs = measure_plan_costs(policies) if any(map(goes_by_plans, names)) else {}
@@ -191,8 +192,3 @@ def replay(
             "modelled_latency_ms": spread(latency[log.active].tolist()),
         }
     return Replay(recorded, logs, latencies, costs, figures)
-
-
-def _on_task(method: Method, task: str) -> Method:
-    """Return a method as it is on a task; raises as `BestMethod.on`."""
-    return method.on(task) if isinstance(method, BestMethod) else method
