@@ -131,7 +131,7 @@ def compare(
     """Tell where methods stand on each task: success, what it costs, and what chance explains."""
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.methods import METHODS, parse_methods
-    from adahi_ros.evaluation.standing import Rows, by_lot, entries, measure, standings
+    from adahi_ros.evaluation.standing import Rows, entries, measure, random_baseline, standings
     from adahi_ros.reporting.tables import standing_table
 
     count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
@@ -152,7 +152,7 @@ def compare(
                 bar.update(job, advance=1, note=f"{entry.name}, {entry.kind}")  # noqa: B023
 
             found = measure(wanted, rows, workers, done)
-            chances = [by_lot(entry, row) for entry, row in zip(wanted, found, strict=True)]
+            chances = [random_baseline(entry, row) for entry, row in zip(wanted, found, strict=True)]
             lots = measure([entry for entry in chances if entry is not None], rows, workers, done)
         figures = standings(found, lots)
         console.print(standing_table(figures, f"{task}, {count} episodes, seed {seed}"))

@@ -161,7 +161,7 @@ def entries(
     return found, skipped
 
 
-def by_lot(entry: Entry, figures: dict[str, Any]) -> Entry | None:
+def random_baseline(entry: Entry, figures: dict[str, Any]) -> Entry | None:
     """Return a method with a random gate in its gate's place, that asks as often.
 
     Args:

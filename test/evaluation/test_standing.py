@@ -21,10 +21,10 @@ from adahi_ros.evaluation.standing import (
     ITSELF,
     Entry,
     Rows,
-    by_lot,
     chance_between_plans,
     entries,
     measure,
+    random_baseline,
     standings,
 )
 from adahi_ros.gates.learned import SIGNS, HarmModel, save_harm_model
@@ -200,7 +200,7 @@ def test_what_a_task_has_no_policies_for_is_left_out(comparison: Comparison, che
 def lot(comparison: Comparison, name: str, path: Path, episodes: range = range(20)) -> tuple[Any, Any]:
     (entry,), _ = entries(comparison, [name], episodes)
     (row,) = measure([entry], Rows(path), 1)
-    chance = by_lot(entry, row)
+    chance = random_baseline(entry, row)
     return row, None if chance is None else (chance, *measure([chance], Rows(path), 1))
 
 
