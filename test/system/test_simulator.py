@@ -161,8 +161,9 @@ SPEED = 20.0
 class Recorder:
     """Keeps everything that a demonstration shows, until it is over."""
 
-    def __init__(self, stage: Any, task: str, **parameters: Any) -> None:
+    def __init__(self, stage: Any, task: str, episodes: int, **parameters: Any) -> None:
         self.stage = stage
+        self.episodes = episodes
         self.world = make(task)
         spec = self.world.spec
         self.interface = command_interface("joint_trajectory", spec.commanded, spec.command_field)
@@ -182,17 +183,24 @@ class Recorder:
             "robot_simulator_node",
             task=task,
             seed=SEED,
+            episodes=episodes,
             demonstrate=True,
             wait_for_subscribers=1,
             **parameters,
         )
         stage.processes.may_end = self.process
         stage.wait(lambda: self.process.exit_code is not None, "end")
+        stage.wait(self._is_whole, "what the simulator sent last")  # it may be over before all is read here
         for subscription in self._subscriptions:
             stage.node.destroy_subscription(subscription)
         stage.processes.all.remove(self.process)
         assert self.process.exit_code == 0, self.process.output
         assert "Traceback" not in self.process.output
+
+    def _is_whole(self) -> bool:
+        results = self.kept["episode_result"]
+        counts = [len(self.kept[topic]) for topic in ("joint_states", "task_state", "command")]
+        return len(results) == self.episodes and min(counts) >= sum(result.steps for result in results)
 
     @property
     def observations(self) -> np.ndarray:
