@@ -234,6 +234,8 @@ def _observations(parts: _Parts, values: Any) -> tuple[tuple[Source, ...], tuple
         if str(key).startswith(CAMERA):
             cameras.append(parts.camera(key, entry))
         else:
+            if entry == []:
+                raise ValueError(f"{key}: [], must be a source, or a list of at least one")
             numbers += [parts.source(key, each) for each in (entry if isinstance(entry, list) else [entry])]
     if not numbers and not cameras:
         raise ValueError("observations: none, must be at least one")

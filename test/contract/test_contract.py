@@ -110,6 +110,11 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
         (("encoder",), "", "encoder: '', must name one where there are cameras"),
         (("paced_by",), "/nobody", "paced_by: '/nobody', must be one of /front"),
         (("observations",), {}, "observations: none, must be at least one"),
+        (
+            ("observations", "observation.state"),
+            [],
+            r"observation.state: \[\], must be a source, or a list of",
+        ),
         (("observations",), [1], r"observations: \[1\], must be a mapping"),
         (("actions",), {}, "actions: .* must be one, on one topic"),
         (("actions", "action", "select"), [], "action.select: .* must be a list of field paths"),
