@@ -153,8 +153,8 @@ def compare(
 
             found = measure(wanted, rows, workers, done)
             chances = [random_baseline(entry, row) for entry, row in zip(wanted, found, strict=True)]
-            lots = measure([entry for entry in chances if entry is not None], rows, workers, done)
-        figures = standings(found, lots)
+            baselines = measure([entry for entry in chances if entry is not None], rows, workers, done)
+        figures = standings(found, baselines)
         console.print(standing_table(figures, f"{task}, {count} episodes, seed {seed}"))
         for need in dict.fromkeys(tuple(values["needs"]) for values in figures.values()):
             who = ", ".join(METHODS[name].label for name in figures if tuple(figures[name]["needs"]) == need)

@@ -1,4 +1,4 @@
-"""Where methods stand: a row for each on each task, and one for a random gate at as many calls.
+"""Where methods stand: a row for each on each task, and one for a random gate at the same rate.
 
 A row is written as soon as it is measured, and is not measured again while all that decides it is the same.
 """
@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ GONE_BY = (  # of a row
     *("key", "success", "success_rate", "success_ci95", "transmission_rate", "steps_per_episode"),
     *("calls_per_episode", "bytes_per_episode", "needs", "weights_on_robot"),
 )
-ITSELF, BY_LOT = "itself", "random at as many calls"
+ITSELF, BASELINE = "itself", "random at the same rate"
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Entry:
 
     Attributes:
         name: of the method, as it was given.
-        kind: `ITSELF`, or `BY_LOT` for a random gate in its gate's place.
+        kind: `ITSELF`, or `BASELINE` for a random gate in its gate's place.
         method: that is run.
         comparison: on what.
         episodes: their numbers.
@@ -67,12 +67,7 @@ class Entry:
         """Return all that decides what will be measured, as plain JSON."""
         policies, calibration = bench.policies, bench.calibration
         gate, threshold = self.method.threshold(bench) or (None, None)
-        actors = {
-            "draft": policies.draft,
-            "target": policies.target,
-            "plans": policies.plans,
-            "corrector": policies.corrector,
-        }
+        actors = {each.name: getattr(policies, each.name) for each in fields(policies)}
         return {
             "task": self.comparison.task,
             "method": self.name,
@@ -113,22 +108,28 @@ class Rows:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._rows: list[dict[str, Any]] = []
-        if path.exists():
-            try:
-                self._rows = [_whole(row) for row in read_json(path)["rows"]]
-            except (ValueError, LookupError, TypeError) as error:
-                raise ValueError(f"{path}: not rows of 'adahi compare' ({error!r})") from None
+        self._rows = self._read()
+
+    def _read(self) -> list[dict[str, Any]]:
+        if not self._path.exists():
+            return []
+        try:
+            return [_whole(row) for row in read_json(self._path)["rows"]]
+        except (ValueError, LookupError, TypeError) as error:
+            raise ValueError(f"{self._path}: not rows of 'adahi compare' ({error!r})") from None
 
     def find(self, key: dict[str, Any]) -> dict[str, Any] | None:
         """Return the row of a key; None where there is none."""
         return next((row for row in self._rows if row["key"] == key), None)
 
     def add(self, row: dict[str, Any]) -> None:
-        """Take in a row, in the place of those of that method that another key had, and write the file."""
+        """Take in a row, in the place of those of that method that another key had, and write the file.
+
+        What another run has written meanwhile is kept.
+        """
         same = ("task", "method", "kind", "episodes", "seed")
         about = [row["key"][name] for name in same]
-        self._rows = [each for each in self._rows if [each["key"].get(name) for name in same] != about]
+        self._rows = [each for each in self._read() if [each["key"].get(name) for name in same] != about]
         self._rows.append(row)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(self._path) as partial:
@@ -187,21 +188,21 @@ def random_baseline(entry: Entry, figures: dict[str, Any]) -> Entry | None:
         )
     if isinstance(method, OracleMethod):
         method = GatedMethod(entry.name, "", RANDOM)
-    lot: Method
+    baseline: Method
     if isinstance(method, PlanMethod):
         plans = comparison.files.load().plans
         assert plans is not None
         chance = chance_between_plans(
             rate, figures["steps_per_episode"], plans.signature.horizon, method.late
         )
-        lot = replace(method, asks=RANDOM, at=1.0 - chance, arguments={})
+        baseline = replace(method, asks=RANDOM, at=1.0 - chance, arguments={})
     elif isinstance(method, GatedMethod) and method.gate not in WITHOUT_THRESHOLD:
-        lot = replace(method, gate=RANDOM)
+        baseline = replace(method, gate=RANDOM)
         calibration = replace(comparison.calibration, thresholds={RANDOM: 1.0 - rate})
         comparison = replace(comparison, calibration=calibration)
     else:
         return None
-    return Entry(entry.name, BY_LOT, lot, comparison, entry.episodes)
+    return Entry(entry.name, BASELINE, baseline, comparison, entry.episodes)
 
 
 def chance_between_plans(rate: float, steps: float, horizon: int, late: int = 0) -> float:
@@ -281,28 +282,30 @@ def _figures(entry: Entry, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def standings(found: Sequence[dict[str, Any]], lots: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def standings(
+    found: Sequence[dict[str, Any]], baselines: Sequence[dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """Return figures by method, with how each compares with the target and with a random gate.
 
     Args:
         found: rows of the methods themselves, on one task.
-        lots: rows of random gates in their gates' places.
+        baselines: rows of random gates in their gates' places.
     """
-    by_chance = {row["key"]["method"]: row for row in lots}
+    by_chance = {row["key"]["method"]: row for row in baselines}
     success = {row["key"]["method"]: np.array(row["success"], dtype=bool) for row in found}
     reference = reference_among(list(success))
     figures = {}
     for row in found:
-        name, lot = row["key"]["method"], by_chance.get(row["key"]["method"])
+        name, baseline = row["key"]["method"], by_chance.get(row["key"]["method"])
         own = success[name]
         figures[name] = {
             **_shown(row),
             "against": None if name == reference else paired_with(own, reference, success[reference]),
             "random": None
-            if lot is None
+            if baseline is None
             else {
-                **_shown(lot),
-                "against": paired_with(own, RANDOM, np.array(lot["success"], dtype=bool)),
+                **_shown(baseline),
+                "against": paired_with(own, RANDOM, np.array(baseline["success"], dtype=bool)),
             },
         }
     return figures

@@ -119,14 +119,14 @@ def standing_table(figures: Mapping[str, Mapping[str, Any]], title: str) -> Tabl
     headings = ("suc-\ncess", "95 %", "vs\nref", "ran-\ndom", "vs\nit", "TR", "calls", "kB", "weights")
     table = narrow_table(title, ("method",), headings)
     for name, values in figures.items():
-        lot, sent = values["random"], values["bytes_per_episode"]
+        baseline, sent = values["random"], values["bytes_per_episode"]
         table.add_row(
             METHODS[name].label,
             number(values["success_rate"]),
             "{:.2f}-{:.2f}".format(*values["success_ci95"]),
             _sign(values["against"]),
-            "" if lot is None else number(lot["success_rate"]),
-            "" if lot is None else _sign(lot["against"]),
+            "" if baseline is None else number(baseline["success_rate"]),
+            "" if baseline is None else _sign(baseline["against"]),
             number(values["transmission_rate"]),
             number(values["calls_per_episode"], 1),
             "?" if sent is None else number((sent["up"] + sent["down"]) / 1e3, 1),
@@ -136,7 +136,7 @@ def standing_table(figures: Mapping[str, Mapping[str, Any]], title: str) -> Tabl
     table.caption = (
         f"vs: + better, - worse, ? undecided, by McNemar's exact test at 5 %; ref: "
         f"{'none' if reference is None else METHODS[reference].label}; random: a random gate in the gate's "
-        "place, at as many calls. calls, kB of requests and replies: per episode; weights: on the robot"
+        "place, at the same rate. calls, kB of requests and replies: per episode; weights: on the robot"
     )
     return table
 

@@ -17,7 +17,7 @@ from adahi_ros.evaluation.methods import METHODS, Method
 from adahi_ros.evaluation.metrics import mcnemar
 from adahi_ros.evaluation.recommended import Recommendation
 from adahi_ros.evaluation.standing import (
-    BY_LOT,
+    BASELINE,
     ITSELF,
     Entry,
     Rows,
@@ -149,6 +149,22 @@ def test_whatever_decides_a_row_is_in_its_key(
     assert digests["corrector"] is None
 
 
+def test_every_policy_that_there_is_decides_a_row(comparison: Comparison) -> None:
+    (entry,), _ = entries(comparison, ["adahi"], EPISODES)
+    bench = comparison.bench()
+    other = replace(bench, policies=replace(bench.policies, distilled=bench.policies.draft))
+    assert entry.key(other) != entry.key(bench)
+
+
+def test_what_another_run_writes_meanwhile_is_kept(comparison: Comparison, path: Path) -> None:
+    ours, theirs = Rows(path), Rows(path)
+    wanted, _ = entries(comparison, NAMES[:2], EPISODES)
+    measure(wanted[:1], ours, 1)
+    measure(wanted[1:], theirs, 1)
+    measure(wanted[:1], ours, 1)
+    assert [row["key"]["method"] for row in json.loads(path.read_text())["rows"]] == list(NAMES[:2])
+
+
 def test_a_row_takes_the_place_of_the_one_before(comparison: Comparison, path: Path) -> None:
     (row,) = measured(comparison, path, ("draft",))
     rows, key = Rows(path), row["key"]
@@ -207,7 +223,7 @@ def lot(comparison: Comparison, name: str, path: Path, episodes: range = range(2
 @pytest.mark.parametrize("name", ["adahi", "uncertainty", "oracle", "plan_2", "plan_4", "plan_8", "plan_4+3"])
 def test_a_random_gate_asks_as_often(name: str, comparison: Comparison, path: Path) -> None:
     row, (entry, chance) = lot(comparison, name, path)
-    assert (entry.kind, chance["key"]["gate"], row["key"]["kind"]) == (BY_LOT, "random", ITSELF)
+    assert (entry.kind, chance["key"]["gate"], row["key"]["kind"]) == (BASELINE, "random", ITSELF)
     assert chance["key"]["method"] == name
     rate, steps = row["transmission_rate"], chance["steps_per_episode"] * 20
     assert abs(chance["transmission_rate"] - rate) < 3 * np.sqrt(rate * (1 - rate) / steps)
@@ -262,7 +278,7 @@ def row_of(method: str, kind: str, success: list[int]) -> dict[str, Any]:
 def test_standings_are_paired_with_the_target_and_with_chance() -> None:
     ours, target, chance = [1, 1, 1, 0, 1, 1, 1], [1] * 7, [0, 0, 0, 1, 0, 0, 0]
     found = standings(
-        [row_of("target", ITSELF, target), row_of("adahi", ITSELF, ours)], [row_of("adahi", BY_LOT, chance)]
+        [row_of("target", ITSELF, target), row_of("adahi", ITSELF, ours)], [row_of("adahi", BASELINE, chance)]
     )
     assert list(found) == ["target", "adahi"]
     assert (found["target"]["against"], found["target"]["random"]) == (None, None)

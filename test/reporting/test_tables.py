@@ -77,11 +77,11 @@ def test_where_methods_stand() -> None:
 
     sent = {"up": 9100.0, "down": 2300.0}
     plain = {**FIGURES, "random": None, "bytes_per_episode": sent, "weights_on_robot": 16080}
-    lot = {**FIGURES, "success_rate": 0.79, "against": pair("random", 20, 2, 0.001)}
-    unknown = {**plain, "against": pair("target", 2, 9, 0.07), "random": lot}
+    baseline = {**FIGURES, "success_rate": 0.79, "against": pair("random", 20, 2, 0.001)}
+    unknown = {**plain, "against": pair("target", 2, 9, 0.07), "random": baseline}
     figures = {
         "target": {**plain, "against": None, "weights_on_robot": 0},
-        "adahi": {**plain, "against": pair("target", 0, 6, 0.03), "random": lot},
+        "adahi": {**plain, "against": pair("target", 0, 6, 0.03), "random": baseline},
         "corrector_8": {**unknown, "bytes_per_episode": None, "weights_on_robot": None},
     }
     table = standing_table(figures, "ball")
