@@ -14,7 +14,9 @@ def test_drafts_while_the_verifier_is_dead_then_verification_again(
 ) -> None:
     target = {"checkpoint": str(exported / "target")}
     verifier = stage.start("target_verifier_node", **target)
-    draft = {"checkpoint": str(exported / "draft"), "gate__name": "always", "deadline_s": 0.3}
+    # In lockstep the world waits: a machine that is busy must not look like a robot without observations.
+    patient = {"deadline_s": 0.3, "safety__hold_after_s": 60.0}
+    draft = {"checkpoint": str(exported / "draft"), "gate__name": "always", **patient}
     stage.start("draft_policy_node", verifier_wait_s=30.0, **draft)
     robot = make_robot(stage)
     assert stage.change_state("configure")

@@ -71,7 +71,8 @@ class RobotSimulatorParameters:
     twist: TwistParameters = group(TwistParameters, "command")
     lockstep: bool = parameter(
         False,
-        "Step when the command for the current state arrives, however long that takes, and not by the clock",
+        "Step when the command for the current state arrives, however long that takes, and not by the clock; "
+        "safety.hold_after_s of the robot must be longer, for one that was held waits for a new state",
     )
     command_timeout_s: float = parameter(
         0.25, "In lockstep, after it the state is published again", 1e-3, 60.0
