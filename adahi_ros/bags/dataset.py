@@ -186,6 +186,17 @@ class _Result:
     success: bool
 
 
+def _acted(source: Source, reader: FieldReader, message: Any, received_ns: int) -> tuple[int, np.ndarray]:
+    """Return the time and the numbers of what was commanded."""
+    values = source.from_wire(reader.read(message))
+    if source.align.timeline == "receive":
+        return received_ns, values
+    if not hasattr(message, "header"):
+        name = source.channel.topic.lstrip("/")
+        raise InputError(f"{name}.header", "the message has none; its timeline must be receive")
+    return stamp_ns(message.header.stamp), values
+
+
 class _Pass:
     """One bag, message by message."""
 
@@ -193,14 +204,15 @@ class _Pass:
         self._contract = contract
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)
-        self._action = contract.action.reader()
-        sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), contract.action)
+        acted = [sink.source for sink in contract.action.sinks]
+        self._acted = [(source, source.reader()) for source in acted]
+        sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), *acted)
         self._readers: dict[str, list[FieldReader]] = defaultdict(list)
         for source in sources:
             self._readers[source.channel.topic].append(source.reader())
         self._readers |= {camera.channel.topic: [] for camera in contract.cameras}
         self._observations: list[Observation] = []
-        self._actions: list[tuple[int, np.ndarray]] = []
+        self._actions: list[list[tuple[int, np.ndarray]]] = [[] for _ in acted]
         self._results: list[_Result] = []
 
     def take(self, received: Received) -> None:
@@ -216,9 +228,10 @@ class _Pass:
                 if observation is not None:
                     self._observations.append(replace(observation, images=()))  # their features will do
                     self._tally.observations += 1
-            if topic == self._contract.action.channel.topic and self._action.concerns(message):
-                self._actions.append(self._acted(message, received.received_ns))
-                self._tally.actions += 1
+            for (source, reader), taken in zip(self._acted, self._actions, strict=True):
+                if topic == source.channel.topic and reader.concerns(message):
+                    taken.append(_acted(source, reader, message, received.received_ns))
+                    self._tally.actions += 1
         except InputError as error:
             self._tally.fault(error)
         if topic in EPISODE_RESULT and self._observations:
@@ -228,22 +241,9 @@ class _Pass:
             at_ns = stamp_ns(message.header.stamp) or received.received_ns
             self._results.append(_Result(len(self._observations), number, at_ns, bool(message.success)))
 
-    def _acted(self, message: Any, received_ns: int) -> tuple[int, np.ndarray]:
-        source: Source = self._contract.action
-        values = source.from_wire(self._action.read(message))
-        if source.align.timeline == "receive":
-            return received_ns, values
-        if not hasattr(message, "header"):
-            name = source.channel.topic.lstrip("/")
-            raise InputError(f"{name}.header", "the message has none; its timeline must be receive")
-        return stamp_ns(message.header.stamp), values
-
     def episodes(self, keep_failures: bool) -> list[list[_Step]]:
         """Return the episodes of the bag, those that are left out not among them."""
-        self._actions.sort(key=lambda each: each[0])
-        times = np.array([stamp for stamp, _ in self._actions], dtype=np.int64)
-        stamps = np.array([each.stamp_ns for each in self._observations], dtype=np.int64)
-        chosen = aligned(times, stamps, self._contract.action.align)
+        chosen = self._chosen()
         failed = self._failed()
         if not keep_failures:
             self._tally.counts["failed_episodes"] += sum(bool(failed[rows.start]) for rows in self._runs())
@@ -259,13 +259,24 @@ class _Pass:
                 self._tally.counts["steps_without_action"] += not has_action
                 if last is None or self._ends(last, observation):
                     episodes.append([])
-            last, has_action = observation, bool(chosen[index] >= 0)
+            last, has_action = observation, bool((chosen[index] >= 0).all())
             if failed[index] and not keep_failures:
                 has_action = True  # none is looked for
             elif has_action:
-                episodes[-1].append(_Step(observation, self._actions[chosen[index]][1]))
+                parts = zip(self._actions, chosen[index], strict=True)
+                episodes[-1].append(_Step(observation, np.concatenate([of[row][1] for of, row in parts])))
         self._tally.counts["steps_without_action"] += not has_action
         return [episode for episode in episodes if episode]
+
+    def _chosen(self) -> np.ndarray:
+        """Return which action of each sink goes with each observation: (T, sinks), -1 for none."""
+        stamps = np.array([each.stamp_ns for each in self._observations], dtype=np.int64)
+        columns = []
+        for (source, _), taken in zip(self._acted, self._actions, strict=True):
+            taken.sort(key=lambda each: each[0])
+            times = np.array([stamp for stamp, _ in taken], dtype=np.int64)
+            columns.append(aligned(times, stamps, source.align))
+        return np.stack(columns, axis=1)
 
     def _ends(self, last: Observation, following: Observation) -> bool:
         """Whether an episode ends between two observations; counts why, and what is missing."""

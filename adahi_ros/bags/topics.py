@@ -24,12 +24,11 @@ DIAGNOSTICS: Kinds = MappingProxyType({"/diagnostics": "diagnostic_msgs/msg/Diag
 
 
 def topics_of(contract: Contract) -> dict[str, str]:
-    """Return the topics of a contract's observations and actions."""
-    action = contract.action.channel
-    return {
-        **{topic: channel.kind for topic, channel in contract.channels.items()},
-        action.topic: action.kind,
+    """Return the topics of a contract's observations and actions; goals of ROS actions are on none."""
+    sinks = {
+        sink.channel.topic: sink.channel.kind for sink in contract.action.sinks if not sink.is_ros_action
     }
+    return {**{topic: channel.kind for topic, channel in contract.channels.items()}, **sinks}
 
 
 def absolute(topic: str, namespace: str = "") -> str:

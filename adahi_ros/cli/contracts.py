@@ -84,14 +84,16 @@ def _parts(contract: Contract) -> Iterator[str]:
     counted = contract.episode
     yield f"episodes: {'the robot counts them' if counted is None else ', '.join(counted.select)}"
     yield f"action: {action.size} numbers [{', '.join(action.select)}]"
-    if action.channel.kind in NAMED:
-        unknown = contract.measured([path.partition(".")[2] for path in action.select]).unknown
-        if unknown:
-            yield f"  not observed where they stand: {', '.join(unknown)}"
+    named = [sink for sink in action.sinks if sink.is_ros_action or sink.channel.kind in NAMED]
+    names = [path.partition(".")[2] for sink in named for path in sink.source.select]
+    unknown = contract.measured(names).unknown
+    if unknown:
+        yield f"  not observed where they stand: {', '.join(unknown)}"
     yield "topics:"
     for channel in contract.channels.values():
         yield f"  observed {_topic(channel)}"
-    yield f"  action {action.channel.topic}: {action.channel.kind}"
+    for sink in action.sinks:
+        yield f"  {sink.key} {sink.channel.topic}: {sink.channel.kind}"
 
 
 def _size(contract: Contract) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adahi_ros.contract.contract import Source
+from adahi_ros.contract.contract import Action, Sink
 from adahi_ros.contract.fields import NAMED
 
 TWIST = "geometry_msgs/msg/TwistStamped"
@@ -13,39 +13,75 @@ TWIST = "geometry_msgs/msg/TwistStamped"
 
 @dataclass(frozen=True)
 class Commanded:
-    """What an action commands.
+    """What an action commands, or the part of one sink.
 
     Attributes:
-        names: of its A entries.
-        field: what they are, such as positions.
+        names: of its entries.
+        fields: what each of them is, such as positions.
     """
 
     names: tuple[str, ...]
-    field: str
+    fields: tuple[str, ...]
+
+    @classmethod
+    def alike(cls, names: Sequence[str], field: str) -> Commanded:
+        """Return entries that are all the same."""
+        return cls(tuple(names), (field,) * len(names))
+
+    @property
+    def field(self) -> str:
+        """What the entries of one sink are."""
+        return self.fields[0]
 
 
-def commanded(action: Source, joint_names: Sequence[str], field: str) -> Commanded:
-    """Return what the action of a contract commands.
+def commanded_by_sink(action: Action, joint_names: Sequence[str], field: str) -> list[Commanded]:
+    """Return what an action of a contract commands, sink by sink.
 
     Args:
         action: of the contract.
-        joint_names: of the entries, where its messages are bare numbers; else they do not matter.
+        joint_names: of the entries of one whose messages are bare numbers that the contract does not name;
+            else they do not matter.
         field: what these numbers are.
 
     Raises:
-        ValueError: the contract commands several fields, or its bare numbers are not named one by one; names
-            contract or parameter, its value and what is allowed.
+        ValueError: a sink has several fields, or its bare numbers are not named one by one, or two sinks
+            command one joint; names contract or parameter, its value and what is allowed.
     """
-    select, kind = action.select, action.channel.kind
+    parts = [_commanded(sink, joint_names, field) for sink in action.sinks]
+    seen: dict[str, str] = {}
+    for sink, part in zip(action.sinks, parts, strict=True):
+        for name in part.names:
+            if name in seen:
+                raise ValueError(
+                    f"contract: {name} is commanded by {seen[name]} and {sink.key}, must be by one"
+                )
+            seen[name] = sink.key
+    return parts
+
+
+def commanded(action: Action, joint_names: Sequence[str], field: str) -> Commanded:
+    """Return what all sinks together command; see `commanded_by_sink`."""
+    parts = commanded_by_sink(action, joint_names, field)
+    names = tuple(name for part in parts for name in part.names)
+    return Commanded(names, tuple(each for part in parts for each in part.fields))
+
+
+def _commanded(sink: Sink, joint_names: Sequence[str], field: str) -> Commanded:
+    select, kind = sink.source.select, sink.channel.kind
+    if sink.is_ros_action:
+        return Commanded.alike([path.partition(".")[2] for path in select], "positions")
     if kind in NAMED:
         fields = {path.partition(".")[0] for path in select}
         if len(fields) != 1:
-            raise ValueError(f"contract: its action has the fields {sorted(fields)}, must have one")
-        return Commanded(tuple(path.partition(".")[2] for path in select), fields.pop())
+            raise ValueError(f"contract: {sink.key} has the fields {sorted(fields)}, must have one")
+        return Commanded.alike([path.partition(".")[2] for path in select], fields.pop())
     if kind == TWIST:
-        return Commanded(tuple(path.removeprefix("twist.") for path in select), "velocities")
+        return Commanded.alike([path.removeprefix("twist.") for path in select], "velocities")
+    if sink.names:
+        return Commanded.alike(sink.names, sink.field)
     if len(joint_names) != len(select):
         raise ValueError(
-            f"command.joint_names: {list(joint_names)}, must name the {len(select)} numbers of {kind}"
+            f"command.joint_names: {list(joint_names)}, must name the {len(select)} numbers of {sink.key}, "
+            f"{kind}; or the contract must, by names and field"
         )
-    return Commanded(tuple(joint_names), field)
+    return Commanded.alike(joint_names, field)

@@ -15,6 +15,7 @@ from adahi_ros.contract.operators import Operator
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 COMMAND_FIELDS = ("positions", "velocities", "accelerations", "effort")  # of a JointTrajectoryPoint
+GRIPPER_ACTIONS = ("control_msgs/action/GripperCommand", "control_msgs/action/ParallelGripperCommand")
 STRATEGIES = ("hold", "asof", "drop")
 TIMELINES = ("header", "receive")
 RELIABILITIES = ("best_effort", "reliable")
@@ -105,6 +106,75 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Sink:
+    """Where some entries of an action go.
+
+    Attributes:
+        source: the topic or ROS action, which of its fields, and how numbers get there.
+        names: of the D entries, where its messages are bare numbers; else empty, for the fields name them.
+        field: what these numbers are, a value of `COMMAND_FIELDS`; else empty.
+        max_effort: of a gripper, N; 0 for what its driver has by default.
+    """
+
+    source: Source
+    names: tuple[str, ...] = ()
+    field: str = ""
+    max_effort: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return self.source.key
+
+    @property
+    def channel(self) -> Channel:
+        return self.source.channel
+
+    @property
+    def is_ros_action(self) -> bool:
+        """Whether goals are sent there, and no messages."""
+        return "/action/" in self.channel.kind
+
+
+@dataclass(frozen=True)
+class Action:
+    """What an action is on the wire: the entries of each sink, one after the other.
+
+    Attributes:
+        sinks: at least one.
+    """
+
+    sinks: tuple[Sink, ...]
+
+    @property
+    def size(self) -> int:
+        """A."""
+        return sum(sink.source.size for sink in self.sinks)
+
+    @property
+    def select(self) -> tuple[str, ...]:
+        """The A paths, each in its own sink's messages."""
+        return tuple(path for sink in self.sinks for path in sink.source.select)
+
+    def parts(self, values: np.ndarray) -> list[np.ndarray]:
+        """Return what each sink has of (A,) numbers."""
+        return np.split(values, np.cumsum([sink.source.size for sink in self.sinks])[:-1])
+
+    def to_wire(self, values: np.ndarray) -> np.ndarray:
+        """Return numbers (A,) in the policy's units as they are sent."""
+        parts = zip(self.sinks, self.parts(values), strict=True)
+        return np.concatenate([sink.source.to_wire(part) for sink, part in parts])
+
+    def from_wire(self, values: np.ndarray) -> np.ndarray:
+        """Return numbers (A,) as they are sent in the policy's units.
+
+        Raises:
+            InputError: one is not finite as float32 there; names the key.
+        """
+        parts = zip(self.sinks, self.parts(values), strict=True)
+        return np.concatenate([sink.source.from_wire(part) for sink, part in parts])
+
+
+@dataclass(frozen=True)
 class Camera:
     """Images from a topic.
 
@@ -174,7 +244,7 @@ class Contract:
     encoder: str
     goal: Source | None
     episode: Source | None
-    action: Source
+    action: Action
 
     @property
     def number_dim(self) -> int:

@@ -14,15 +14,19 @@ from typing import Any
 
 from adahi_ros.assets import asset
 from adahi_ros.contract.contract import (
+    COMMAND_FIELDS,
     DURABILITIES,
+    GRIPPER_ACTIONS,
     HISTORIES,
     RELIABILITIES,
     STRATEGIES,
     TIMELINES,
+    Action,
     Alignment,
     Camera,
     Channel,
     Contract,
+    Sink,
     Source,
 )
 from adahi_ros.contract.fields import LARGEST, FieldReader, expanded
@@ -40,6 +44,7 @@ TYPE = re.compile(f"{NAME}/msg/{NAME}")
 CAMERA = "observation.images."
 MAX_AGE_S = 0.2
 DEEPEST = 10_000  # of a queue
+STRONGEST_N = 1e4  # effort of a gripper
 LONGEST_S = 1e6  # of any time, and the fastest rate
 # Sections of Rosetta's that say nothing about observation and action.
 PASSED_OVER = (
@@ -154,7 +159,8 @@ class _Parts:
         self._period_s = period_s
         self._max_age_s = max_age_s
 
-    def channel(self, where: str, values: Any) -> Channel:
+    def channel(self, where: str, values: Any, actions: tuple[str, ...] = ()) -> Channel:
+        """Read a channel; of ROS actions it may be one of these types."""
         values = _mapping(f"{where}.channel", values)
         # dtype and safety are Rosetta's: ours are float64, and the safety envelope's business.
         known = ("topic", "type", "qos", "dtype", "safety")
@@ -166,8 +172,9 @@ class _Parts:
                 f"{where}.channel.topic: {topic!r}, must be names of letters, digits and _, with / between"
             )
         kind = _word(f"{where}.channel.type", values["type"])
-        if not TYPE.fullmatch(kind):
-            raise ValueError(f"{where}.channel.type: {kind!r}, must be PACKAGE/msg/TYPE")
+        if not TYPE.fullmatch(kind) and kind not in actions:
+            allowed = " or ".join(["PACKAGE/msg/TYPE", *actions])
+            raise ValueError(f"{where}.channel.type: {kind!r}, must be {allowed}")
         return Channel(topic, kind, **qos)
 
     def _qos(self, where: str, values: Any) -> dict[str, Any]:
@@ -198,12 +205,34 @@ class _Parts:
             )
         return Alignment(strategy, timeline, 1e-3 * tolerance_ms)
 
-    def source(self, where: str, values: Any) -> Source:
+    def sink(self, where: str, values: Any) -> Sink:
+        values = _mapping(where, values)
+        told = {name: values.pop(name) for name in ("names", "field", "max_effort") if name in values}
+        source = self.source(where, values, GRIPPER_ACTIONS)
+        names, max_effort = told.get("names", []), told.get("max_effort", 0.0)
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+            raise ValueError(f"{where}.names: {names!r}, must be a list of names")
+        if names and (len(names) != source.size or len(set(names)) != len(names)):
+            raise ValueError(f"{where}.names: {names!r}, must be {source.size} different ones, as of select")
+        if "field" in told:
+            _one_of(f"{where}.field", told["field"], COMMAND_FIELDS)
+        if bool(names) != ("field" in told):
+            raise ValueError(f"{where}: names and field, must both be there, or neither")
+        if not _is_number(max_effort) or not 0.0 <= max_effort <= STRONGEST_N:
+            raise ValueError(f"{where}.max_effort: {max_effort!r}, must be from 0 to {STRONGEST_N:g} N")
+        sink = Sink(source, tuple(names), told.get("field", ""), float(max_effort))
+        if sink.is_ros_action and (source.size != 1 or not source.select[0].startswith("position.")):
+            raise ValueError(f"{where}.select: {list(source.select)}, must be [position.JOINT] of a gripper")
+        if "max_effort" in told and not sink.is_ros_action:
+            raise ValueError(f"{where}.max_effort: {max_effort!r}, only a gripper's action has one")
+        return sink
+
+    def source(self, where: str, values: Any, actions: tuple[str, ...] = ()) -> Source:
         values = _mapping(where, values)
         _check_keys(
             where, values, ("channel", "select", "align", "apply", "kind"), required=("channel", "select")
         )
-        channel = self.channel(where, values["channel"])
+        channel = self.channel(where, values["channel"], actions)
         if channel.kind in IMAGE_TYPES:
             raise ValueError(f"{where}.channel.type: {channel.kind}, an image must be {CAMERA}NAME")
         select = values["select"]
@@ -242,12 +271,15 @@ def _observations(parts: _Parts, values: Any) -> tuple[tuple[Source, ...], tuple
     return tuple(numbers), tuple(cameras)
 
 
-def _action(parts: _Parts, values: Any) -> Source:
-    actions = _mapping("actions", values)
-    if len(actions) != 1 or isinstance(next(iter(actions.values())), list):
-        raise ValueError(f"actions: {list(actions)}, must be one, on one topic")
-    ((key, entry),) = actions.items()
-    return parts.source(key, entry)
+def _action(parts: _Parts, values: Any) -> Action:
+    sinks = tuple(parts.sink(key, entry) for key, entry in _mapping("actions", values).items())
+    if not sinks:
+        raise ValueError("actions: none, must be at least one")
+    topics = [sink.channel.topic for sink in sinks]
+    for sink in sinks:
+        if topics.count(sink.channel.topic) > 1:
+            raise ValueError(f"{sink.key}.channel.topic: {sink.channel.topic!r} twice, must be one action's")
+    return Action(sinks)
 
 
 def _check_whole(contract: Contract) -> None:

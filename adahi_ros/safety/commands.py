@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.contract.contract import MeasuredPositions, Source
+from adahi_ros.contract.contract import Action, MeasuredPositions
 from adahi_ros.safety.guard import HELD, Guard
 from adahi_ros.safety.intervention import Intervention
 
@@ -63,13 +63,13 @@ class Commands:
 
     Args:
         guard: of the robot.
-        source: the contract's action.
+        action: the contract's.
         measured: where the commanded joints stand in what is read for an observation.
     """
 
-    def __init__(self, guard: Guard, source: Source, measured: MeasuredPositions) -> None:
+    def __init__(self, guard: Guard, action: Action, measured: MeasuredPositions) -> None:
         self._guard = guard
-        self._source = source
+        self._action = action
         self._measured = measured
         self._commanded: np.ndarray | None = None
         self._told: tuple[bool, bool, tuple[Intervention, ...]] = (False, False, ())
@@ -113,7 +113,7 @@ class Commands:
             read: (S,) float64, the observation's numbers as they were read.
             now_s: the time.
         """
-        wanted = np.asarray(self._source.to_wire(action), dtype=np.float64)
+        wanted = np.asarray(self._action.to_wire(action), dtype=np.float64)
         command = self._guard.act(wanted, self._measured.of(read), now_s)
         # What nobody intervened in is the action to the last bit: there and back it might lose some.
         return self._outgoing(command, now_s, None if self._guard.interventions else action)
@@ -190,7 +190,7 @@ class Commands:
         """Return what goes out with a command; `wanted` is the action that it is to the last bit, if any."""
         action = None
         if command is not None:
-            action = self._source.from_wire(command) if wanted is None else wanted
+            action = self._action.from_wire(command) if wanted is None else wanted
             self._commanded = action
         interventions = self._guard.interventions
         changed = interventions != self._told[-1]

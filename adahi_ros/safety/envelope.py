@@ -40,19 +40,23 @@ class Envelope:
 
     Args:
         limits: of the A commanded entries.
-        field: what an action is, one of `FIELDS`; a twist is `velocities`.
+        field: what an action is, one of `FIELDS`; a twist is `velocities`. Or (A,), what each entry is.
         period_s: of the control.
 
     Raises:
         ValueError: unknown field, or the period is not above 0.
     """
 
-    def __init__(self, limits: Limits, field: str, period_s: float) -> None:
+    def __init__(self, limits: Limits, field: str | Sequence[str], period_s: float) -> None:
         if not (math.isfinite(period_s) and period_s > 0.0):
             raise ValueError(f"period_s: {period_s}, must be finite and above 0")
         self.limits = limits
         self.period_s = float(period_s)
-        self._governors = _governors(limits, field, self.period_s)
+        names = limits.names
+        each = (field,) * len(names) if isinstance(field, str) else tuple(field)
+        if len(each) != len(names):
+            raise ValueError(f"field: {len(each)}, must be one for each of {len(names)} entries")
+        self._governors = [_governor(limits, place, kind, self.period_s) for place, kind in enumerate(each)]
         self._unknown = [math.nan] * len(limits.names)
         self.reset()
 
@@ -179,16 +183,19 @@ class Envelope:
         return min(float(elapsed_s), PAUSE_PERIODS * self.period_s)
 
 
-def _governors(limits: Limits, field: str, period_s: float) -> Sequence[Governor]:
-    """Return one for each entry."""
+def _governor(limits: Limits, place: int, field: str, period_s: float) -> Governor:
+    """Return that of one entry."""
+
+    def of(*columns: np.ndarray) -> list[float]:
+        return [float(column[place]) for column in columns]
+
     motion = (limits.position_low, limits.position_high, limits.velocity, limits.acceleration)
     if field == "positions":
-        entries = np.stack((*motion, limits.max_step), axis=1).tolist()
-        return [PositionGovernor(period_s, *entry) for entry in entries]
+        return PositionGovernor(period_s, *of(*motion, limits.max_step))
     if field == "velocities":
-        return [VelocityGovernor(period_s, *entry) for entry in np.stack(motion, axis=1).tolist()]
+        return VelocityGovernor(period_s, *of(*motion))
     if field == "accelerations":
-        return [MagnitudeGovernor(largest, ACCELERATION) for largest in limits.acceleration.tolist()]
+        return MagnitudeGovernor(float(limits.acceleration[place]), ACCELERATION)
     if field == "effort":
-        return [MagnitudeGovernor(largest, EFFORT) for largest in limits.effort.tolist()]
+        return MagnitudeGovernor(float(limits.effort[place]), EFFORT)
     raise ValueError(f"field: {field!r}, must be one of {', '.join(FIELDS)}")

@@ -81,11 +81,11 @@ class Limits:
             outside = known & ((positions < low - margin) | (positions > high + margin))
             return bool((outside | (np.abs(positions) > LARGEST)).any())
 
-    def needing_position(self, commanded: str) -> dict[str, str]:
+    def needing_position(self, commanded: Sequence[str]) -> dict[str, str]:
         """Return the entries with a limit that holds only where their position is measured, and which it is.
 
         Args:
-            commanded: a key of `NEEDED`.
+            commanded: (A,), what each entry is, a key of `NEEDED`.
         """
         columns = {
             "positions": {"max_step": self.max_step},
@@ -93,9 +93,9 @@ class Limits:
         }
         return {
             name: limit
-            for limit, values in columns.get(commanded, {}).items()
-            for name, value in zip(self.names, values, strict=True)
-            if math.isfinite(value)
+            for place, (name, field) in enumerate(zip(self.names, commanded, strict=True))
+            for limit, values in columns.get(field, {}).items()
+            if math.isfinite(values[place])
         }
 
     @classmethod
@@ -109,7 +109,7 @@ class Limits:
         return cls(tuple(names), *(column(field.name) for field in fields(cls)[1:]))
 
 
-def load_limits(path: Path, names: Sequence[str], commanded: str = "") -> Limits:
+def load_limits(path: Path, names: Sequence[str], commanded: Sequence[str] = ()) -> Limits:
     """Read the limits of some entries.
 
     Three kinds of file. Our YAML, every key of an entry optional; `default` serves the names that have
@@ -124,8 +124,8 @@ def load_limits(path: Path, names: Sequence[str], commanded: str = "") -> Limits
     Args:
         path: NAME.yaml, NAME.yml, NAME.urdf or NAME.xml.
         names: the A commanded entries.
-        commanded: a key of `NEEDED`: each entry must say what limits that, `.inf` where nothing does, and be
-            limited by some of it; empty for entries that need not be limited.
+        commanded: (A,), what each entry is, a key of `NEEDED`: it must say what limits that, `.inf` where
+            nothing does, and be limited by some of it; empty for entries that need not be limited.
 
     Raises:
         FileNotFoundError: no such file.
@@ -135,7 +135,7 @@ def load_limits(path: Path, names: Sequence[str], commanded: str = "") -> Limits
     try:
         limits = _named(names, _read(path))
         if commanded:
-            _check_limited(limits, commanded)
+            _check_limited(limits, dict(zip(names, commanded, strict=True)))
         return Limits.of(names, limits)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -150,10 +150,10 @@ def _named(names: Sequence[str], limits: dict[str, dict[str, float]]) -> dict[st
     return {name: limits.get(name, limits.get(DEFAULT, {})) for name in names}
 
 
-def _check_limited(limits: dict[str, dict[str, float]], commanded: str) -> None:
+def _check_limited(limits: dict[str, dict[str, float]], field_of: Mapping[str, str]) -> None:
     """Check that something limits each entry, and that no limit was merely forgotten."""
     for name, entry in limits.items():
-        limited = False
+        limited, commanded = False, field_of[name]
         for quantity in NEEDED[commanded]:
             values = [value for field, value in entry.items() if field.startswith(quantity)]
             if not values:

@@ -28,10 +28,10 @@ def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredP
     if name in ("", NO_LIMITS):
         return Limits.of(what.names, {})
     try:
-        limits = load_limits(limits_path(name), what.names, what.field if required else "")
+        limits = load_limits(limits_path(name), what.names, what.fields if required else ())
     except (ValueError, OSError) as error:
         raise ValueError(f"safety.limits: {name!r}, cannot be used: {error}") from None
-    needing = limits.needing_position(what.field) if required else {}
+    needing = limits.needing_position(what.fields) if required else {}
     for joint in measured.unknown:
         if joint in needing:
             raise ValueError(
@@ -46,9 +46,13 @@ def limits_warning(name: str, what: Commanded, measured: MeasuredPositions) -> s
     if name in ("", NO_LIMITS):
         cure = "" if name else "; name a file, or have safety.require_limits refuse to go without"
         return f"safety.limits: {name!r}, nothing limits where, and how fast, commands move{cure}"
-    if what.field == "positions" and measured.unknown:
+    unknown = [
+        name
+        for name, field in zip(what.names, what.fields, strict=True)
+        if field == "positions" and name in measured.unknown
+    ]
+    if unknown:
         return (
-            f"contract: does not observe where {', '.join(measured.unknown)} stands; the first "
-            "command may be far off"
+            f"contract: does not observe where {', '.join(unknown)} stands; the first command may be far off"
         )
     return None

@@ -5,43 +5,78 @@ from __future__ import annotations
 import pytest
 
 from adahi_ros.contract.commanded import Commanded, commanded
-from adahi_ros.contract.contract import Alignment, Channel, Source
+from adahi_ros.contract.contract import Action, Alignment, Channel, Sink, Source
 
 TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 TWIST = "geometry_msgs/msg/TwistStamped"
 NUMBERS = "std_msgs/msg/Float64MultiArray"
 
 
-def action(kind: str, *select: str) -> Source:
-    return Source("action", Channel("command", kind), select, Alignment("hold", "receive", 1.0))
+GRIPPER = "control_msgs/action/GripperCommand"
+
+
+def sink(
+    kind: str, *select: str, topic: str = "command", names: tuple[str, ...] = (), field: str = ""
+) -> Sink:
+    source = Source(f"action.{topic}", Channel(topic, kind), select, Alignment("hold", "receive", 1.0))
+    return Sink(source, names, field)
+
+
+def action(kind: str, *select: str) -> Action:
+    return Action((sink(kind, *select),))
 
 
 @pytest.mark.parametrize(
-    ("source", "expected"),
+    ("whole", "expected"),
     [
         (
             action(TRAJECTORY, "velocities.elbow", "velocities.wrist.left"),
-            Commanded(("elbow", "wrist.left"), "velocities"),
+            Commanded.alike(("elbow", "wrist.left"), "velocities"),
         ),
         (
             action(TWIST, "twist.linear.x", "twist.angular.z"),
-            Commanded(("linear.x", "angular.z"), "velocities"),
+            Commanded.alike(("linear.x", "angular.z"), "velocities"),
         ),
-        (action(NUMBERS, "data.0", "data.1"), Commanded(("left", "right"), "effort")),
+        (action(NUMBERS, "data.0", "data.1"), Commanded.alike(("left", "right"), "effort")),
     ],
 )
-def test_entries_are_named_by_the_message_or_by_the_parameters(source: Source, expected: Commanded) -> None:
-    assert commanded(source, ["left", "right"], "effort") == expected
+def test_entries_are_named_by_the_message_or_by_the_parameters(whole: Action, expected: Commanded) -> None:
+    assert commanded(whole, ["left", "right"], "effort") == expected
 
 
 def test_an_action_of_several_fields_is_refused() -> None:
-    words = r"contract: its action has the fields \['positions', 'velocities'\], must have one"
+    words = r"contract: action.command has the fields \['positions', 'velocities'\], must have one"
     with pytest.raises(ValueError, match=words):
         commanded(action(TRAJECTORY, "positions.elbow", "velocities.elbow"), [], "positions")
 
 
 @pytest.mark.parametrize("names", [[], ["left"], ["left", "right", "third"]])
 def test_bare_numbers_without_a_name_each_are_refused(names: list[str]) -> None:
-    words = r"command.joint_names: \[.*\], must name the 2 numbers of std_msgs/msg/Float64MultiArray"
+    words = r"command.joint_names: \[.*\], must name the 2 numbers of action.command, std_msgs"
     with pytest.raises(ValueError, match=words):
         commanded(action(NUMBERS, "data.0", "data.1"), names, "positions")
+
+
+def test_several_sinks_command_one_after_the_other_each_in_its_own_way() -> None:
+    whole = Action(
+        (
+            sink(TRAJECTORY, "velocities.elbow", "velocities.wrist", topic="arm"),
+            sink(GRIPPER, "position.finger", topic="gripper"),
+            sink(NUMBERS, "data.0", topic="lift", names=("mast",), field="effort"),
+            sink(TWIST, "twist.linear.x", topic="base"),
+        )
+    )
+    what = commanded(whole, [], "positions")
+    assert what.names == ("elbow", "wrist", "finger", "mast", "linear.x")
+    assert what.fields == ("velocities", "velocities", "positions", "effort", "velocities")
+
+
+def test_a_joint_has_one_sink() -> None:
+    whole = Action(
+        (
+            sink(TRAJECTORY, "positions.elbow", "positions.finger", topic="arm"),
+            sink(GRIPPER, "position.finger", topic="gripper"),
+        )
+    )
+    with pytest.raises(ValueError, match=r"finger is commanded by .*, must be by one"):
+        commanded(whole, [], "positions")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -64,8 +65,15 @@ ARM: dict[str, Any] = {
     "rewards": {"next.reward": {"channel": {"topic": "/reward", "type": "std_msgs/msg/Float64"}}},
     "adjunct": [{"channel": {"topic": "/tf", "type": "tf2_msgs/msg/TFMessage"}}],
 }
-
-
+ACTION: dict[str, Any] = ARM["actions"]["action"]
+GRIPPER = "control_msgs/action/GripperCommand"
+HAND: dict[str, Any] = {"channel": {"topic": "hand", "type": GRIPPER}, "select": ["position.finger"]}
+LIFT: dict[str, Any] = {
+    "channel": {"topic": "lift/commands", "type": "std_msgs/msg/Float64MultiArray"},
+    "select": ["data.0"],
+    "names": ["mast"],
+    "field": "positions",
+}
 QOS = ("observations", "observation.images.front", "channel", "qos")
 
 
@@ -82,6 +90,17 @@ def test_a_contract_in_rosettas_format_is_taken() -> None:
     )
     assert (contract.cameras[0].rows, contract.cameras[0].columns) == (96, 128)
     assert contract.measured(["elbow", "gripper"]).unknown == ("gripper",)  # though in degrees
+
+
+def test_an_action_is_that_of_all_its_sinks_each_in_its_own_units() -> None:
+    hand = {**HAND, "max_effort": 20.0, "apply": [{"scale": 100.0}]}  # centimetres, to the policy
+    action = parse_contract({**ARM, "actions": {"arm": ACTION, "hand": hand, "lift": LIFT}}).action
+    assert (action.size, action.sinks[1].max_effort) == (4, 20.0)
+    assert [sink.is_ros_action for sink in action.sinks] == [False, True, False]
+    wire = action.to_wire(np.array([0.5, -0.5, 4.0, 0.3]))
+    assert wire.tolist() == [0.5, -0.5, 0.04, 0.3]
+    assert action.from_wire(wire).tolist() == [0.5, -0.5, 4.0, 0.3]
+    assert [part.tolist() for part in action.parts(wire)] == [[0.5, -0.5], [0.04], [0.3]]
 
 
 def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
@@ -116,7 +135,14 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
             r"observation.state: \[\], must be a source, or a list of",
         ),
         (("observations",), [1], r"observations: \[1\], must be a mapping"),
-        (("actions",), {}, "actions: .* must be one, on one topic"),
+        (("actions",), {}, "actions: none, must be at least one"),
+        (("actions", "again"), ACTION, "action.channel.topic: .* twice, must be one action's"),
+        (("actions", "action", "names"), ["a", "b"], "action: names and field, must both be there"),
+        (("actions", "action", "max_effort"), 5.0, "action.max_effort: 5.0, only a gripper's action has one"),
+        (("actions", "action", "channel", "type"), GRIPPER, r"action.select: .* must be \[position.JOINT\]"),
+        (("actions", "hand"), {**HAND, "max_effort": -1.0}, "hand.max_effort: -1.0, must be from 0"),
+        (("actions", "lift"), {**LIFT, "names": ["mast", "mast"]}, "lift.names: .* must be 1 different"),
+        (("actions", "lift"), {**LIFT, "field": "force"}, "lift.field: 'force', must be one of positions"),
         (("actions", "action", "select"), [], "action.select: .* must be a list of field paths"),
         (("actions", "action", "select"), ["positions"], "action.select: 'positions', .* must be FIELD.NAME"),
         (("actions", "action", "select"), ["positions.a", "positions.a"], "must not name a field twice"),

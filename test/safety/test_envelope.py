@@ -505,3 +505,23 @@ def test_wrong_shapes_fields_and_periods_are_refused() -> None:
     for period_s in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match=f"period_s: {period_s}, must be finite and above 0"):
             Envelope(limits, "positions", period_s)
+
+
+def test_each_entry_may_be_commanded_in_its_own_way() -> None:
+    """An arm by velocities and its gripper by position: each is limited as if it were alone."""
+    limits = limits_of(2, position=(-1.0, 1.0), velocity=1.0, acceleration=4.0)
+    both = Envelope(limits, ["velocities", "positions"], PERIOD_S)
+    alone = [
+        Envelope(limits_of(1, position=(-1.0, 1.0), velocity=1.0, acceleration=4.0), field, PERIOD_S)
+        for field in ("velocities", "positions")
+    ]
+    measured = np.array([0.9, 0.0])
+    for _ in range(20):
+        admitted = both.admit(np.full(2, 3.0), measured, PERIOD_S)
+        single = [
+            each.admit(np.full(1, 3.0), measured[[place]], PERIOD_S) for place, each in enumerate(alone)
+        ]
+        assert admitted.action is not None
+        assert admitted.action.tolist() == [one.action[0] for one in single if one.action is not None]
+    with pytest.raises(ValueError, match="field: 1, must be one for each of 2 entries"):
+        Envelope(limits, ["positions"], PERIOD_S)

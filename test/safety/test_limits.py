@@ -75,9 +75,9 @@ def test_an_entry_that_must_be_limited_and_is_not_is_named(
     for name in ("wrist", "default"):
         path = written(tmp_path, {"limits": {"elbow": elbow, name: entry}})
         load_limits(path, ["elbow", "wrist"])
-        load_limits(path, ["elbow"], commanded)
+        load_limits(path, ["elbow"], [commanded])
         with pytest.raises(ValueError, match=re.escape(f"{path}: ") + ".*" + re.escape(fault)):
-            load_limits(path, ["elbow", "wrist"], commanded)
+            load_limits(path, ["elbow", "wrist"], [commanded, commanded])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_entry_that_must_be_limited_and_is_not_is_named(
     ],
 )
 def test_what_is_said_to_be_unlimited_is_not_missing(tmp_path: Path, entry: Any) -> None:
-    load_limits(written(tmp_path, {"limits": {"elbow": entry}}), ["elbow"], "positions")
+    load_limits(written(tmp_path, {"limits": {"elbow": entry}}), ["elbow"], ["positions"])
 
 
 def test_a_position_that_is_unknown_is_not_far_outside() -> None:
@@ -102,9 +102,9 @@ def test_a_position_that_is_unknown_is_not_far_outside() -> None:
 def test_which_limits_need_the_measured_position(tmp_path: Path) -> None:
     entries = {"elbow": ELBOW, "wrist": {**ENDS, "velocity": 1.0}, "wheel": {"velocity": 1.0}}
     limits = load_limits(written(tmp_path, {"limits": entries}), ["elbow", "wrist", "wheel"])
-    assert limits.needing_position("positions") == {"elbow": "max_step"}
-    assert limits.needing_position("velocities") == {"elbow": "position", "wrist": "position"}
-    assert limits.needing_position("effort") == {}
+    assert limits.needing_position(["positions"] * 3) == {"elbow": "max_step"}
+    assert limits.needing_position(["velocities"] * 3) == {"elbow": "position", "wrist": "position"}
+    assert limits.needing_position(["effort"] * 3) == {}
 
 
 def test_infinite_is_unlimited(tmp_path: Path) -> None:
@@ -230,10 +230,10 @@ def test_moveits_limits_are_read(tmp_path: Path) -> None:
 def test_moveits_limits_hold_unless_they_are_switched_off(tmp_path: Path) -> None:
     off = {**MOVEIT, "has_velocity_limits": False, "has_acceleration_limits": False, "max_acceleration": 0}
     assert row(load_limits(moveit(tmp_path, {**off, "has_position_limits": False}), ["elbow"])) == UNLIMITED
-    load_limits(moveit(tmp_path, {**MOVEIT, "has_position_limits": False}), ["elbow"], "positions")
+    load_limits(moveit(tmp_path, {**MOVEIT, "has_position_limits": False}), ["elbow"], ["positions"])
     said_nothing = {"max_velocity": 3.0}
     with pytest.raises(ValueError, match=r"elbow\.position: missing"):
-        load_limits(moveit(tmp_path, said_nothing), ["elbow"], "positions")
+        load_limits(moveit(tmp_path, said_nothing), ["elbow"], ["positions"])
     assert load_limits(moveit(tmp_path, said_nothing), ["elbow"]).velocity.tolist() == [3.0]
     slower = {**MOVEIT, "has_deceleration_limits": True, "max_deceleration": 2.5}
     assert load_limits(moveit(tmp_path, slower), ["elbow"]).acceleration.tolist() == [2.5]
@@ -283,9 +283,11 @@ def test_a_urdf_is_read(tmp_path: Path) -> None:
     assert row(limits, 1) == [-1.0, 2.0, 3.0, math.inf, math.inf, 87.0]
     assert row(limits, 2) == [-0.5, 2.0, 3.0, math.inf, math.inf, 87.0]
     assert row(limits, 3) == UNLIMITED
-    load_limits(tmp_path / "arm.urdf", ["tool", "elbow"], "positions")  # a tool that turns on and on
+    load_limits(
+        tmp_path / "arm.urdf", ["tool", "elbow"], ["positions", "positions"]
+    )  # a tool that turns on and on
     with pytest.raises(ValueError, match=r"wheel\.velocity: missing"):
-        load_limits(tmp_path / "arm.urdf", ["wheel"], "positions")
+        load_limits(tmp_path / "arm.urdf", ["wheel"], ["positions"])
     with pytest.raises(ValueError, match="no limits of mount, only of elbow, rail, wheel, tool"):
         load_limits(tmp_path / "arm.urdf", ["mount"])
 

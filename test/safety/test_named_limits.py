@@ -20,7 +20,7 @@ def limits(tmp_path: Path, field: str, text: str, required: bool = True) -> Limi
     """Return the limits of an elbow that is observed, and of a gripper that is not."""
     path = tmp_path / "limits.yaml"
     path.write_text(f"limits: {text}")
-    return named_limits(str(path), required, Commanded(NAMES, field), MEASURED)
+    return named_limits(str(path), required, Commanded.alike(NAMES, field), MEASURED)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,16 @@ def test_a_file_that_limits_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_where_limits_are_required_none_are_had_only_by_that_name() -> None:
-    what = Commanded(NAMES, "positions")
+    what = Commanded.alike(NAMES, "positions")
     with pytest.raises(ValueError, match=r"safety.limits: '', must name a file of limits, or be none"):
         named_limits("", True, what, MEASURED)
     for name, required in (("", False), (NO_LIMITS, True)):
-        assert named_limits(name, required, what, MEASURED).needing_position("positions") == {}
+        assert named_limits(name, required, what, MEASURED).needing_position(["positions"] * len(NAMES)) == {}
 
 
 def test_limits_that_are_not_there_are_told_by_their_name() -> None:
     with pytest.raises(ValueError, match=r"safety.limits: 'nobodys', cannot be used: "):
-        named_limits("nobodys", False, Commanded(NAMES, "positions"), MEASURED)
+        named_limits("nobodys", False, Commanded.alike(NAMES, "positions"), MEASURED)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,6 @@ def test_limits_that_are_not_there_are_told_by_their_name() -> None:
 def test_a_robot_without_limits_and_one_that_may_leap_at_first_are_warned_of(
     name: str, field: str, places: tuple[int | None, ...], words: str
 ) -> None:
-    warning = limits_warning(name, Commanded(NAMES, field), MeasuredPositions(NAMES, places))
+    warning = limits_warning(name, Commanded.alike(NAMES, field), MeasuredPositions(NAMES, places))
     assert (warning or "").startswith(words)
     assert (warning is None) == (not words)

@@ -62,9 +62,11 @@ def test_every_shipped_file_is_read_and_no_task_is_without() -> None:
 
 
 def test_a_robot_that_must_have_limits_takes_every_shipped_file(spec: TaskSpec) -> None:
-    load_limits(asset(f"config/limits/{spec.name}.yaml"), spec.commanded, spec.command_field)
+    load_limits(
+        asset(f"config/limits/{spec.name}.yaml"), spec.commanded, [spec.command_field] * spec.action_dim
+    )
     for field in ("positions", "velocities"):
-        load_limits(asset("config/limits/panda.yaml"), [*JOINTS, *FINGERS], field)
+        load_limits(asset("config/limits/panda.yaml"), [*JOINTS, *FINGERS], [field] * 9)
 
 
 def test_the_pandas_limits_are_all_there() -> None:

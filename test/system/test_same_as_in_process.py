@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.evaluation.task_contract import contract_values
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.networks.fitting import Run
@@ -74,6 +76,24 @@ def test_lockstep_over_dds_equals_the_rollout(histories: Path, rule: str, name: 
         for row, accepted in zip(rows, log.accepted[:, 0], strict=True):
             assert row.accepted == (tuple(accepted) if row.transmitted else ())
         assert outcome.success == bool(world.success[0])
+
+
+def test_a_robot_of_two_controllers_does_as_one_of_one(exported: Path, tmp_path: Path) -> None:
+    """The plate's joints on a topic each: one envelope, one step of the world."""
+    values = contract_values(make("ball"))
+    whole = values["actions"].pop("action")
+    for part, path in zip(("pitch", "roll"), whole["select"], strict=True):
+        channel = {**whole["channel"], "topic": f"{part}_controller/joint_trajectory"}
+        values["actions"][f"action.{part}"] = {**whole, "channel": channel, "select": [path]}
+    (tmp_path / "plate.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
+    draft = {"checkpoint": str(exported / "draft"), "gate.threshold": THRESHOLD, "deadline_s": 20.0}
+    target = {"checkpoint": str(exported / "target")}
+    one, two = (
+        run_over_dds("ball", {**draft, **contract}, target, SEED, range(1))
+        for contract in ({}, {"contract": str(tmp_path / "plate.yaml")})
+    )
+    assert [row.action for row in two.steps] == [row.action for row in one.steps]
+    assert two.episodes == one.episodes
 
 
 def test_a_run_in_a_domain_where_another_was_is_the_same(exported: Path) -> None:

@@ -82,6 +82,7 @@ def run_over_dds(
         "first_episode": episodes.start,
         "episodes": len(episodes),
         "lockstep": lockstep,
+        **({"contract": draft["contract"]} if draft.get("contract") else {}),
     }
     with ExitStack() as stack:
         if domain is None:
@@ -185,7 +186,7 @@ def _watch(
         seen = len(collector.steps), len(collector.episodes)
         observer.wait_until(
             lambda: complete() or (len(collector.steps), len(collector.episodes)) != seen,  # noqa: B023
-            STALL_S,
+            STALL_S if seen[0] else CONFIGURE_S,  # the verifier may still be loading
             f"step {seen[0]}",
             processes.check,
         )

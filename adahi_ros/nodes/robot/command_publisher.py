@@ -10,26 +10,19 @@ from adahi_msgs.msg import SafetyState
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import Bool, Header
 from std_srvs.srv import SetBool
 
 from adahi_ros.contract.assembler import EARLY, Observation
-from adahi_ros.contract.commanded import Commanded, commanded
+from adahi_ros.contract.commanded import commanded, commanded_by_sink
 from adahi_ros.contract.contract import Contract
-from adahi_ros.nodes.common.command_interfaces import (
-    INTERFACE_OF_KIND,
-    CommandInterface,
-    command_interface,
-)
 from adahi_ros.nodes.common.messages import to_stamp
-from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.common.qos import command_qos
 from adahi_ros.nodes.common.urgent_executor import Urgent
-from adahi_ros.nodes.robot.draft_policy_parameters import BY_CONTRACT, DraftPolicyParameters
+from adahi_ros.nodes.robot.command_sinks import open_sinks
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import Envelope
-from adahi_ros.safety.guard import Guard, GuardConfig
+from adahi_ros.safety.guard import HELD, Guard, GuardConfig
 from adahi_ros.safety.named_limits import limits_warning, named_limits
 
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
@@ -58,13 +51,12 @@ class CommandPublisher:
         self._node = node
         self._period_s = contract.period_s
         self._robot_id = values.robot_id
-        joint_names = values.command.joint_names
-        self._what = commanded(contract.action, joint_names, values.command.field)
-        kind, frame_id = contract.action.channel.kind, values.twist.frame_id
-        self._interface = interface_of(values.command_interface, kind, self._what, frame_id)
-        measured = contract.measured(self._what.names)
+        self._action = contract.action
+        told = values.command.joint_names, values.command.field
+        parts, what = commanded_by_sink(contract.action, *told), commanded(contract.action, *told)
+        measured = contract.measured(what.names)
         named, required = values.safety.limits, values.safety.require_limits
-        limits = named_limits(named, required, self._what, measured)
+        limits = named_limits(named, required, what, measured)
         config = GuardConfig(
             contract.period_s,
             values.safety.hold_after_s,
@@ -72,19 +64,13 @@ class CommandPublisher:
             values.safety.require_enable,
             values.safety.enable_timeout_s,
         )
-        envelope = Envelope(limits, self._what.field, contract.period_s)
+        envelope = Envelope(limits, what.fields, contract.period_s)
         self.guard = Guard(envelope, config, time.monotonic())
         self._commands = Commands(self.guard, contract.action, measured)
-        # Not lifecycle publishers: a robot that is deactivated amid a motion has yet to come to rest.
-        self._out = node.create_publisher(
-            self._interface.message_type,
-            contract.action.channel.topic,
-            command_qos(),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-        )
+        interface, frame_id = values.command_interface, values.twist.frame_id
+        self._sinks = open_sinks(node, contract, parts, interface, frame_id, opened)
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
-        for publisher in (self._out, self._state_out):
-            opened.callback(node.destroy_publisher, publisher)
+        opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # before its publishers
         enable = node.create_subscription(Bool, "enable", self._on_enable, QoSProfile(depth=ENABLE_DEPTH))
         opened.callback(node.destroy_subscription, enable)
@@ -97,7 +83,7 @@ class CommandPublisher:
         opened.callback(node.destroy_timer, state)
         self.urgent = Urgent(services=[service], timers=[watch], subscriptions=[enable])
         """What holds the robot."""
-        warning = limits_warning(named, self._what, measured)
+        warning = limits_warning(named, what, measured)
         if warning is not None:
             node.get_logger().warning(warning)
 
@@ -157,11 +143,15 @@ class CommandPublisher:
 
     def _publish(self, outgoing: Outgoing, stamp_ns: int = AT_ONCE) -> None:
         """Send what goes out; the stamp is that of the observation that the command belongs to."""
+        held = not HELD.isdisjoint(self.guard.interventions)
+        if held:
+            for sink in self._sinks:
+                sink.hold()
         if outgoing.command is not None:
-            names, field = self._what.names, self._what.field
-            self._out.publish(
-                self._interface.message(names, field, outgoing.command, self._period_s, stamp_ns)
-            )
+            parts = self._action.parts(outgoing.command)
+            for sink, part in zip(self._sinks, parts, strict=True):
+                if not (held and sink.holds_by_itself):
+                    sink.send(part, stamp_ns)
         if outgoing.record is not None:
             self._tell(outgoing.record)
 
@@ -196,23 +186,3 @@ class CommandPublisher:
         response.success = True
         response.message = "enabled" if request.data else "disabled, held"
         return response
-
-
-def interface_of(name: str, kind: str, what: Commanded, frame_id: str) -> CommandInterface:
-    """Return what makes the messages of the commands.
-
-    Args:
-        name: of the interface, or `BY_CONTRACT`.
-        kind: of the messages that the contract's actions go to.
-        what: is commanded.
-        frame_id: of a twist.
-
-    Raises:
-        ParameterError: it cannot be had, or does not fit; names the parameter, its value and what is allowed.
-    """
-    if name == BY_CONTRACT:
-        if kind not in INTERFACE_OF_KIND:
-            allowed = ", ".join(INTERFACE_OF_KIND)
-            raise ParameterError(f"contract: commands are {kind}, must be one of {allowed}")
-        name = INTERFACE_OF_KIND[kind]
-    return command_interface(name, what.names, what.field, frame_id)

@@ -2,9 +2,10 @@
 
 Publishes `joint_states` (sensor_msgs/JointState), `task_state` (adahi_msgs/TaskState),
 `episode_result` (adahi_msgs/EpisodeResult) and, where the task has a camera, `camera/image_raw`
-(sensor_msgs/Image); subscribes `command`, as `command_interface` says. In lockstep the world waits for
-the command to its state. In real time it does so only at the start of an episode. With
-`demonstrate` the task's expert acts, and `command` is published: what a recorder needs.
+(sensor_msgs/Image); subscribes `command`, as `command_interface` says, or the topics of a `contract`'s
+actions. In lockstep the world waits for the command to its state. In real time it does so only at the
+start of an episode. With `demonstrate` the task's expert acts, and `command` is published: what a recorder
+needs.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from rclpy.task import Future
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
 
+from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.common.command_interfaces import (
     COMMAND_INTERFACES,
@@ -41,8 +43,8 @@ from adahi_ros.nodes.common.messages import (
     to_task_state,
 )
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
-from adahi_ros.nodes.common.qos import command_qos
 from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.simulation.command_inputs import CommandInputs, Input, inputs_of
 from adahi_ros.tasks import TASKS, make, make_expert
 from adahi_ros.tasks.base import has_camera
 from adahi_ros.tasks.commanded import CommandedTask
@@ -69,6 +71,11 @@ class RobotSimulatorParameters:
         "joint_trajectory", "Message type of command", choices=tuple(COMMAND_INTERFACES)
     )
     twist: TwistParameters = group(TwistParameters, "command")
+    contract: str = parameter(
+        "",
+        "Name or file of the contract whose actions are taken, on its topics; '' for command alone",
+        optional=True,
+    )
     lockstep: bool = parameter(
         False,
         "Step when the command for the current state arrives, however long that takes, and not by the clock; "
@@ -134,10 +141,16 @@ class RobotSimulatorNode(Node):
                 demonstrator = Demonstrator(expert, self._task.spec, values.action_noise)
         except (ValueError, OSError) as error:
             raise ParameterError(str(error)) from None
-        spec = self._task.spec
+        spec, frame_id = self._task.spec, values.twist.frame_id
+        if values.contract and values.demonstrate:
+            raise ParameterError(f"contract: {values.contract!r}, must be '' with demonstrate")
         self._interface = command_interface(
-            values.command_interface, spec.commanded, spec.command_field, values.twist.frame_id
+            values.command_interface, spec.commanded, spec.command_field, frame_id
         )
+        what = Commanded.alike(spec.commanded, spec.command_field)
+        inputs: list[Input] = [("command", what, self._interface)]
+        if values.contract:
+            inputs = inputs_of(values.contract, spec, frame_id)
         self._ignored = 0
         self._over: list[EpisodeRecord] = []
         self.finished: Future = Future()
@@ -168,13 +181,7 @@ class RobotSimulatorNode(Node):
         if values.demonstrate:
             self._command_out = self._stream(self._interface.message_type, "command")
         else:
-            self.create_subscription(
-                self._interface.message_type,
-                "command",
-                self._on_command,
-                command_qos(),
-                qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-            )
+            CommandInputs(self, inputs, spec.commanded, self._on_action, self._on_fault)
         if values.wait_for_subscribers:
             self._wait_for_subscribers()
         else:
@@ -266,19 +273,20 @@ class RobotSimulatorNode(Node):
                 self._interface.message(spec.commanded, spec.command_field, wanted, self._period_s, now)
             )
 
-    def _on_command(self, message: Any) -> None:
-        if not self._robot.listens:
-            return
-        spec, interface = self._task.spec, self._interface
-        try:
-            action = interface.action(message, spec.commanded, spec.command_field)
-            stamp_ns = interface.stamp_ns(message) if interface.stamped else None
-            moves = self._robot.take(action, stamp_ns, self._now())
-        except ValueError as fault:
+    def _on_fault(self, fault: ValueError) -> None:
+        if self._robot.listens:
             self._ignored += 1
             self.get_logger().warning(
                 f"ignored command ({self._ignored} so far): {fault}", throttle_duration_sec=WARNING_PERIOD_S
             )
+
+    def _on_action(self, action: np.ndarray, stamp_ns: int | None) -> None:
+        if not self._robot.listens:
+            return
+        try:
+            moves = self._robot.take(action, stamp_ns, self._now())
+        except ValueError as fault:
+            self._on_fault(fault)
             return
         if moves:
             self._timer.reset()
