@@ -46,6 +46,11 @@ def generate_launch_description() -> LaunchDescription:
             "joint_jog, twist",
         ),
         DeclareLaunchArgument(
+            "contract",
+            default_value="",
+            description="Name or file of the contract whose actions are taken, on its topics; '' for command",
+        ),
+        DeclareLaunchArgument(
             "demonstrate",
             default_value="false",
             description="The task's expert acts, and publishes command as a teleoperator would",
@@ -82,6 +87,7 @@ def generate_launch_description() -> LaunchDescription:
                 "command_interface": PythonExpression(
                     ["'", LaunchConfiguration("command_interface"), "' or 'joint_trajectory'"]
                 ),
+                "contract": ParameterValue(LaunchConfiguration("contract"), value_type=str),
                 "demonstrate": ParameterValue(LaunchConfiguration("demonstrate"), value_type=bool),
                 "action_noise": ParameterValue(LaunchConfiguration("action_noise"), value_type=float),
                 "speed": ParameterValue(LaunchConfiguration("speed"), value_type=float),

@@ -190,8 +190,9 @@ def velocity_names(model: mujoco.MjModel) -> tuple[str, ...]:
 
 
 def joint_names(model: mujoco.MjModel) -> tuple[str, ...]:
-    """Name every joint of a model."""
-    return tuple(model.joint(index).name.removeprefix("robot:") for index in range(model.njnt))
+    """Name every joint of a model; the arm's as a real Panda's driver does."""
+    names = (model.joint(index).name.removeprefix("robot:") for index in range(model.njnt))
+    return tuple(name.replace("panda0_", "panda_", 1) for name in names)
 
 
 def _is_free(model: mujoco.MjModel, joint: int) -> bool:

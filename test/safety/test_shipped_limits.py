@@ -76,5 +76,5 @@ def test_the_pandas_limits_are_all_there() -> None:
     assert arm.position_high[3] < 0 < arm.position_high[5]  # elbow and wrist do not turn both ways
     assert fingers.position_high.tolist() == [0.04, 0.04]
     assert math.isinf(fingers.acceleration[0])
-    with pytest.raises(ValueError, match="no limits of panda0_joint1"):
-        shipped("panda", ["panda0_joint1"])
+    with pytest.raises(ValueError, match="no limits of fr3_joint1"):
+        shipped("panda", ["fr3_joint1"])

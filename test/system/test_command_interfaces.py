@@ -144,7 +144,7 @@ def test_an_expert_says_what_it_wants_by_any_interface(stage: Any) -> None:
 @pytest.mark.parametrize(
     ("task", "interface", "words"),
     [
-        ("kitchen", "twist", ["command.joint_names", "panda0_joint1", "linear.x"]),
+        ("kitchen", "twist", ["command.joint_names", "panda_joint1", "linear.x"]),
         ("ball", "twist", ["command_interface: twist carries velocities", "'positions'"]),
         ("ball", "telepathy", ["command_interface: 'telepathy'", "one of joint_trajectory"]),
     ],

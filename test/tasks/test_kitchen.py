@@ -213,7 +213,7 @@ def test_actions_are_clipped_to_the_limits() -> None:
         (np.zeros(9), r"action: shape \(9,\), expected \(2, 9\)"),
         (
             np.vstack([np.zeros(9), np.full(9, np.nan)]),
-            "panda0_joint1_velocity_command_rad_s is nan at row 1",
+            "panda_joint1_velocity_command_rad_s is nan at row 1",
         ),
     ],
 )
