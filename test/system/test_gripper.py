@@ -1,0 +1,89 @@
+"""An arm on a topic and its gripper behind a ROS action, held together."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from rclpy.action import ActionServer, CancelResponse  # type: ignore[attr-defined]
+from std_srvs.srv import SetBool
+
+from adahi_ros.evaluation.task_contract import contract_values
+from adahi_ros.nodes.common.gripper_actions import gripper_action
+from adahi_ros.tasks import make
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("control_msgs") is None,
+    reason="control_msgs is not on PyPI; needs ros-$ROS_DISTRO-control-msgs",
+)
+GRIPPER = "control_msgs/action/GripperCommand"
+
+
+class Gripper:
+    """A driver that takes every goal and gets nowhere."""
+
+    def __init__(self, node: Any) -> None:
+        self.handles: list[Any] = []
+        self._action = gripper_action(GRIPPER)
+        self._server = ActionServer(
+            node,
+            self._action.action_type,
+            "hand/gripper_action",
+            execute_callback=lambda handle: self._action.action_type.Result(),
+            handle_accepted_callback=self.handles.append,
+            cancel_callback=lambda handle: CancelResponse.ACCEPT,
+        )
+
+    @property
+    def positions(self) -> list[float]:
+        return [self._action.position(handle.request, "plate_pitch_joint") for handle in self.handles]
+
+
+def test_a_gripper_gets_goals_and_is_held_with_the_arm(
+    stage: Any, make_robot: Callable[[Any], Any], exported: Path, tmp_path: Path
+) -> None:
+    values = contract_values(make("ball"))
+    whole = values["actions"].pop("action")
+    values["actions"]["action.arm"] = {**whole, "select": whole["select"][:1]}
+    hand = {"topic": "hand/gripper_action", "type": GRIPPER}
+    joint = whole["select"][1].partition(".")[2]
+    values["actions"]["action.hand"] = {"channel": hand, "select": [f"position.{joint}"], "max_effort": 7.0}
+    path = tmp_path / "hand.yaml"
+    path.write_text(yaml.safe_dump({**values, "max_age_s": 1.0}, sort_keys=False))
+    gripper = Gripper(stage.node)
+    stage.start(
+        "draft_policy_node",
+        checkpoint=str(exported / "draft"),
+        contract=str(path),
+        gate__name="never",
+        verifier_wait_s=0.0,
+        safety__hold_after_s=60.0,
+    )
+    robot = make_robot(stage)
+    switch = stage.node.create_client(SetBool, "draft_policy/set_enabled")
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    robot.show_until_answered(1)
+    stage.wait(lambda: bool(gripper.handles), "a goal")
+    record = robot.answer_to(1, 0)
+    assert gripper.positions[0] == pytest.approx(record.action[1])
+    assert gripper.handles[0].request.command.max_effort == 7.0
+    assert np.float32(robot.commands[-1].points[0].positions[0]) == np.float32(record.action[0])
+
+    newest = gripper.handles[-1]
+    assert stage.call(switch, SetBool.Request(data=False)).success
+    stage.wait(lambda: newest.is_cancel_requested, "that it is cancelled")
+    count = len(gripper.handles)
+    robot.show(1, 1)
+    assert robot.answer_to(1, 1).action == ()
+    assert len(gripper.handles) == count
+
+    assert stage.call(switch, SetBool.Request(data=True)).success
+    robot.show(1, 2)
+    robot.answer_to(1, 2)
+    stage.wait(lambda: len(gripper.handles) > count, "a new goal")
