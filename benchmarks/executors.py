@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from rich.table import Table
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.nodes.common.managed_node import started
 from adahi_ros.nodes.common.messages import from_stamp, to_joint_state, to_task_state
 from adahi_ros.nodes.common.spin import run, single_threaded
 from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
@@ -56,7 +58,12 @@ def serve(name: str, executor: str, context: typer.Context) -> None:
     node, module = NODES[name]
     sys.argv = [name, *context.args]
     raise SystemExit(
-        run(node, "", None, make_executor=module.executor_of if executor == "ours" else single_threaded)
+        run(
+            partial(started, node),
+            "",
+            None,
+            make_executor=module.executor_of if executor == "ours" else single_threaded,
+        )
     )
 
 

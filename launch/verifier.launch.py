@@ -56,6 +56,11 @@ def generate_launch_description() -> LaunchDescription:
             description="Namespace of the verifier's services, such as /server where robots share it; "
             "empty for the node's own",
         ),
+        DeclareLaunchArgument(
+            "autostart",
+            default_value="true",
+            description="Configure and activate the node when it starts; else 'ros2 lifecycle set' does",
+        ),
         DeclareLaunchArgument("respawn", default_value="false", description=RESPAWN),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
@@ -78,6 +83,7 @@ def start(context: LaunchContext) -> list[Node]:
         parameters=[
             {"checkpoint": [LaunchConfiguration("task"), "/target"]},
             LaunchConfiguration("verifier_params_file"),
+            {"autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool)},
             {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
         ],
         remappings=[

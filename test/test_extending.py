@@ -36,7 +36,8 @@ with exclusive_domain() as domain:
         return [Parameter(name.replace("__", "."), value=value) for name, value in values.items()]
 
     folder = os.path.abspath("policies")
-    TargetVerifierNode(parameter_overrides=with_(checkpoint=f"{folder}/target", rule="near"))
+    verifier = TargetVerifierNode(parameter_overrides=with_(checkpoint=f"{folder}/target", rule="near"))
+    assert verifier.trigger_configure() == TransitionCallbackReturn.SUCCESS
     robot = DraftPolicyNode(
         parameter_overrides=with_(
             checkpoint=f"{folder}/draft",

@@ -7,6 +7,7 @@ import tracemalloc
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from sensor_msgs.msg import CompressedImage
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.health import Level
+from adahi_ros.nodes.common.managed_node import started
 from adahi_ros.nodes.common.messages import fingerprint_number
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
@@ -67,13 +69,16 @@ def running(exported: Path) -> Iterator[tuple[TargetVerifierNode, Counting]]:
     with exclusive_domain() as domain, pytest.MonkeyPatch.context() as patch:
         patch.setattr(target_verifier_node, "policy_from", counting)
         observer = Observer(domain, "watcher")
-        node = TargetVerifierNode(
-            context=observer.context,
-            use_global_arguments=False,
-            parameter_overrides=[
-                Parameter("checkpoint", value=str(exported / "target")),
-                Parameter("cache.robots", value=ROOM),
-            ],
+        node = started(
+            partial(
+                TargetVerifierNode,
+                context=observer.context,
+                use_global_arguments=False,
+                parameter_overrides=[
+                    Parameter("checkpoint", value=str(exported / "target")),
+                    Parameter("cache.robots", value=ROOM),
+                ],
+            )
         )
         yield node, policies[0]
         node.destroy_node()

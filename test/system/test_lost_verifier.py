@@ -39,3 +39,37 @@ def test_drafts_while_the_verifier_is_dead_then_verification_again(
         assert record.reason is not Reason.BREAKER_OPEN or not record.transmitted
     stage.start("target_verifier_node", **target)
     wait_for("verified step after the restart", lambda record: record.verified)
+
+
+def test_a_verifier_that_is_not_active_is_none_and_keeps_its_policy(
+    stage: Any, make_robot: Callable[[Any], Any], exported: Path
+) -> None:
+    """`ros2 lifecycle set /target_verifier deactivate`: robots go on without; then it is there at once."""
+    stage.processes.end()
+    stage.processes.all.clear()
+    verifier = stage.start("target_verifier_node", checkpoint=str(exported / "target"))
+    draft = {"checkpoint": str(exported / "draft"), "gate__name": "always", "deadline_s": 5.0}
+    stage.start("draft_policy_node", verifier_wait_s=30.0, safety__hold_after_s=60.0, **draft)
+    robot = make_robot(stage)
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    stage.start("robot_simulator_node", lockstep=True)
+
+    def set_verifier(label: str) -> None:
+        assert stage.observer.change_state("target_verifier", label, 30.0, stage.check)
+
+    def wait_for(what: str, right: Callable[[StepRecord], bool]) -> None:
+        robot.steps.clear()
+        stage.wait(lambda: any(right(record) for record in robot.steps), what)
+
+    wait_for("verified step", lambda record: record.verified)
+    set_verifier("deactivate")
+    wait_for("step without a verifier", lambda record: record.reason is Reason.NO_VERIFIER)
+    set_verifier("activate")
+    wait_for("verified step again", lambda record: record.verified)
+    set_verifier("deactivate")
+    set_verifier("cleanup")
+    set_verifier("configure")
+    set_verifier("activate")
+    wait_for("verified step of a verifier that was configured anew", lambda record: record.verified)
+    assert "Traceback" not in verifier.output

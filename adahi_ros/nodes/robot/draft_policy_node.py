@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from adahi_msgs.msg import DraftStatus, LinkState
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
@@ -28,14 +27,13 @@ from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
 from adahi_ros.health import Health, Level
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
+from adahi_ros.nodes.common.managed_node import ManagedNode, started
 from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import to_link_state, to_status
-from adahi_ros.nodes.common.parameters import ParameterError, Parameters
 from adahi_ros.nodes.common.policies import encoder_from, policy_from
 from adahi_ros.nodes.common.qos import observation_qos
-from adahi_ros.nodes.common.spin import freeze_garbage, run
+from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.common.transitions import refusing
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.dds_transport import DdsTransport
@@ -61,38 +59,17 @@ STATUS_DEPTH = 100  # for a recorder that was busy, or came a moment late
 WARNING_PERIOD_S = 1.0
 
 
-class DraftPolicyNode(LifecycleNode):
-    """See the module. A step begins when a joint state and a task state of one time are there."""
+class DraftPolicyNode(ManagedNode):
+    """See the module. A step begins when a joint state and a task state of one time are there.
+
+    Urgent is what a control step waits for.
+    """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("draft_policy", **options)
-        self._declared = Parameters(self, DraftPolicyParameters)
-        self._opened = ExitStack()
-        self.urgent = Urgent()
-        """What a control step waits for."""
         self._condition = Condition(time.monotonic())
-        if not self.get_parameter("autostart").value:
-            self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
-        self._service_change_state.callback = refusing(self._service_change_state.callback)
+        super().__init__("draft_policy", DraftPolicyParameters, **options)
 
     # Lifecycle
-
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Load the policy and open the topics and services."""
-        try:
-            values = self._declared.read()
-            self._open(values, policy := policy_from(values))
-        except Exception as error:  # noqa: BLE001  rclpy would end the transition without a word
-            self._close()
-            reason = error if isinstance(error, ValueError) else repr(error)
-            self.get_logger().error(f"cannot be configured: {reason}")
-            return TransitionCallbackReturn.FAILURE
-        self._declared.frozen = True
-        self.get_logger().info(f"draft policy of {policy.signature}")
-        self._check_deadline(values)
-        self._check_calibration(policy)
-        freeze_garbage()
-        return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Look for a verifier, then begin to step."""
@@ -115,21 +92,6 @@ class DraftPolicyNode(LifecycleNode):
         self._condition.forget(time.monotonic())
         return super().on_deactivate(state)
 
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Close everything; parameters can be set again."""
-        self._close()
-        return TransitionCallbackReturn.SUCCESS
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Close everything."""
-        self._close()
-        return TransitionCallbackReturn.SUCCESS
-
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Close everything, after a transition that has failed halfway; the node can be configured again."""
-        self._close()
-        return TransitionCallbackReturn.SUCCESS
-
     def hold_still(self) -> None:
         """Bring the robot to rest: nobody will command it any more. Say what came of its steps."""
         if self._condition.active and (totals := self._loop.totals).steps:
@@ -137,7 +99,8 @@ class DraftPolicyNode(LifecycleNode):
             self.get_logger().info(f"over: {totals.steps} steps, {shares}")
         self._close()
 
-    def _open(self, values: DraftPolicyParameters, policy: Policy) -> None:
+    def _open(self, values: DraftPolicyParameters) -> None:
+        policy = policy_from(values)
         self._values = values
         self._condition = Condition(time.monotonic())
         contract = self._contract = contract_of(values, policy.signature)
@@ -203,6 +166,9 @@ class DraftPolicyNode(LifecycleNode):
         timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
         self._opened.callback(self.destroy_timer, timer)
         self._opened.callback(DiagnosticsPublisher(self, values.robot_id, self._health).destroy)
+        self.get_logger().info(f"draft policy of {policy.signature}")
+        self._check_deadline(values)
+        self._check_calibration(policy)
 
     def _open_publisher(self, kind: type, topic: str, qos: QoSProfile) -> Any:
         publisher = self.create_lifecycle_publisher(
@@ -224,9 +190,7 @@ class DraftPolicyNode(LifecycleNode):
 
     def _close(self) -> None:
         self._condition.active = False
-        self.urgent = Urgent()
-        self._opened.close()
-        self._declared.frozen = False
+        super()._close()
 
     def _stop_loop(self) -> None:
         self._loop.stop()
@@ -330,25 +294,11 @@ def executor_of(node: DraftPolicyNode) -> UrgentExecutor:
     return UrgentExecutor(node, lambda: node.urgent)
 
 
-def started() -> DraftPolicyNode:
-    """Make the node; with `autostart`, configured and active.
-
-    Raises:
-        ParameterError: it cannot be; the node has said why.
-    """
-    node = DraftPolicyNode()
-    if node.get_parameter("autostart").value:
-        for transition in (node.trigger_configure, node.trigger_activate):
-            if transition() is not TransitionCallbackReturn.SUCCESS:
-                raise ParameterError("autostart: the node cannot be configured and activated, as it has said")
-    return node
-
-
 def main() -> None:
     """Run the node as a process."""
     sys.exit(
         run(
-            started,
+            partial(started, DraftPolicyNode),
             __doc__ or "",
             DraftPolicyParameters,
             make_executor=executor_of,

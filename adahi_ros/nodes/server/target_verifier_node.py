@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
-from rclpy.node import Node
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.health import Health
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
+from adahi_ros.nodes.common.managed_node import ManagedNode, started
 from adahi_ros.nodes.common.messages import describe, to_reply
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, group, parameter
 from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
     PolicyParameters,
@@ -65,6 +68,9 @@ class CacheParameters:
 class TargetVerifierParameters(PolicyParameters):
     """What the node is told."""
 
+    autostart: bool = parameter(
+        True, "Configure and activate the node as it starts; where that cannot be, it ends with exit code 1"
+    )
     checkpoint: str = parameter("ball/target", CHECKPOINT)
     target: str = parameter(
         "",
@@ -105,45 +111,54 @@ class TargetVerifierParameters(PolicyParameters):
     verification: VerificationParameters = group(VerificationParameters)
 
 
-class TargetVerifierNode(Node):
-    """See the module.
-
-    Raises:
-        ParameterError: names the parameter, its value and what is allowed.
-    """
+class TargetVerifierNode(ManagedNode):
+    """See the module. Its services are there while it is active; urgent is what robots wait for."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__("target_verifier", **options)
-        parameters = Parameters(self, TargetVerifierParameters)
-        values = parameters.read()
+        super().__init__("target_verifier", TargetVerifierParameters, **options)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Serve robots."""
+        describing = self.create_service(DescribeTarget, "describe_target", self._describe)
+        qos = verify_qos(self._values.verification.reliability)
+        service = self.create_service(VerifyDraft, "verify_draft", self._verify, qos_profile=qos)
+        for each in (describing, service):
+            self._serving.callback(self.destroy_service, each)
+        self.urgent = Urgent(turns=[Turns(service, self._overtaken)])
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Serve nobody; robots find that there is no verifier. The policy stays loaded."""
+        self._serve_nobody()
+        return super().on_deactivate(state)
+
+    def _serve_nobody(self) -> None:
+        self.urgent = Urgent()
+        self._serving.close()
+
+    def _open(self, values: TargetVerifierParameters) -> None:
+        self._values = values
+        self._serving = ExitStack()
+        self._opened.callback(self._serve_nobody)
         policy = policy_from(values)
         if values.added_compute_s:
             policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
         images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
-        try:
-            name = target_name(values.target, values.checkpoint)
-            verifier = TargetVerifier(
-                policy,
-                values.rule,
-                values.temperature,
-                agreement=values.agreement,
-                samples=values.samples,
-            )
-        except ValueError as error:
-            raise ParameterError(str(error)) from None
-        parameters.frozen = True
+        name = target_name(values.target, values.checkpoint)
+        verifier = TargetVerifier(
+            policy,
+            values.rule,
+            values.temperature,
+            agreement=values.agreement,
+            samples=values.samples,
+        )
         self._service = VerificationService(
             Engine(verifier, values.seed, images, name, values.cache.robots, values.cache.max_age_s)
         )
         self._watch = HealthWatch()
         encoder = "" if images is None else images.fingerprint
         self._description = describe(Description(name, values.rule, policy.signature, encoder))
-        self.create_service(DescribeTarget, "describe_target", self._describe)
-        qos = verify_qos(values.verification.reliability)
-        service = self.create_service(VerifyDraft, "verify_draft", self._verify, qos_profile=qos)
-        self.urgent = Urgent(turns=[Turns(service, self._overtaken)])
-        """What robots wait for."""
-        self._diagnostics = DiagnosticsPublisher(self, "verifier", self._health)
+        self._opened.callback(DiagnosticsPublisher(self, "verifier", self._health).destroy)
         self.get_logger().info(f"target policy of {policy.signature}, by the name {name!r}")
 
     def _describe(
@@ -163,7 +178,8 @@ class TargetVerifierNode(Node):
         return to_reply(self._service.overtaken(heading_of(request)))
 
     def _health(self) -> Health:
-        return self._watch.report(self._service.counts, self._service.shared_names(time.monotonic()))
+        health = self._watch.report(self._service.counts, self._service.shared_names(time.monotonic()))
+        return health if self.urgent.turns else health._replace(message="inactive, serves nobody")
 
 
 def executor_of(node: TargetVerifierNode) -> UrgentExecutor:
@@ -173,7 +189,8 @@ def executor_of(node: TargetVerifierNode) -> UrgentExecutor:
 
 def main() -> None:
     """Run the node as a process."""
-    sys.exit(run(TargetVerifierNode, __doc__ or "", TargetVerifierParameters, make_executor=executor_of))
+    make = partial(started, TargetVerifierNode)
+    sys.exit(run(make, __doc__ or "", TargetVerifierParameters, make_executor=executor_of))
 
 
 if __name__ == "__main__":
