@@ -157,6 +157,20 @@ def test_parameters_of_others_are_no_change(node: Node) -> None:
     assert not parameters.changed
 
 
+def test_a_dump_of_the_node_itself_can_be_loaded_while_it_is_frozen(node: Node) -> None:
+    parameters = Parameters(node, Nested)
+    assert all(
+        each.successful
+        for each in node.set_parameters([Value("size", value=2), Value("colour", value="red")])
+    )
+    names = [row.name for row in rows(Nested)]
+    dump = node.get_parameters(names)
+    parameters.frozen = True
+    for each in dump:
+        assert node.set_parameters([each])[0].successful, each.name
+    assert not node.set_parameters([Value("joints", value=["wrist"])])[0].successful
+
+
 def test_only_live_ones_can_be_set_while_frozen(node: Node) -> None:
     parameters = Parameters(node, Few)
     parameters.frozen = True

@@ -274,7 +274,7 @@ class Parameters(Generic[P]):
             row = self._table.get(parameter.name)
             if row is None:
                 continue
-            if self.frozen and not row.live:
+            if self.frozen and not row.live and not self._is_as_before(parameter):
                 reason = f"{row.name}: can be set only while the node is unconfigured"
                 return SetParametersResult(successful=False, reason=reason)
             fault = row.fault(parameter.value)
@@ -283,6 +283,11 @@ class Parameters(Generic[P]):
         if not self._tells_afterwards:
             self._note(parameters)
         return SetParametersResult(successful=True)
+
+    def _is_as_before(self, parameter: Any) -> bool:
+        """Whether a parameter is to be set to what it is, as by a node's own dump that is loaded again."""
+        before = self._node.get_parameter(parameter.name)
+        return bool(before.type_ == parameter.type_ and before.value == parameter.value)
 
     def _note(self, parameters: list[Any]) -> None:
         """Take notice of what has been set; `_check` cannot, since others may refuse it after that."""
