@@ -183,10 +183,11 @@ class Fleet:
             publishers: from a topic to the full names of the nodes that publish it.
             now_s: when it came.
         """
+        node = status.name.partition(":")[0]  # after it comes what the node does
         for robot in self.robots.values():
-            if status.name.rpartition("/")[0] != robot.namespace:
+            if node.rpartition("/")[0] != robot.namespace:
                 continue
-            if status.name in publishers(robot.topic) or status.hardware_id == robot.robot_id:
+            if node in publishers(robot.topic) or status.hardware_id == robot.robot_id:
                 robot.add("diagnostics", status, now_s)
 
     def figures(self, now_s: float) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ class Draft:
         self._safety.publish(SafetyState(robot_id=self._robot_id, enabled=True))
         values = [KeyValue(key="transmission_rate", value="0.6"), KeyValue(key="acceptance", value="nan")]
         ours = DiagnosticStatus(
-            name=f"{self._namespace}/draft_policy", hardware_id=self._robot_id, values=values
+            name=f"{self._namespace}/draft_policy: control", hardware_id=self._robot_id, values=values
         )
         others = [
             DiagnosticStatus(name=name, hardware_id=hardware_id, level=DiagnosticStatus.ERROR)

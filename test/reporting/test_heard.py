@@ -200,6 +200,7 @@ def test_without_a_namespace_all_robots_are_shown_in_the_order_of_their_topics()
 @pytest.mark.parametrize(
     ("status", "heard"),
     [
+        (diagnostics("/r1/draft_policy: control"), True),
         (diagnostics("/r1/draft_policy"), True),
         (diagnostics("/r1/played", hardware_id="one"), True),
         (diagnostics("/r1/camera", hardware_id="camera"), False),

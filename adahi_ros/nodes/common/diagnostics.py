@@ -19,11 +19,13 @@ class DiagnosticsPublisher:
     Args:
         node: whose.
         hardware_id: of the machine or robot.
+        task: what the node does; the status has the name `NODE: TASK`, as diagnostic_updater gives it.
         health: asked once a second.
     """
 
-    def __init__(self, node: Node, hardware_id: str, health: Callable[[], Health]) -> None:
+    def __init__(self, node: Node, hardware_id: str, task: str, health: Callable[[], Health]) -> None:
         self._node = node
+        self._task = task
         self._hardware_id = hardware_id
         self._health = health
         self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -41,7 +43,7 @@ class DiagnosticsPublisher:
         health = self._health()
         status = DiagnosticStatus(
             level=bytes([health.level]),
-            name=self._node.get_fully_qualified_name(),
+            name=f"{self._node.get_fully_qualified_name()}: {self._task}",
             message=health.message,
             hardware_id=self._hardware_id,
             values=[KeyValue(key=key, value=str(value)) for key, value in health.values.items()],

@@ -165,7 +165,7 @@ class DraftPolicyNode(ManagedNode):
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
         self._opened.callback(self.destroy_timer, timer)
-        self._opened.callback(DiagnosticsPublisher(self, values.robot_id, self._health).destroy)
+        self._opened.callback(DiagnosticsPublisher(self, values.robot_id, "control", self._health).destroy)
         self.get_logger().info(f"draft policy of {policy.signature}")
         self._check_deadline(values)
         self._check_calibration(policy)

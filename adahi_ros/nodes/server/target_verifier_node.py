@@ -158,7 +158,7 @@ class TargetVerifierNode(ManagedNode):
         self._watch = HealthWatch()
         encoder = "" if images is None else images.fingerprint
         self._description = describe(Description(name, values.rule, policy.signature, encoder))
-        self._opened.callback(DiagnosticsPublisher(self, "verifier", self._health).destroy)
+        self._opened.callback(DiagnosticsPublisher(self, "verifier", "verification", self._health).destroy)
         self.get_logger().info(f"target policy of {policy.signature}, by the name {name!r}")
 
     def _describe(

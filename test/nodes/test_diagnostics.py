@@ -1,0 +1,38 @@
+"""Diagnostics have the names that diagnostic_aggregator goes by."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from adahi_ros.assets import asset
+from adahi_ros.health import Health, Level
+from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
+from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.launching.observer import Observer
+
+
+@pytest.mark.parametrize(("name", "group"), [("draft_policy", "robots"), ("target_verifier", "verifiers")])
+def test_the_shipped_aggregator_finds_a_node_of_ours(
+    name: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = yaml.safe_load(asset("config/diagnostics/aggregator.yaml").read_text())
+    analyzers = values["diagnostic_aggregator"]["ros__parameters"]
+    published: list[Any] = []
+    with exclusive_domain() as domain:
+        observer = Observer(domain, name)
+        monkeypatch.setattr(
+            observer.node, "create_publisher", lambda *_: SimpleNamespace(publish=published.append)
+        )
+        publisher = DiagnosticsPublisher(
+            observer.node, "arm", "work", lambda: Health(Level.WARN, "slow", {"calls": 3})
+        )
+        publisher._publish()
+        observer.close()
+    (status,) = published[0].status
+    found = [each for each in ("robots", "verifiers") if analyzers[each]["contains"][0] in status.name]
+    assert found == [group]
+    assert (status.message, status.level, status.values[0].value) == ("slow", b"\1", "3")
