@@ -40,6 +40,7 @@ setup(
         "console_scripts": [
             "adahi = adahi_ros.cli:main",
             "draft_policy_node = adahi_ros.nodes.robot.draft_policy_node:main",
+            "policy_runner_node = adahi_ros.nodes.robot.policy_runner_node:main",
             "target_verifier_node = adahi_ros.nodes.server.target_verifier_node:main",
             "robot_simulator_node = adahi_ros.nodes.simulation.robot_simulator_node:main",
             "bag_recorder_node = adahi_ros.nodes.monitoring.bag_recorder_node:main",

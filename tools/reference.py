@@ -47,6 +47,7 @@ NODES: dict[str, Settings] = {
         "": {},
         "a camera in `contract`": {"contract": "ball_camera", "checkpoint": "ball_camera/draft"},
     },
+    "policy_runner_node": {"": {}},
     "target_verifier_node": {"": {}},
     "robot_simulator_node": {
         "": {},

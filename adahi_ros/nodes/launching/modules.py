@@ -5,7 +5,7 @@ from __future__ import annotations
 MODULES = {
     name: f"adahi_ros.nodes.{trade}.{name}"
     for trade, names in {
-        "robot": ("draft_policy_node",),
+        "robot": ("draft_policy_node", "policy_runner_node"),
         "server": ("target_verifier_node",),
         "simulation": ("robot_simulator_node", "recording_robot_node"),
         "monitoring": ("bag_recorder_node", "path_markers_node"),

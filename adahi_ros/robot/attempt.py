@@ -1,0 +1,119 @@
+"""One run of a robot's policy from start to end: what came of it, and what ends it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+
+from adahi_ros.wire.records import Reason, StepRecord
+
+
+class End(IntEnum):
+    """What ended a run. The numbers are those of `RunPolicy.action`."""
+
+    SUCCESS = 0
+    FAILURE = 1
+    TIME_LIMIT = 2
+    CANCELED = 3
+    NO_VERIFIER = 4
+    STOPPED = 5
+    NO_STEPS = 6
+    NOT_STARTED = 7
+
+
+@dataclass(frozen=True)
+class AttemptLimits:
+    """How long a run may go on; 0 for no limit.
+
+    Attributes:
+        time_s: in all.
+        no_verifier_s: without a verifier that is ready.
+        no_steps_s: without a control step.
+        stopped_s: of a robot that was stopped before, until it is enabled.
+    """
+
+    time_s: float
+    no_verifier_s: float
+    no_steps_s: float
+    stopped_s: float
+
+
+class Attempt:
+    """Counts what a policy does, and says when that is over.
+
+    It knows no clock: whoever tells it something says what time it is, on a clock that never jumps.
+
+    Attributes:
+        steps: control steps.
+        calls: those with a request to the verifier.
+        fallbacks: those without the target, though it was asked for or there was no plan.
+        holding: the last command was to hold still.
+        success_estimate: the newest, NaN without one.
+
+    Args:
+        limits: of the run.
+        now_s: when it begins.
+    """
+
+    def __init__(self, limits: AttemptLimits, now_s: float) -> None:
+        self.steps = self.calls = self.fallbacks = 0
+        self.holding = False
+        self.success_estimate = math.nan
+        self._limits = limits
+        self._begun_s = self._step_s = self._verifier_s = now_s
+        self._verifier = False
+        self._stopped = self._free = False  # the second: it may have moved since it began
+        self._end: tuple[End, str] | None = None
+
+    def elapsed_s(self, now_s: float) -> float:
+        """Return how long it has gone on."""
+        return now_s - self._begun_s
+
+    def stepped(self, record: StepRecord, now_s: float) -> None:
+        """The policy has made a step."""
+        self.steps += 1
+        self.calls += record.transmitted
+        self.fallbacks += record.reason is not Reason.NONE
+        self._step_s = now_s
+
+    def linked(self, ready: bool, now_s: float) -> None:
+        """The robot says whether there is a verifier to ask."""
+        if ready or self._verifier:
+            self._verifier_s = now_s
+        self._verifier = ready
+
+    def safety(self, stopped: bool, holding: bool) -> None:
+        """The robot says whether it was told to stop, and whether it is held."""
+        self.holding = holding
+        if stopped and self._free:
+            self.end(End.STOPPED, "somebody stopped the robot")
+        self._stopped = stopped
+        self._free |= not stopped
+
+    def judged(self, success: bool) -> None:
+        """Somebody says how it went."""
+        self.end(End.SUCCESS if success else End.FAILURE, "as episode_result says")
+
+    def end(self, why: End, message: str) -> None:
+        """It is over, unless it has been already."""
+        if self._end is None:
+            self._end = why, message
+
+    def ended(self, now_s: float) -> tuple[End, str] | None:
+        """Return what has ended it, and that in words for people; None while it goes on."""
+        limits = self._limits
+        silent_s, alone_s = now_s - self._step_s, 0.0 if self._verifier else now_s - self._verifier_s
+        if 0.0 < limits.time_s <= self.elapsed_s(now_s):
+            self.end(End.TIME_LIMIT, f"{limits.time_s:g} s are over")
+        elif 0.0 < limits.no_steps_s < silent_s:
+            self.end(End.NO_STEPS, _too_long("control step", silent_s, limits.no_steps_s))
+        elif 0.0 < limits.no_verifier_s < alone_s:
+            self.end(End.NO_VERIFIER, _too_long("verifier", alone_s, limits.no_verifier_s))
+        elif self._stopped and 0.0 < limits.stopped_s < self.elapsed_s(now_s):
+            self.end(End.STOPPED, "the robot was stopped before, and nobody has enabled it")
+        return self._end
+
+
+def _too_long(what: str, without_s: float, limit_s: float) -> str:
+    return f"no {what} for {without_s:.1f} s, allowed are {limit_s:g} s"

@@ -1,0 +1,100 @@
+"""What ends a run of a policy, and what is counted until then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from adahi_ros.robot.attempt import Attempt, AttemptLimits, End
+from adahi_ros.wire.records import Reason, StepRecord
+
+LIMITS = AttemptLimits(time_s=10.0, no_verifier_s=2.0, no_steps_s=3.0, stopped_s=1.0)
+
+
+@pytest.fixture
+def attempt() -> Attempt:
+    return Attempt(LIMITS, 100.0)
+
+
+def test_steps_calls_and_fallbacks_are_counted(
+    attempt: Attempt, step_record: Callable[..., StepRecord]
+) -> None:
+    attempt.stepped(step_record(transmitted=True, reason=Reason.NONE), 100.1)
+    attempt.stepped(step_record(transmitted=False, reason=Reason.NONE), 100.2)
+    attempt.stepped(step_record(transmitted=True, reason=Reason.DEADLINE), 100.3)
+    assert (attempt.steps, attempt.calls, attempt.fallbacks) == (3, 2, 1)
+    assert attempt.ended(100.4) is None
+    assert math.isnan(attempt.success_estimate)
+    assert attempt.elapsed_s(100.4) == pytest.approx(0.4)
+
+
+def begin(attempt: Attempt, record: Any, until_s: float) -> None:
+    """Step with a verifier, ten times a second."""
+    attempt.safety(stopped=False, holding=False)
+    for tick in range(round(10 * (until_s - 100.0))):
+        attempt.stepped(record, 100.0 + tick / 10)
+        attempt.linked(True, 100.0 + tick / 10)
+
+
+@pytest.mark.parametrize("success", [True, False])
+def test_who_judges_ends_it_and_nothing_after_that_does(attempt: Attempt, success: bool) -> None:
+    attempt.judged(success)
+    attempt.safety(stopped=True, holding=True)
+    found = attempt.ended(1000.0)
+    assert found is not None
+    assert found[0] is (End.SUCCESS if success else End.FAILURE)
+    assert attempt.holding
+
+
+def test_time_silence_and_a_verifier_that_is_gone_end_it(
+    attempt: Attempt, step_record: Callable[..., StepRecord]
+) -> None:
+    record = step_record()
+    begin(attempt, record, 109.0)
+    assert attempt.ended(109.9) is None
+    assert attempt.ended(110.0) == (End.TIME_LIMIT, "10 s are over")
+
+    silent = Attempt(LIMITS, 100.0)
+    begin(silent, record, 101.0)
+    assert silent.ended(103.5) is None
+    assert silent.ended(104.5) == (End.NO_STEPS, "no control step for 3.6 s, allowed are 3 s")
+
+    alone = Attempt(LIMITS, 100.0)
+    begin(alone, record, 101.0)
+    for tick in range(21):
+        alone.stepped(record, 101.0 + tick / 10)
+        alone.linked(False, 101.0 + tick / 10)
+    assert alone.ended(103.0) is None
+    assert alone.ended(103.1) == (End.NO_VERIFIER, "no verifier for 2.1 s, allowed are 2 s")
+
+
+def test_a_stop_ends_it_but_one_of_before_may_be_lifted(
+    attempt: Attempt, step_record: Callable[..., StepRecord]
+) -> None:
+    attempt.safety(stopped=False, holding=False)
+    attempt.safety(stopped=True, holding=True)
+    assert attempt.ended(100.1) == (End.STOPPED, "somebody stopped the robot")
+
+    lifted = Attempt(LIMITS, 100.0)
+    lifted.safety(stopped=True, holding=True)
+    assert lifted.ended(100.9) is None
+    lifted.safety(stopped=False, holding=False)
+    assert lifted.ended(101.5) is None
+
+    stays = Attempt(LIMITS, 100.0)
+    stays.safety(stopped=True, holding=True)
+    found = stays.ended(101.1)
+    assert found is not None
+    assert found[0] is End.STOPPED
+
+
+def test_without_a_limit_it_goes_on(step_record: Callable[..., StepRecord]) -> None:
+    endless = Attempt(AttemptLimits(0.0, 0.0, 0.0, 0.0), 0.0)
+    endless.linked(False, 1.0)
+    endless.safety(stopped=True, holding=True)
+    assert endless.ended(1e6) is None
+    endless.end(End.CANCELED, "asked to")
+    assert endless.ended(1e6) == (End.CANCELED, "asked to")

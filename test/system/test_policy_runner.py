@@ -1,0 +1,142 @@
+"""A robot's policy as a ROS action: started, fed back, cancelled, and ended by all that may end it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from action_msgs.msg import GoalStatus
+from adahi_msgs.action import RunPolicy
+from rclpy.action import ActionClient  # type: ignore[attr-defined]
+from std_msgs.msg import Float32
+from std_srvs.srv import SetBool
+
+Result = RunPolicy.Result
+
+
+class Client:
+    """A behaviour tree's leaf."""
+
+    def __init__(self, stage: Any) -> None:
+        self.stage = stage
+        self.feedback: list[RunPolicy.Feedback] = []
+        self._client = ActionClient(stage.node, RunPolicy, "run_policy")
+
+    def send(self, **goal: Any) -> Any:
+        """Send a goal; return its handle, or None where it is refused."""
+        self.stage.wait(self._client.server_is_ready, "the action's server")
+        future = self._client.send_goal_async(
+            RunPolicy.Goal(**goal), feedback_callback=lambda message: self.feedback.append(message.feedback)
+        )
+        self.stage.wait(future.done, "whether the goal is taken")
+        handle = future.result()
+        return handle if handle.accepted else None
+
+    def result_of(self, handle: Any) -> tuple[int, Any]:
+        future = handle.get_result_async()
+        self.stage.wait(future.done, "the goal's end")
+        return future.result().status, future.result().result
+
+    def state(self) -> str:
+        return str(self.stage.observer.state("draft_policy", 30.0, self.stage.check))
+
+
+@pytest.fixture(scope="module")
+def client(stage: Any, exported: Path) -> Iterator[Client]:
+    """A robot whose policy waits for goals, in a world that ends its episodes."""
+    stage.verifier = stage.start("target_verifier_node", checkpoint=str(exported / "target"))
+    stage.start(
+        "draft_policy_node",
+        checkpoint=str(exported / "draft"),
+        gate__name="always",
+        deadline_s=5.0,
+        verifier_wait_s=30.0,
+        safety__hold_after_s=60.0,
+    )
+    runner = stage.start("policy_runner_node", no_verifier_s=1.0, no_steps_s=20.0, feedback_period_s=0.05)
+    client = Client(stage)
+    yield client
+    stage.processes.end()
+    assert runner.exit_code == 0, runner.output
+    assert "Traceback" not in runner.output
+
+
+def test_a_goal_without_a_robot_ends_by_its_limit_of_time(client: Client) -> None:
+    """Observations do not come, so there are no steps: the goal ends first by its time."""
+    assert client.state() == "unconfigured"
+    assert client.send(time_limit_s=-1.0) is None
+    handle = client.send(time_limit_s=1.0)
+    assert client.send() is None  # one at a time
+    status, result = client.result_of(handle)
+    assert (status, result.ended, result.held) == (GoalStatus.STATUS_ABORTED, Result.ENDED_TIME_LIMIT, True)
+    assert (result.steps, result.duration_s >= 1.0) == (0, True)
+    assert client.state() == "inactive"
+
+
+def test_a_policy_that_cannot_be_had_is_no_run(client: Client) -> None:
+    status, result = client.result_of(client.send(policy="/nowhere/draft"))
+    assert (status, result.ended) == (GoalStatus.STATUS_ABORTED, Result.ENDED_NOT_STARTED)
+    assert "cannot be configured" in result.message
+    assert client.state() == "unconfigured"
+
+
+def test_feedback_comes_until_the_goal_is_cancelled_and_the_robot_is_held(
+    client: Client, exported: Path
+) -> None:
+    estimate = client.stage.node.create_publisher(Float32, "success_estimate", 1)
+    handle = client.send(policy=str(exported / "draft"))
+    simulator = client.stage.start("robot_simulator_node", lockstep=True, episodes=0, task="ball")
+    client.feedback.clear()
+
+    def fed_back() -> bool:
+        estimate.publish(Float32(data=0.25))
+        newest = client.feedback[-1:]
+        return any(each.steps > 3 and each.calls > 0 and each.success_estimate == 0.25 for each in newest)
+
+    client.stage.wait(fed_back, "feedback of steps")
+    handle.cancel_goal_async()
+    status, result = client.result_of(handle)
+    assert (status, result.ended, result.held) == (GoalStatus.STATUS_CANCELED, Result.ENDED_CANCELED, True)
+    assert result.steps > 3
+    assert client.state() == "inactive"
+    client.stage.processes.kill(simulator)
+
+
+def test_whoever_judges_ends_it(client: Client) -> None:
+    handle = client.send()
+    simulator = client.stage.start("robot_simulator_node", lockstep=True, episodes=1)
+    client.stage.processes.may_end = simulator
+    status, result = client.result_of(handle)
+    succeeded = result.ended == Result.ENDED_SUCCESS
+    assert result.ended in (Result.ENDED_SUCCESS, Result.ENDED_FAILURE)
+    assert status == (GoalStatus.STATUS_SUCCEEDED if succeeded else GoalStatus.STATUS_ABORTED)
+    word = "success" if succeeded else "failure"
+    client.stage.wait(lambda: word in simulator.output, "the simulator's word")
+    assert result.steps > 0
+
+
+def test_a_robot_that_is_stopped_ends_it_and_the_next_goal_waits_until_it_is_enabled(client: Client) -> None:
+    switch = client.stage.node.create_client(SetBool, "draft_policy/set_enabled")
+
+    def started(handle: Any) -> Any:
+        client.stage.wait(lambda: client.state() == "active", "that it is active")
+        client.feedback.clear()
+        client.stage.wait(lambda: bool(client.feedback), "feedback")
+        return handle
+
+    handle = started(client.send())
+    assert client.stage.call(switch, SetBool.Request(data=False)).success
+    _, result = client.result_of(handle)
+    assert (result.ended, result.held) == (Result.ENDED_STOPPED, True)
+    handle = started(client.send(time_limit_s=3.0))
+    assert client.stage.call(switch, SetBool.Request(data=True)).success
+    assert client.result_of(handle)[1].ended == Result.ENDED_TIME_LIMIT
+
+
+def test_a_dead_verifier_ends_it(client: Client) -> None:
+    """The last of these tests: nobody verifies any more."""
+    client.stage.processes.kill(client.stage.verifier)
+    _, result = client.result_of(client.send())
+    assert (result.ended, result.held) == (Result.ENDED_NO_VERIFIER, True)
