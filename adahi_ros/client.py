@@ -1,0 +1,179 @@
+"""Asks a target verifier what to do, from any rclpy node: the service without our side of the robot.
+
+    client = VerifierClient(node, "my_arm")
+    description = await client.describe()  # sizes, by name
+    answer = await client.ask(window, goal, episode=0, step=12)
+    answer.actions  # (T, A), from step 12 on
+
+It keeps no history, sends whole windows, and asks once: what the robot's node adds to that (only what is
+new of a window, retransmission, a breaker, plans) is in `adahi_ros.robot`. See docs/nodes.md.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
+from rclpy.node import Node
+from rclpy.task import Future
+
+from adahi_ros.nodes.common.qos import verify_qos
+from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.robot.requests import judged
+from adahi_ros.robot.transport import StepRequest
+from adahi_ros.wire.description import Description
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.window import WireWindow
+from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
+
+SESSION_BITS = 32
+LOOK_S = 0.02  # for a service
+
+
+class VerifierError(RuntimeError):
+    """There is no answer; the message says why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a verifier says to an observation window.
+
+    Attributes:
+        actions: (T, A) float32, from the step that was asked about on, in action units.
+        accepted: (N,) bool, which codes of the draft were kept; empty without codes.
+        round_trip_ms: request sent to reply received.
+        compute_ms: the verifier's own share of it.
+    """
+
+    actions: np.ndarray
+    accepted: np.ndarray
+    round_trip_ms: float
+    compute_ms: float
+
+
+class VerifierClient:
+    """See the module. All methods are coroutines of the node's executor, which must be spun by somebody else.
+
+    Args:
+        node: gets the clients.
+        robot_id: names this robot's stream of draws at the verifier.
+        target: name of the policy to ask; empty takes the verifier's only one.
+        reliability: of requests and replies, `best_effort` or `reliable`; that of the verifier.
+        deadline_s: for a reply.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        robot_id: str,
+        target: str = "",
+        reliability: str = "best_effort",
+        deadline_s: float = 1.0,
+    ) -> None:
+        self._node = node
+        self._name = robot_id, secrets.randbits(SESSION_BITS), target
+        self._deadline_s = deadline_s
+        self._description: Description | None = None
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._describing = node.create_client(DescribeTarget, "describe_target")
+        self._verifying = node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos(reliability))
+
+    def destroy(self) -> None:
+        """Free the clients."""
+        for client in (self._describing, self._verifying):
+            self._node.destroy_client(client)
+
+    async def describe(self) -> Description:
+        """Return what the verifier's target reads and proposes.
+
+        Raises:
+            VerifierError: nobody replied by the deadline, or it cannot be read.
+        """
+        response = await self._call(self._describing, DescribeTarget.Request())
+        described = described_of(0, response)
+        if described.description is None:
+            raise VerifierError(f"describe_target: {described.fault}")
+        self._description = described.description
+        return described.description
+
+    async def ask(
+        self,
+        window: np.ndarray,
+        goal: np.ndarray | None = None,
+        *,
+        episode: int = 0,
+        step: int = 0,
+        draft: Proposal | None = None,
+    ) -> Answer:
+        """Return what the target says to a window.
+
+        The draws are those of robot, episode and step: the same question has the same answer.
+
+        Args:
+            window: (H, O) float, the newest observations, oldest first, in the units of the task (SI).
+            goal: (G,) float; None for a target without conditions.
+            episode: its number.
+            step: control step, counts from 0 within the episode.
+            draft: what was proposed (M = 1), for a rule that needs it; None for one that replaces it.
+
+        Raises:
+            VerifierError: no reply by the deadline, a refusal, or a reply that means nothing.
+            ValueError: window or goal has another size than the target reads.
+        """
+        target = self._description or await self.describe()
+        signature = target.signature
+        goal = np.zeros(0) if goal is None else np.asarray(goal)
+        sizes = (signature.history, sum(each.size for each in signature.features))
+        if np.shape(window) != sizes:
+            raise ValueError(f"window: shape {np.shape(window)}, must be {sizes}")
+        conditions = sum(each.size for each in signature.conditions)
+        if goal.shape != (conditions,):
+            raise ValueError(f"goal: shape {goal.shape}, must be ({conditions},)")
+        if draft is None:
+            draft = Proposal(np.zeros((1, 0, signature.action_dim), np.float32))
+        codes = signature.codes
+        fingerprint = None if codes is None or draft.distribution is None else codes.fingerprint
+        sent = WireWindow.of(np.asarray(window, np.float32), goal)
+        request = StepRequest(draft, episode, step, sent)
+        message = Sender(*self._name, fingerprint).message(request, WindowUpdate(WHOLE, sent.rows, sent.goal))
+        begun_s = time.monotonic()
+        response = await self._call(self._verifying, message)
+        outcome = judged(target, request, reply_of(0, response), 1e3 * (time.monotonic() - begun_s))
+        if outcome.verification is None:
+            reason = Reason(outcome.reason).name.lower()
+            raise VerifierError(f"verify_draft: {reason}: {outcome.message}")
+        verdict = outcome.verification
+        return Answer(verdict.actions[0], verdict.accepted[0], outcome.verify_ms, outcome.compute_ms)
+
+    async def _call(self, client: Any, request: Any) -> Any:
+        """Return the reply of a service by the deadline; until it is there, there is nobody to send to."""
+        end_s = time.monotonic() + self._deadline_s
+        while not client.service_is_ready() and time.monotonic() < end_s:
+            await self._done(Future(), LOOK_S)
+        future = client.call_async(request)
+        await self._done(future, max(0.0, end_s - time.monotonic()))
+        if not future.done():
+            client.remove_pending_request(future)
+            raise VerifierError(f"{client.srv_name}: no reply for {self._deadline_s:g} s")
+        return future.result()
+
+    async def _done(self, future: Any, wait_s: float) -> None:
+        """Wait for a future, so long at most."""
+        over = Future()
+
+        def end(_: Any = None) -> None:
+            if not over.done():
+                over.set_result(None)
+
+        timer = self._node.create_timer(wait_s, end, clock=self._steady)
+        future.add_done_callback(end)
+        try:
+            await over
+        finally:
+            self._node.destroy_timer(timer)

@@ -1,0 +1,50 @@
+"""A node of one's own asks a verifier, without our side of the robot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.client import Answer, VerifierClient, VerifierError
+from adahi_ros.policy.backends import load_policy
+
+WINDOW = np.linspace(-0.1, 0.1, 18).reshape(3, 6)
+GOAL = np.array([0.1, -0.1])
+
+
+def asked(stage: Any, coroutine: Any, *arguments: Any, **named: Any) -> Any:
+    """Run a coroutine in the node's executor, as a callback would; return what it returns."""
+    task = stage.observer._executor.create_task(coroutine, *arguments, **named)
+    stage.wait(task.done, "an answer")
+    return task.result()
+
+
+def test_a_window_has_an_answer_and_again_the_same(stage: Any, exported: Path) -> None:
+    client = VerifierClient(stage.node, "my_arm", deadline_s=20.0)
+    verifier = stage.start("target_verifier_node", checkpoint=str(exported / "target"), rule="replace")
+    described = asked(stage, client.describe)
+    signature = load_policy(exported / "target", "onnxruntime").signature
+    assert (described.acceptance, described.signature.history) == ("replace", 3)
+    answers: list[Answer] = [asked(stage, client.ask, WINDOW, GOAL, step=step) for step in (4, 4, 5)]
+    assert answers[0].actions.shape == (1, signature.action_dim)
+    assert answers[0].actions.tobytes() == answers[1].actions.tobytes()
+    assert answers[0].actions.tobytes() != answers[2].actions.tobytes()  # other draws
+    assert 0.0 < answers[0].compute_ms < answers[0].round_trip_ms
+    with pytest.raises(ValueError, match=r"window: shape \(2, 6\), must be \(3, 6\)"):
+        asked(stage, client.ask, WINDOW[1:], GOAL)
+    with pytest.raises(ValueError, match=r"goal: shape \(0,\), must be \(2,\)"):
+        asked(stage, client.ask, WINDOW)
+    with pytest.raises(VerifierError, match=r"refused: observation_window"):
+        asked(stage, client.ask, np.where(WINDOW > 0, np.nan, WINDOW), GOAL)
+    client.destroy()
+    stage.processes.kill(verifier)
+
+
+def test_without_a_verifier_there_is_an_error_by_the_deadline(stage: Any) -> None:
+    client = VerifierClient(stage.node, "my_arm", target="nobodys", deadline_s=0.2)
+    with pytest.raises(VerifierError, match=r"describe_target: no reply for 0.2 s"):
+        asked(stage, client.describe)
+    client.destroy()
