@@ -19,6 +19,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
+from adahi_ros.nodes.launching.encoders import encoder_of
 from adahi_ros.nodes.launching.exits import RESPAWN, RESPAWN_DELAY_S, fail_with_it
 
 
@@ -81,7 +82,10 @@ def start(context: LaunchContext) -> list[Node]:
         name="target_verifier",
         namespace=LaunchConfiguration("namespace"),
         parameters=[
-            {"checkpoint": [LaunchConfiguration("task"), "/target"]},
+            {
+                "checkpoint": [LaunchConfiguration("task"), "/target"],
+                **encoder_of(LaunchConfiguration("task").perform(context)),
+            },
             LaunchConfiguration("verifier_params_file"),
             {"autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool)},
             {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},

@@ -42,6 +42,19 @@ def test_what_was_saved_is_loaded(
         assert getattr(loaded, name).dtype == getattr(data, name).dtype
 
 
+def test_what_the_target_alone_saw_goes_along_and_is_not_the_robots(tmp_path: Path) -> None:
+    plain = small()
+    data = replace(plain, image_features=np.arange(15, dtype=np.float32).reshape(5, 3))
+    data.save(tmp_path / "seen.safetensors")
+    loaded = Trajectories.load(tmp_path / "seen.safetensors")
+    np.testing.assert_array_equal(loaded.inputs, np.hstack([data.observations, data.image_features]))
+    np.testing.assert_array_equal(loaded.episodes([1]).image_features, data.image_features[2:])
+    np.testing.assert_array_equal(loaded.without_images().inputs, plain.observations)
+    assert plain.image_features.shape == (5, 0)
+    with pytest.raises(ValueError, match="image_features: 4 rows, observations has 5"):
+        replace(data, image_features=data.image_features[1:])
+
+
 def test_a_kill_during_the_write_leaves_the_file_that_was_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from adahi_ros.contract.parsing import contract_path
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.trajectories import Trajectories
 from adahi_ros.vision.encoder import Encoder
+from adahi_ros.vision.images import as_sent
 
 TRAJECTORIES, SUMMARY, PICTURE, CONTRACT = (
     "trajectories.safetensors",
@@ -79,6 +80,8 @@ def encoder_of(contract: Contract) -> Encode | None:
         return None
     encoder = Encoder.load(named(contract.encoder, ENCODERS))
     contract.check_image_size(encoder.image_size)
+    if contract.images_for_target:  # the verifier sees no other
+        return lambda images: encoder.encode(as_sent(images))
     return encoder.encode
 
 
@@ -138,6 +141,7 @@ def read_dataset(
         np.stack([step.action for step in steps]).astype(np.float32),
         np.stack([episode[0].observation.goal for episode in episodes]),
         np.cumsum([len(episode) for episode in episodes]),
+        np.stack([step.observation.image_features for step in steps]),
     )
     stamps_ns = np.array([step.observation.stamp_ns for step in steps], dtype=np.int64)
     intervals_s = {topic: np.array(each) / NANOSECONDS for topic, each in tally.intervals_ns.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ LARGEST_NUMBER = 2**32 - 1  # of episodes and steps, as messages have them
 EARLY = 0.25  # of a control period: so much before its time a sample may make a step
 EPISODE_GAP_S = 1.0  # without a step; then the robot counts a new episode
 
+NO_FEATURES = np.zeros(0, dtype=np.float32)
+
 Encode = Callable[[np.ndarray], np.ndarray]
 """From images (C, H, W, 3) uint8 to features (C, F) float32."""
 
@@ -30,10 +32,11 @@ class Observation:
         stamp_ns: of the sample that made the step.
         episode: number of the episode.
         step: number of the step in it.
-        values: (O,) float32: S numbers, then the features of the images.
+        values: (O,) float32: S numbers, then the features of images that are not for the target alone.
         goal: (G,) float32.
         read: (S,) float64, the S numbers as they were read, before any operator: in the messages' units.
         images: of each camera, (rows, columns, 3) uint8.
+        image_features: (F,) float32, of images for the target alone, where somebody encodes them; no robot.
     """
 
     stamp_ns: int
@@ -43,6 +46,7 @@ class Observation:
     goal: np.ndarray
     read: np.ndarray
     images: tuple[np.ndarray, ...] = ()
+    image_features: np.ndarray = field(default_factory=lambda: NO_FEATURES)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -84,7 +88,8 @@ class ObservationAssembler:
 
     Args:
         contract: what an observation is made of.
-        encode: the encoder of the contract's images; needed where there are cameras.
+        encode: the encoder of the contract's images; needed where there are cameras, but where the images
+            are for the target alone.
         missed: told what was missing for each step that is given up when the next one begins.
         first_episode: number of the first episode, where the robot counts them itself.
     """
@@ -96,6 +101,8 @@ class ObservationAssembler:
         missed: Callable[[InputError], None] = lambda fault: None,
         first_episode: int = 0,
     ) -> None:
+        if encode is None and contract.cameras and not contract.images_for_target:
+            raise ValueError("encode: None, must be the encoder of the contract's images")
         self.contract = contract
         self._encode = encode
         self._missed = missed
@@ -229,9 +236,12 @@ class ObservationAssembler:
         if self.contract.goal is not None:
             goal = self.contract.goal.from_wire(read.pop())
         parts = [source.from_wire(sample) for source, sample in zip(self.contract.numbers, read, strict=True)]
-        if images:
-            assert self._encode is not None
-            parts.append(self._encode(np.stack(images)).ravel())
+        features = NO_FEATURES
+        if images and self._encode is not None:
+            features = self._encode(np.stack(images)).ravel()
+        if not self.contract.images_for_target:
+            parts.append(features)
+            features = NO_FEATURES
         return Observation(
             pace.stamp_ns,
             pace.episode,
@@ -240,6 +250,7 @@ class ObservationAssembler:
             goal.astype(np.float32),
             np.concatenate(read) if read else np.empty(0),
             images,
+            features,
         )
 
 

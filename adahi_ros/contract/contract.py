@@ -20,6 +20,7 @@ STRATEGIES = ("hold", "asof", "drop")
 TIMELINES = ("header", "receive")
 RELIABILITIES = ("best_effort", "reliable")
 DURABILITIES = ("volatile", "transient_local")
+BY_CONTRACT = "by_contract"  # of a parameter: what the contract says
 HISTORIES = ("keep_last", "keep_all")
 
 
@@ -228,11 +229,12 @@ class Contract:
         paced_by: the topic whose samples make the control steps.
         max_age_s: of a message when it arrives, by its stamp.
         numbers: make the first S entries of an observation, in this order.
-        cameras: their features are the last F.
+        cameras: their features are the last F, unless the images are for the target.
         encoder: of the images, a name below checkpoints/encoders or a path; empty without cameras.
         goal: makes the goal; None for a policy without one.
         episode: has the numbers of episode and step; None where the robot counts them itself.
         action: what an action is, on the wire.
+        images_for_target: the robot sends the images, and encodes none; the encoder is the verifier's.
     """
 
     robot_type: str
@@ -245,6 +247,7 @@ class Contract:
     goal: Source | None
     episode: Source | None
     action: Action
+    images_for_target: bool = False
 
     @property
     def number_dim(self) -> int:

@@ -113,6 +113,7 @@ def parse_contract(values: Any) -> Contract:
         "paced_by",
         "max_age_s",
         "encoder",
+        "images_for_target",
         "observations",
         "goal",
         "episode",
@@ -136,6 +137,9 @@ def parse_contract(values: Any) -> Contract:
     encoder = top.get("encoder", "")
     if not isinstance(encoder, str) or bool(encoder) != bool(cameras):
         raise ValueError(f"encoder: {encoder!r}, must name one where there are cameras, and only there")
+    for_target = top.get("images_for_target", False)
+    if not isinstance(for_target, bool) or (for_target and not cameras):
+        raise ValueError(f"images_for_target: {for_target!r}, must be true or false, true only with cameras")
     contract = Contract(
         _word("robot_type", top["robot_type"]),
         rate_hz,
@@ -147,6 +151,7 @@ def parse_contract(values: Any) -> Contract:
         goal,
         episode,
         action,
+        for_target,
     )
     _check_whole(contract)
     return contract

@@ -60,15 +60,20 @@ def plain_values(
     }
 
 
-def with_camera(values: dict[str, Any], encoder: str, rows: int, columns: int) -> dict[str, Any]:
-    """Return such a contract with a camera in the place of the task's state."""
-    observations = {key: each for key, each in values["observations"].items() if key != "observation.task"}
+def with_camera(
+    values: dict[str, Any], encoder: str, rows: int, columns: int, for_target: bool = False
+) -> dict[str, Any]:
+    """Return such a contract with a camera in the place of the task's state, or for the target alone."""
+    observations = dict(values["observations"])
+    if not for_target:
+        del observations["observation.task"]
     observations["observation.images.camera"] = {
         "channel": dict(IMAGE),
         "apply": [{"resize": [rows, columns]}],
         "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
     }
-    return {**values, "encoder": encoder, "observations": observations}
+    told = {"encoder": encoder, **({"images_for_target": True} if for_target else {})}
+    return {**values, **told, "observations": observations}
 
 
 def plain_contract(*arguments: Any, **named: Any) -> Contract:

@@ -12,8 +12,9 @@ from adahi_ros.policy.backends import is_policy, load_policy
 from adahi_ros.policy.corrector.checkpoint import load_corrector
 from adahi_ros.policy.corrector.corrector import Corrector
 from adahi_ros.policy.interface import Actor, Policy
-from adahi_ros.policy.signature import Signature
+from adahi_ros.policy.signature import IMAGE_FEATURES, Signature
 
+ON_ROBOT = ("draft", "corrector", "distilled")
 PLANS = "plans"  # folder beside draft and target: a target that plans, and the corrector of its plans
 
 
@@ -48,13 +49,18 @@ class Policies:
             raise ValueError(fault)
         for kind in ("plans", "corrector", "distilled"):
             self._check_speaks_of_the_same(kind, getattr(self, kind))
+        for kind in ON_ROBOT:
+            actor = getattr(self, kind)
+            if actor is not None and actor.signature.image_dim:
+                raise ValueError(f"{kind}: reads {IMAGE_FEATURES}, of images that a robot only sends")
 
     def _check_speaks_of_the_same(self, kind: str, other: Actor | None) -> None:
         if other is None:
             return
-        for name in ("observation_dim", "goal_dim", "action_dim"):
-            wanted, found = getattr(self.target.signature, name), getattr(other.signature, name)
-            untold = name == "goal_dim" and found == 0  # a goal may be for the target alone
+        theirs = _sizes(other.signature)
+        for name, wanted in _sizes(self.target.signature).items():
+            found = theirs[name]
+            untold = name in ("image_dim", "goal_dim") and found == 0  # these may be for the target alone
             if found != wanted and not (untold and kind != "plans"):
                 raise ValueError(
                     f"{name}: that of {kind} is {found}, the target's {wanted}; must be the same"
@@ -66,7 +72,7 @@ class Policies:
         Raises:
             ValueError: something does; names it.
         """
-        for name in ("draft", "corrector", "distilled"):
+        for name in ON_ROBOT:
             actor = getattr(self, name)
             if actor is not None and actor.signature.goal_dim:
                 raise ValueError(f"{name}: reads a goal, which this task tells to the target alone")
@@ -75,6 +81,16 @@ class Policies:
     def share_codes(self) -> bool:
         """Whether codes of the draft mean actions to the target."""
         return codes_differ(self.draft.signature, self.target.signature) is None
+
+
+def _sizes(signature: Signature) -> dict[str, int]:
+    """Return the sizes of what a robot observes, of images that it only sends, of its goal and its action."""
+    return {
+        "observation_dim": signature.observation_dim - signature.image_dim,
+        "image_dim": signature.image_dim,
+        "goal_dim": signature.goal_dim,
+        "action_dim": signature.action_dim,
+    }
 
 
 def _reads_differently(draft: Signature, target: Signature) -> str | None:

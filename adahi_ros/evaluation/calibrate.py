@@ -171,7 +171,7 @@ def node_parameters(task: str, draft: str) -> dict[str, Any]:
     spec = made.spec
     limits = limits_of_task(spec.name)
     safety = {"safety": {"limits": limits}} if limits else {}
-    if has_camera(made) or spec.goal_for_target:  # of a goal that the draft does not read, a contract tells
+    if has_camera(made) or spec.goal_for_target:  # of what the draft does not read, a contract tells
         return {"checkpoint": draft, "contract": spec.name, **safety}
     return {
         "checkpoint": draft,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.evaluation.rollout import World
+from adahi_ros.evaluation.rollout import World, for_target
 from adahi_ros.policy.corrector.corrector import Correction
 from adahi_ros.policy.corrector.features import FeatureScales, PlanView, features
 from adahi_ros.policy.history import History
@@ -134,7 +134,8 @@ class Teacher:
         step = 0
         while not world.done.all():
             active, observed = ~world.done, {OBSERVATION: world.observation, GOAL: world.goal}
-            observations, drawn, mine = history.push(observed), draws.next(), own.next()
+            observations = history.push({**observed, **for_target(world)})
+            drawn, mine = draws.next(), own.next()
             drawn = drawn.reshape(len(numbers), self._samples + 1, count)
             memory.keep(step, observed)
             plan.forget_before(step)

@@ -16,6 +16,7 @@ import numpy as np
 
 from adahi_ros.evaluation.corrector_data import Examples, agreeing, fresh_plans
 from adahi_ros.evaluation.recorded import RecordedWorld
+from adahi_ros.evaluation.rollout import for_target
 from adahi_ros.policy.corrector.features import FeatureScales, PlanView, features
 from adahi_ros.policy.history import History
 from adahi_ros.policy.interface import Policy
@@ -88,7 +89,7 @@ def _examples(
     while not world.done.all():
         observed = {OBSERVATION: world.observation, GOAL: world.goal}
         drawn = draws.next().reshape(len(numbers), samples, target.draws)
-        plans = fresh_plans(target, history.push(observed), drawn)
+        plans = fresh_plans(target, history.push({**observed, **for_target(world)}), drawn)
         moments.append(Moment(world.observation, world.action, plans))
         oldest, at = len(moments) - 1, own.next()[:, 0]
         for each in range(AGES if oldest else 0):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability
-from adahi_ros.evaluation.rollout import World
+from adahi_ros.evaluation.rollout import World, for_target
 from adahi_ros.gates.context import GateContext
 from adahi_ros.policy.history import History
 from adahi_ros.policy.interface import Policy, Sampling
@@ -21,7 +21,7 @@ class OracleGate:
 
     Args:
         target: that says q.
-        world: tells the target's goal, which a robot may not be told.
+        world: tells the target's goal and shows its images, which a robot may not be told and shown.
         temperature: of its distributions.
     """
 
@@ -39,7 +39,9 @@ class OracleGate:
         batch = len(context.deviation)
         if context.begins:
             self._history = History(self._target.signature, batch)
-        observations = self._history.push({**context.observed, GOAL: self._world.goal})
+        observations = self._history.push(
+            {**context.observed, GOAL: self._world.goal, **for_target(self._world)}
+        )
         nothing = np.zeros((batch, self._target.draws))
         ours = context.proposal.distribution
         theirs = self._target.propose(observations, nothing, self._sampling).distribution

@@ -42,6 +42,11 @@ class RecordedWorld:
         return self._trajectories.observations[self._rows()]
 
     @property
+    def image_features(self) -> np.ndarray:
+        """(E, F) float32, of the images that the target alone saw."""
+        return self._trajectories.image_features[self._rows()]
+
+    @property
     def action(self) -> np.ndarray:
         """(E, A) float32, what was done at that observation."""
         return self._trajectories.actions[self._rows()]

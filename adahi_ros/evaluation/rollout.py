@@ -10,7 +10,7 @@ import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.policy.history import History
-from adahi_ros.policy.signature import GOAL, OBSERVATION
+from adahi_ros.policy.signature import GOAL, IMAGE_FEATURES, OBSERVATION
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.plan import Plan
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
@@ -37,6 +37,14 @@ class World(Protocol):
 
     def step(self, action: np.ndarray) -> None:
         """Advance every episode by one control period with actions (E, A)."""
+
+
+def for_target(world: World) -> dict[str, np.ndarray]:
+    """Return what the target sees of a world beside what robots observe, by name: (E, size)."""
+    if not hasattr(type(world), IMAGE_FEATURES):
+        return {}
+    features: np.ndarray = world.image_features  # type: ignore[attr-defined]
+    return {IMAGE_FEATURES: features}
 
 
 @dataclass(frozen=True)
@@ -144,7 +152,8 @@ def rollout(
         active = ~world.done
         observed = {OBSERVATION: world.observation, GOAL: world.goal}
         under_way.arrive(len(rows))
-        step, observations = controller.begin(observed, stand_in=action), seen.push(observed)
+        step = controller.begin(observed, stand_in=action)
+        observations = seen.push({**observed, **for_target(world)})
         transmit = under_way.not_waiting(step.transmit)
         asked = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit
         accepted, uniforms = np.zeros((len(numbers), 0), dtype=bool), draws.next()

@@ -12,7 +12,7 @@ def contract_values(task: Task) -> dict[str, Any]:
     """Return what the YAML file of a task's contract says.
 
     Args:
-        task: simulated; one with a camera has the shipped encoder of the task that it looks at.
+        task: simulated; one with a camera has the shipped encoder of what is looked at.
     """
     spec = task.spec
     values = plain_values(
@@ -27,4 +27,4 @@ def contract_values(task: Task) -> dict[str, Any]:
     if not has_camera(task):
         return values
     rows, columns = task.images.shape[1:3]  # type: ignore[attr-defined]
-    return with_camera(values, spec.name.removesuffix("_camera"), rows, columns)
+    return with_camera(values, task.encoder_name, rows, columns, spec.images_for_target)  # type: ignore[attr-defined]

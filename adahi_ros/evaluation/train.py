@@ -172,7 +172,9 @@ def train_recipe(
     def seeded(model: ModelRecipe[F]) -> ModelRecipe[F]:
         return model if seed is None else replace(model, seed=seed)
 
-    told = data.without_goals() if goal_is_for_target(task) else data
+    told = data.without_images()
+    if goal_is_for_target(task):
+        told = told.without_goals()
     if codes and tokenizer is None:
         assert recipe.tokenizer is not None
         tokenizer = _train_tokenizer(shop, out, data, seeded(recipe.tokenizer))

@@ -174,7 +174,7 @@ def _root_mean_square(values: np.ndarray) -> float:
 def _config(target: Policy, recipe: CorrectorRecipe, scales: FeatureScales) -> CorrectorConfig:
     signature = target.signature
     return CorrectorConfig(
-        observation_dim=signature.observation_dim,
+        observation_dim=signature.observation_dim - signature.image_dim,
         goal_dim=len(scales.goal_mean),
         action_dim=signature.action_dim,
         horizon=signature.horizon,

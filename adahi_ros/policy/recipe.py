@@ -120,8 +120,10 @@ class Recipe:
 
 def _model(size_kind: type, fit_kind: type[F], values: Any, where: str) -> ModelRecipe[F]:
     check(ModelRecipe, values, where)
-    # What has no default comes from the data; any value will do to check the others.
-    given = frozenset(field.name for field in fields(size_kind) if field.default is MISSING)
+    # What has no default comes from the data, as image_dim does; any value will do to check the others.
+    given = frozenset(
+        field.name for field in fields(size_kind) if field.default is MISSING or field.name == "image_dim"
+    )
     check(size_kind, values["size"], f"{where}.size", given)
     build(size_kind, {**dict.fromkeys(given, 1), **values["size"]}, f"{where}.size")
     fit = checked(fit_kind, values["fit"], f"{where}.fit")

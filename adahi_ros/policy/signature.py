@@ -11,6 +11,8 @@ OBSERVATION = "observation"
 """The feature of a policy that reads all that is observed, in the order of the contract."""
 GOAL = "goal"
 """The condition of a policy that is told where to go."""
+IMAGE_FEATURES = "image_features"
+"""The feature of a target that sees by images which the robot sends, and itself does not read."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,11 @@ class Signature:
         return sum(feature.size for feature in self.features)
 
     @property
+    def image_dim(self) -> int:
+        """How many of these are of images that the robot sends, and itself does not read."""
+        return sum(feature.size for feature in self.features if feature.name == IMAGE_FEATURES)
+
+    @property
     def goal_dim(self) -> int:
         """G, the numbers of the conditions."""
         return sum(feature.size for feature in self.conditions)
@@ -141,6 +148,17 @@ class Signature:
     def observations(self, window: np.ndarray, condition: np.ndarray) -> Observations:
         """Return the observations of which these are the flat vectors: the way back of both."""
         return Observations(_split(self.features, window), _split(self.conditions, condition))
+
+
+def observed_features(observation_dim: int, image_dim: int) -> tuple[Feature, ...]:
+    """Return the features of a policy that reads flat observations.
+
+    Args:
+        observation_dim: O, numbers of one.
+        image_dim: how many of these, the last ones, are of images that the robot sends and does not read.
+    """
+    numbers = Feature(OBSERVATION, observation_dim - image_dim)
+    return (numbers, Feature(IMAGE_FEATURES, image_dim)) if image_dim else (numbers,)
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.plain import plain_contract
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Signature
+from adahi_ros.policy.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Signature
 from adahi_ros.robot.target_view import VIEWS, TargetView
-from adahi_ros.vision.encoder import Encoder
+from adahi_ros.vision.encoder import Encoder, EncoderFiles
 from adahi_ros.wire.description import Wants
 
 
@@ -84,19 +84,21 @@ def contract_of_joints(
     )
 
 
-def check_observation(name: str, contract: Contract, signature: Signature, encoder: Encoder | None) -> None:
+def check_observation(
+    name: str, contract: Contract, signature: Signature, encoder: Encoder | EncoderFiles | None
+) -> None:
     """Check that numbers and features make an observation of the policy's size.
 
     Args:
         name: of the contract, as it was given.
         contract: of the robot.
         signature: the policy's.
-        encoder: of the images; None without cameras.
+        encoder: of the images, which may be the verifier's alone; None without cameras.
 
     Raises:
         FitError: they do not, or the images are not of the encoder's size.
     """
-    features = 0 if encoder is None else encoder.features
+    features = 0 if encoder is None or contract.images_for_target else encoder.features
     if encoder is not None:
         try:
             contract.check_image_size(encoder.image_size)
@@ -111,18 +113,24 @@ def check_observation(name: str, contract: Contract, signature: Signature, encod
         )
 
 
-def check_images(view: str, cameras: int, history: int, most: int) -> None:
-    """Check that a window has not more images than a request may have.
+def check_images(view: str, cameras: int, history: int, most: int, images_for_target: bool = False) -> None:
+    """Check that a target can be sent what it is to see, and a window of images not more than a request has.
 
     Args:
         view: what the target sees of cameras, a key of `VIEWS`.
         cameras: of the robot.
         history: observations of a window.
         most: images of a request.
+        images_for_target: the robot has no features of them.
 
     Raises:
-        FitError: it has.
+        FitError: it cannot, or has more.
     """
+    if images_for_target and view == "features":
+        raise FitError(
+            f"verification.vision: {view!r}, must be jpeg or none, or by_contract: the contract's images are "
+            "for the target, and the robot makes no features of them"
+        )
     images = history * cameras
     if VIEWS[view].needs_encoder and images > most:
         raise FitError(
@@ -136,8 +144,9 @@ def wants_of(
     goal_dim: int,
     target: str,
     view: TargetView,
-    encoder: Encoder | None,
+    encoder: Encoder | EncoderFiles | None,
     horizon: int | None = None,
+    image_dim: int = 0,
 ) -> Wants:
     """Return what a verifier must fit.
 
@@ -148,10 +157,12 @@ def wants_of(
         view: what it gets to see; only of images must it have the robot's encoder.
         encoder: of the images; None without cameras.
         horizon: see `Wants`.
+        image_dim: features that the verifier makes of an observation's images, where they are for the target.
     """
+    offered = {OBSERVATION: signature.observation_dim, GOAL: goal_dim}
     return Wants(
         signature,
-        {OBSERVATION: signature.observation_dim, GOAL: goal_dim},
+        offered | ({IMAGE_FEATURES: image_dim} if image_dim else {}),
         target,
         encoder.fingerprint if encoder is not None and view.needs_encoder else None,
         horizon,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.policy.signature import Feature, Signature
+from adahi_ros.contract.contract import BY_CONTRACT
+from adahi_ros.policy.signature import IMAGE_FEATURES, Feature, Signature
 from adahi_ros.vision.images import QUALITIES, ImageError, jpeg_within, to_jpeg
 from adahi_ros.wire.description import LONGEST_HISTORY
 from adahi_ros.wire.window import WireWindow
@@ -78,7 +79,8 @@ class TargetView(ABC):
         """
         seen = list(self._seen)[-target.history :]
         shown = [seen[0]] * (target.history - len(seen)) + seen
-        values = np.stack([each.values(target.features) for each in shown])
+        read = [feature for feature in target.features if feature.name != IMAGE_FEATURES]
+        values = np.stack([each.values(read) for each in shown])
         return self._sent(values, shown[-1].values(target.conditions), shown)
 
     @abstractmethod
@@ -128,6 +130,13 @@ class Jpegs(TargetView):
 
 
 VIEWS: dict[str, type[TargetView]] = {"features": Features, "jpeg": Jpegs, "none": Numbers}
+
+
+def view_of_contract(name: str, images_for_target: bool) -> str:
+    """Return which of `VIEWS` a robot has, by a key of it or `BY_CONTRACT`."""
+    if name != BY_CONTRACT:
+        return name
+    return "jpeg" if images_for_target else "features"
 
 
 def target_view(name: str, number_dim: int, jpeg_quality: int, jpeg_budget_bytes: int) -> TargetView:

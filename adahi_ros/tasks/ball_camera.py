@@ -26,6 +26,7 @@ POST: Colour = (58.0, 68.0, 84.0)
 POST_TOP: Colour = (92.0, 106.0, 128.0)
 BALL: Colour = (204.0, 74.0, 22.0)
 BALL_LIGHT: Colour = (255.0, 196.0, 160.0)
+GOAL: Colour = (47.0, 158.0, 110.0)
 
 _SIDE = np.float32(REACH_M) * (
     1 - (2 * np.arange(ROWS, dtype=np.float32) + 1) / ROWS
@@ -37,7 +38,7 @@ class BallView:
     """Photographs plates. Implements `adahi_ros.tasks.camera.View`."""
 
     image_size = (ROWS, COLUMNS)
-    label_names = ("plate_roll_rad", "plate_pitch_rad", "ball_x_m", "ball_y_m")
+    label_names: tuple[str, ...] = ("plate_roll_rad", "plate_pitch_rad", "ball_x_m", "ball_y_m")
 
     def labels(self, task: BallBalancing) -> np.ndarray:
         """(E, 4) float64, the plate's roll and pitch (rad) and the ball's place on it (m)."""
@@ -50,6 +51,7 @@ class BallView:
         picture = np.empty((3, len(rows), ROWS, COLUMNS), dtype=np.float32)
         picture[:] = np.reshape(FLOOR, (3, 1, 1, 1))
         _paint(picture, _plate(forward, left, up, world.half_side_m), PLATE)
+        self._mark(picture, task, rows, (forward, left))
         at_rest = np.zeros_like(up)
         top = POST_HEIGHT_M * up
         _paint(picture, _disc(at_rest, world.post_radius_m), POST)
@@ -59,6 +61,45 @@ class BallView:
         _paint(picture, _disc(centre, radius), BALL)
         _paint(picture, _disc(centre + HIGHLIGHT * radius, HIGHLIGHT * radius), BALL_LIGHT)
         return np.moveaxis(np.rint(picture).astype(np.uint8), 0, -1)
+
+    def _mark(
+        self,
+        picture: np.ndarray,
+        task: BallBalancing,
+        rows: np.ndarray,
+        axes: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        """Lay over the bare plate in the picture (3, N, 64, 64) what lies on it: here nothing.
+
+        Args:
+            picture: is changed.
+            task: what is photographed.
+            rows: (N,), of its episodes.
+            axes: of the plate in the world, forward and left, each (N, 3).
+        """
+
+
+class BallAndGoalView(BallView):
+    """Photographs plates with a mark where the ball is to rest. Implements `adahi_ros.tasks.camera.View`."""
+
+    label_names = (*BallView.label_names, "goal_x_m", "goal_y_m")
+
+    def labels(self, task: BallBalancing) -> np.ndarray:
+        """(E, 6) float64, those of `BallView`, and the goal's place on the plate (m)."""
+        return np.concatenate([super().labels(task), task.goal], axis=1)
+
+    def _mark(
+        self,
+        picture: np.ndarray,
+        task: BallBalancing,
+        rows: np.ndarray,
+        axes: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        """See `BallView`: a disc as large as the tolerance."""
+        forward, left = axes
+        goal = task.goal[rows].astype(np.float32)
+        centre = goal[:, :1] * forward + goal[:, 1:] * left
+        _paint(picture, _disc(centre, task.parameters.goal_tolerance_m), GOAL)
 
 
 def _axes(tilt: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -36,6 +36,8 @@ class TaskSpec:
         command_names: what the A entries of an action command, in such a message; empty where they are
             the joints.
         goal_for_target: the goal is told to the target alone; nothing that acts on the robot may read it.
+        images_for_target: a camera's images are for the target alone, and no part of the observation; the
+            task then has `image_features`, (E, F) float32, which is what a verifier makes of them.
 
     Raises:
         ValueError: the command does not fit the action.
@@ -56,6 +58,7 @@ class TaskSpec:
     command_field: str = "positions"
     command_names: tuple[str, ...] = ()
     goal_for_target: bool = False
+    images_for_target: bool = False
 
     def __post_init__(self) -> None:
         if self.command_field not in COMMAND_FIELDS:
@@ -163,7 +166,10 @@ class Task(Protocol):
 
 
 def has_camera(task: Task) -> bool:
-    """Whether a camera takes the place of the state; the task then has `images`, (E, H, W, 3) uint8."""
+    """Whether a camera looks at it, in the place of the state or for the target alone.
+
+    The task then has `images`, (E, H, W, 3) uint8, and `encoder_name`, of the encoder of these.
+    """
     return hasattr(type(task), "images")
 
 

@@ -6,7 +6,7 @@ episode's frames are the same side by side or alone. Frames are taken when someb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
@@ -29,6 +29,7 @@ TOGETHER = 16  # frames at once, which caches hold
 
 CAMERA_VIEWS: dict[str, str] = {
     "ball": "adahi_ros.tasks.ball_camera:BallView",
+    "ball_instructed": "adahi_ros.tasks.ball_camera:BallAndGoalView",
     "kitchen": "adahi_ros.tasks.kitchen_camera:KitchenView",
 }
 """Where the view of each task is, as "module:class": imported when made."""
@@ -119,10 +120,13 @@ def _grain() -> np.ndarray:
     return sheet
 
 
-class CameraTask:
-    """A task whose state is what a frozen encoder makes of a camera's frames. Implements `Task`.
+class WatchedTask:
+    """A task at which a camera looks: joints, actions, criterion and every episode are that task's.
 
-    Joints, goal, actions and criterion are the task's that is looked at, and so is every episode.
+    Attributes:
+        watched: that task.
+        encoder_name: of the shipped encoder of its frames, below checkpoints/encoders.
+        encoder: of its frames.
 
     Args:
         watched: registry name of that task.
@@ -133,16 +137,16 @@ class CameraTask:
         ValueError: no camera looks at the task, or its frames are not of the encoder's size.
     """
 
+    spec: TaskSpec
+
     def __init__(self, watched: str, encoder: Encoder | None = None) -> None:
         self.watched = make(watched)
+        self.encoder_name = watched
         self.encoder = encoder or Encoder.load(asset(f"checkpoints/encoders/{watched}.json"))
         view = make_view(watched)
         if view.image_size != self.encoder.image_size:
             raise ValueError(f"encoder: for frames of {self.encoder.image_size}, must be {view.image_size}")
         self._film = Film(self.watched, view)
-        names = tuple(f"feature_{number}" for number in range(self.encoder.features))
-        self.spec: TaskSpec = replace(self.watched.spec, name=f"{watched}_camera", state_names=names)
-        self.reset(0, [0])
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         """Start the episodes with these numbers; E is how many there are."""
@@ -156,6 +160,13 @@ class CameraTask:
         """(E, H, W, 3) uint8, what the camera sees now."""
         return self._film.images
 
+    def _encoded(self, sent: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return features (E, F) float32 of the present frames, after what is done to them (N, H, W, 3)."""
+        if self._old.any():
+            self._features[self._old] = self.encoder.encode(sent(self.images[self._old]))
+            self._old[:] = False
+        return self._features.copy()
+
     @property
     def joint_positions(self) -> np.ndarray:
         """(E, J) float64, rad or m."""
@@ -168,11 +179,8 @@ class CameraTask:
 
     @property
     def state(self) -> np.ndarray:
-        """(E, F) float64, the features of the present frames."""
-        if self._old.any():
-            self._features[self._old] = self.encoder.encode(self.images[self._old])
-            self._old[:] = False
-        return self._features.astype(np.float64)
+        """(E, S) float64."""
+        return self.watched.state
 
     @property
     def goal(self) -> np.ndarray:
@@ -181,7 +189,7 @@ class CameraTask:
 
     @property
     def observation(self) -> np.ndarray:
-        """(E, O) float32: joint positions, then features."""
+        """(E, O) float32: joint positions, then state."""
         return np.concatenate([self.joint_positions, self.state], axis=1).astype(np.float32)
 
     def step(self, action: np.ndarray) -> None:
@@ -228,6 +236,24 @@ class CameraTask:
         return self.watched.render(index)
 
 
+class CameraTask(WatchedTask):
+    """A task whose state is what a frozen encoder makes of a camera's frames. Implements `Task`.
+
+    Args and errors are those of `WatchedTask`; the goal is that of the task that is looked at.
+    """
+
+    def __init__(self, watched: str, encoder: Encoder | None = None) -> None:
+        super().__init__(watched, encoder)
+        names = tuple(f"feature_{number}" for number in range(self.encoder.features))
+        self.spec = replace(self.watched.spec, name=f"{watched}_camera", state_names=names)
+        self.reset(0, [0])
+
+    @property
+    def state(self) -> np.ndarray:
+        """(E, F) float64, the features of the present frames."""
+        return self._encoded(lambda images: images).astype(np.float64)
+
+
 class CameraExpert:
     """The expert of the task that is looked at; it sees that task's state. Implements `Expert`.
 
@@ -248,7 +274,7 @@ class CameraExpert:
         Raises:
             ValueError: the task is none that a camera looks at.
         """
-        if not isinstance(task, CameraTask):
+        if not isinstance(task, WatchedTask):
             raise ValueError(f"task: {task.spec.name!r}, must be one that a camera looks at")
         return self._expert.act(task.watched)
 

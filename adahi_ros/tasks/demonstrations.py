@@ -64,11 +64,12 @@ class Demonstrations:
 
 @dataclass(frozen=True)
 class _Episode:
-    """A successful episode of T steps: (T, O), (T, A) and (G,), all float32."""
+    """A successful episode of T steps: (T, O), (T, A), (G,) and (T, F), all float32; see `Trajectories`."""
 
     observations: np.ndarray
     actions: np.ndarray
     goal: np.ndarray
+    image_features: np.ndarray
 
 
 def collect(
@@ -163,21 +164,23 @@ def _record(
     demonstrator = Demonstrator(expert, spec, action_noise)
     task.reset(seed, numbers)
     demonstrator.reset(seed, numbers)
-    observations, actions, lengths = [], [], np.zeros(len(numbers), dtype=np.int64)
+    nothing = np.zeros((len(numbers), 0), dtype=np.float32)
+    observations, actions, seen, lengths = [], [], [], np.zeros(len(numbers), dtype=np.int64)
     for step in range(spec.max_steps):
         lengths += ~task.done
         wanted, executed = demonstrator.act(task)
         observations.append(task.observation)
+        seen.append(task.image_features if spec.images_for_target else nothing)  # type: ignore[attr-defined]
         actions.append(wanted.astype(np.float32))
         task.step(executed)
         if progress is not None:
             progress(step + 1, spec.max_steps)
         if task.done.all():
             break
-    by_episode = np.stack(observations, axis=1), np.stack(actions, axis=1)
+    observed, done, shown = (np.stack(each, axis=1) for each in (observations, actions, seen))
     goals = task.goal.astype(np.float32)
     return [
-        _Episode(by_episode[0][e, : lengths[e]], by_episode[1][e, : lengths[e]], goals[e])
+        _Episode(observed[e, : lengths[e]], done[e, : lengths[e]], goals[e], shown[e, : lengths[e]])
         for e in np.flatnonzero(task.success)
     ]
 
@@ -191,6 +194,7 @@ def _assemble(task: str, attempted: int, kept: list[_Episode]) -> Demonstrations
         actions=np.concatenate([episode.actions for episode in kept]),
         goals=np.stack([episode.goal for episode in kept]),
         ends=np.cumsum([len(episode.actions) for episode in kept]),
+        image_features=np.concatenate([episode.image_features for episode in kept]),
     )
     return Demonstrations(trajectories, attempted=attempted, failed=attempted - len(kept))
 

@@ -42,6 +42,17 @@ class EncoderFiles:
     features: int
     training: dict[str, Any]
 
+    @property
+    def image_size(self) -> tuple[int, int]:
+        """Rows and columns of a frame."""
+        rows, columns = self.config["image_size"]
+        return rows, columns
+
+    @property
+    def fingerprint(self) -> str:
+        """See `digest`."""
+        return self.digest()
+
     def digest(self) -> str:
         """Return 16 hexadecimal digits of the SHA-256 of the network: its configuration and weights."""
         config = json.dumps(self.config, sort_keys=True).encode()
@@ -107,9 +118,8 @@ class Encoder:
 
     def __init__(self, session: ort.InferenceSession, files: EncoderFiles) -> None:
         self.features = files.features
-        rows, columns = files.config["image_size"]
-        self.image_size: tuple[int, int] = (rows, columns)
-        self.fingerprint = files.digest()
+        self.image_size = files.image_size
+        self.fingerprint = files.fingerprint
         self._session = session
 
     @classmethod

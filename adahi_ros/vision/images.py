@@ -30,6 +30,7 @@ MOST_SCANS = 32  # of a JPEG; progressive ones have ten or so
 SCAN = b"\xff\xda"  # begins one: no pixel is written so
 FORMATS = {"jpeg": "JPEG", "jpg": "JPEG", "png": "PNG"}
 MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK")  # Pillow's, of up to 8 bits per channel
+QUALITY = 80  # of what is sent, unless told otherwise
 QUALITIES = (1, 95)  # Pillow's; above, files grow and nothing is gained
 
 
@@ -170,6 +171,11 @@ def to_jpeg(image: np.ndarray, quality: int) -> bytes:
     file = io.BytesIO()
     Image.fromarray(image).save(file, "JPEG", quality=int(quality), subsampling="4:4:4")
     return file.getvalue()
+
+
+def as_sent(images: np.ndarray) -> np.ndarray:
+    """Return pictures (B, H, W, 3) uint8 as they are read from the JPEGs that a robot sends by default."""
+    return np.stack([from_jpeg(to_jpeg(image, QUALITY)) for image in images])
 
 
 def jpeg_within(image: np.ndarray, budget_bytes: int) -> bytes:

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.contract.plain import plain_contract
-from adahi_ros.nodes.common.messages import to_joint_state, to_task_state
+from adahi_ros.contract.plain import plain_contract, plain_values, with_camera
+from adahi_ros.nodes.common.messages import to_image, to_joint_state, to_task_state
 
 MS = 1_000_000
 JOINTS, STATE = "joint_states", "task_state"
@@ -41,6 +43,24 @@ def test_joints_are_picked_by_name_and_come_before_the_state() -> None:
     assert observation.values.dtype == np.float32
     assert observation.goal.tolist() == [7.0]
     assert (observation.key, observation.stamp_ns) == ((1, 3), 10 * MS)
+
+
+def test_images_for_the_target_are_kept_and_no_part_of_what_the_robot_observes() -> None:
+    values_of = plain_values("robot", 20.0, ["a", "b"], 2, 1, ["a"], "positions")
+    contract = parse_contract(with_camera(values_of, "ball", 4, 4, for_target=True))
+    frame = np.full((4, 4, 3), 7, dtype=np.uint8)
+    made = []
+    for encode in (None, lambda images: np.full((1, 3), images.mean(), np.float32)):
+        inputs = ObservationAssembler(contract, encode)
+        inputs.add("camera/image_raw", to_image(frame, 10 * MS), 10 * MS)
+        inputs.add(JOINTS, joints(10), 10 * MS)
+        made.append(inputs.add(STATE, state(10), 10 * MS))
+    for observation in made:
+        assert values(observation) == [0.0, 1.0, 5.0, 6.0]
+        np.testing.assert_array_equal(observation.images, [frame])
+    assert [observation.image_features.tolist() for observation in made] == [[], [7.0] * 3]
+    with pytest.raises(ValueError, match=r"^encode: None, must be the encoder of the contract's images$"):
+        ObservationAssembler(replace(contract, images_for_target=False))
 
 
 def test_either_may_come_first_and_each_state_counts_once() -> None:

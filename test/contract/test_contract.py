@@ -103,6 +103,17 @@ def test_an_action_is_that_of_all_its_sinks_each_in_its_own_units() -> None:
     assert [part.tolist() for part in action.parts(wire)] == [[0.5, -0.5], [0.04], [0.3]]
 
 
+def test_images_may_be_for_the_target_only_where_there_are_any() -> None:
+    assert not parse_contract(ARM).images_for_target
+    assert parse_contract({**ARM, "images_for_target": True}).images_for_target
+    blind = {key: each for key, each in ARM.items() if key != "encoder"}
+    blind["observations"] = {"observation.state": ARM["observations"]["observation.state"]}
+    with pytest.raises(
+        ValueError, match=r"^images_for_target: True, must be true or false, true only with cam"
+    ):
+        parse_contract({**blind, "images_for_target": True})
+
+
 def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
     def part(topic: str, *joints: str) -> dict[str, Any]:
         channel = {"topic": topic, "type": "sensor_msgs/msg/JointState"}
@@ -127,6 +138,7 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
         (("speed",), 1, r"contract.speed: unknown, must be one of robot_type"),
         (("robot_type",), "", "robot_type: '', must be a word"),
         (("encoder",), "", "encoder: '', must name one where there are cameras"),
+        (("images_for_target",), "yes", "images_for_target: 'yes', must be true or false"),
         (("paced_by",), "/nobody", "paced_by: '/nobody', must be one of /front"),
         (("observations",), {}, "observations: none, must be at least one"),
         (

@@ -73,6 +73,23 @@ def test_a_goal_may_be_for_the_target_alone(policies: Policies) -> None:
             replace(alone, **{name: told}).check_goal_is_for_target()
 
 
+def test_images_may_be_for_the_target_alone(policies: Policies) -> None:
+    def seeing(actor: Any) -> Any:
+        features = (*actor.signature.features, Feature("image_features", 4))
+        return SimpleNamespace(signature=replace(actor.signature, features=features))
+
+    blind = SimpleNamespace(signature=policies.target.signature)
+    seen = Policies(policies.draft, seeing(policies.target), None, blind, blind)
+    with pytest.raises(
+        ValueError, match=r"^image_dim: that of plans is 8, the target's 4; must be the same$"
+    ):
+        replace(seen, plans=seeing(seeing(policies.target)))
+    for name in ("draft", "corrector", "distilled"):
+        message = f"^{name}: reads image_features, of images that a robot only sends$"
+        with pytest.raises(ValueError, match=message):
+            replace(seen, **{name: seeing(policies.target)})
+
+
 def test_a_calibration_that_fits_is_of_this_task_and_these_policies(
     policies: Policies, calibration: Calibration
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.robot.fit import (
@@ -20,7 +20,7 @@ from adahi_ros.robot.fit import (
     named_contract,
     wants_of,
 )
-from adahi_ros.robot.target_view import target_view
+from adahi_ros.robot.target_view import target_view, view_of_contract
 
 BALL = Signature(
     history=10,
@@ -109,6 +109,28 @@ def test_a_window_has_no_more_images_than_a_request_may_have() -> None:
         "such bound"
     ):
         check_images("jpeg", 7, 10, 60)
+
+
+def test_a_robot_that_makes_no_features_of_its_images_can_send_none() -> None:
+    contract = replace(load_contract("ball_camera"), images_for_target=True)
+    numbers = replace(BALL, features=(Feature("observation", 2),))
+    check_observation("ball_camera", contract, numbers, encoder(8))
+    with refused(
+        "contract of 'ball_camera': observation.images.camera.apply.resize: [64, 64], must be [96, 48], the "
+        "image size of its encoder 'ball'"
+    ):
+        check_observation("ball_camera", contract, numbers, encoder(8, 96, 48))
+    assert [view_of_contract(BY_CONTRACT, for_target) for for_target in (False, True)] == ["features", "jpeg"]
+    for view in ("jpeg", "none"):
+        check_images(view, 1, 10, 60, images_for_target=True)
+    with refused(
+        "verification.vision: 'features', must be jpeg or none, or by_contract: the contract's images are "
+        "for the target, and the robot makes no features of them"
+    ):
+        check_images(view_of_contract("features", True), 1, 10, 60, images_for_target=True)
+    wants = wants_of(numbers, 0, "", target_view("jpeg", 2, 80, 0), encoder(8), image_dim=8)
+    assert wants.offered == {"observation": 2, "goal": 0, "image_features": 8}
+    assert wants.encoder_fingerprint == "e" * 16
 
 
 def test_a_verifier_needs_the_robots_encoder_only_where_it_gets_images() -> None:

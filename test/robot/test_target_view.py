@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.policy.history import History
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature, observed_features
 from adahi_ros.robot.target_view import Features, Jpegs, Numbers, TargetView
 from adahi_ros.vision.images import to_jpeg
 from adahi_ros.wire.description import LONGEST_HISTORY
@@ -32,6 +32,16 @@ def test_a_window_has_the_images_of_its_own_observations(every: int) -> None:
         if step % every == 0:
             expected = ([jpegs[0]] * H + jpegs)[-H:]
             assert list(view.window(TARGET).rows.images) == expected
+
+
+def test_images_go_to_a_target_that_reads_what_is_made_of_them_and_the_robot_reads_nothing() -> None:
+    view, target = Jpegs(1, QUALITY), Signature(H, 1, 1, observed_features(1 + 4, 4))
+    frames = [np.full((8, 8, 3), shade, dtype=np.uint8) for shade in (10, 90, 200)]
+    for step, frame in enumerate(frames):
+        view.add(observed(step), [frame])
+    window = view.window(target)
+    assert list(window.rows.images) == [to_jpeg(frame, QUALITY) for frame in frames]
+    assert np.frombuffer(window.rows.numbers, np.float32).tolist() == [0.0, 1.0, 2.0]
 
 
 def test_an_image_is_compressed_once(monkeypatch: pytest.MonkeyPatch) -> None:

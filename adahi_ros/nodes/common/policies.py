@@ -17,7 +17,7 @@ from adahi_ros.policy.corrector.corrector import Corrector
 from adahi_ros.policy.corrector.features import PlanView
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.signature import Signature
-from adahi_ros.vision.encoder import Encoder
+from adahi_ros.vision.encoder import Encoder, EncoderFiles, load_files
 
 CHECKPOINT = "DIRECTORY/NAME of the policy's checkpoint; a relative path is below the package's checkpoints"
 
@@ -57,6 +57,14 @@ def encoder_from(name: str) -> Encoder:
     except (ValueError, OSError) as error:
         raise ParameterError(f"encoder: {name!r}, cannot be loaded: {error}") from error
     return encoder
+
+
+def encoder_files_from(name: str) -> EncoderFiles:
+    """Read what an image encoder is, of a verifier: it is not run here. Arguments and errors as above."""
+    try:
+        return load_files(named(name, ENCODERS))
+    except (ValueError, OSError) as error:
+        raise ParameterError(f"encoder: {name!r}, cannot be read: {error}") from error
 
 
 def policy_from(values: PolicyParameters) -> Policy:

@@ -12,12 +12,11 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from adahi_ros.contract.commanded import Commanded
-from adahi_ros.contract.contract import Contract, Sink
+from adahi_ros.contract.contract import BY_CONTRACT, Contract, Sink
 from adahi_ros.nodes.common.command_interfaces import INTERFACE_OF_KIND, CommandInterface, command_interface
 from adahi_ros.nodes.common.gripper_actions import GripperAction, gripper_action
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos
-from adahi_ros.nodes.robot.draft_policy_parameters import BY_CONTRACT
 from adahi_ros.safety.goals import Goals
 
 WARNING_PERIOD_S = 5.0

@@ -30,7 +30,7 @@ from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed_node import ManagedNode, started
 from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import to_link_state, to_status
-from adahi_ros.nodes.common.policies import encoder_from, policy_from
+from adahi_ros.nodes.common.policies import encoder_files_from, encoder_from, policy_from
 from adahi_ros.nodes.common.qos import observation_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import DueTimer
@@ -53,6 +53,7 @@ from adahi_ros.robot.fit import wants_of
 from adahi_ros.robot.health import calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
+from adahi_ros.vision.encoder import Encoder, EncoderFiles
 
 LINK_STATE_PERIOD_S = 0.2
 STATUS_DEPTH = 100  # for a recorder that was busy, or came a moment late
@@ -104,9 +105,15 @@ class DraftPolicyNode(ManagedNode):
         self._values = values
         self._condition = Condition(time.monotonic())
         contract = self._contract = contract_of(values, policy.signature)
-        encoder = encoder_from(contract.encoder) if contract.cameras else None
+        encoder: Encoder | EncoderFiles | None = None
+        encode, image_dim = None, 0
+        if contract.images_for_target:  # what the verifier makes of them must be known, no more
+            encoder = encoder_files_from(contract.encoder)
+            image_dim = len(contract.cameras) * encoder.features
+        elif contract.cameras:
+            encoder = encoder_from(contract.encoder)
+            encode = encoder.encode
         check_fit(values, contract, policy.signature, encoder)
-        encode = None if encoder is None else encoder.encode
         first = first_episode(values)
         self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)
         if contract.episode is None:
@@ -136,7 +143,7 @@ class DraftPolicyNode(ManagedNode):
         # Codes that are not drafted need not be understood.
         signature = policy.signature if controller.drafts else replace(policy.signature, codes=None)
         horizon = controller.policy.signature.horizon if values.proposer == "corrector" else None
-        wants = wants_of(signature, contract.goal_dim, target, view, encoder, horizon)
+        wants = wants_of(signature, contract.goal_dim, target, view, encoder, horizon, image_dim)
         self._session = VerifierSession(transport, wants, reliability == "best_effort", self._on_link)
         self._loop = ControlLoop(
             controller,

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from adahi_ros.contract.contract import COMMAND_FIELDS, Contract
+from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS, Contract
 from adahi_ros.contract.parsing import ContractError
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
@@ -22,11 +22,11 @@ from adahi_ros.robot.fallback import FALLBACKS, Fallback
 from adahi_ros.robot.fit import FitError, check_images, check_observation, contract_of_joints, named_contract
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.proposers import PROPOSERS
-from adahi_ros.robot.target_view import VIEWS, TargetView, target_view
-from adahi_ros.vision.encoder import Encoder
+from adahi_ros.robot.target_view import VIEWS, TargetView, target_view, view_of_contract
+from adahi_ros.vision.encoder import Encoder, EncoderFiles
+from adahi_ros.vision.images import QUALITY
 from adahi_ros.wire.texts import NAME_LENGTH
 
-BY_CONTRACT = "by_contract"
 DRAWN = -1
 FIRST_EPISODES = 2**31 - 1  # the largest; there are as many numbers after it
 
@@ -122,12 +122,12 @@ class DraftVerificationParameters(VerificationParameters):
         longest=REQUEST["target"],
     )
     vision: str = parameter(
-        "features",
+        BY_CONTRACT,
         "What the target sees of camera images: their features (float16, as the draft), the images as JPEG, "
-        "or none",
-        choices=tuple(VIEWS),
+        "or none; by_contract is jpeg where the contract's images are for the target, else features",
+        choices=(BY_CONTRACT, *VIEWS),
     )
-    jpeg_quality: int = parameter(80, "Of images as JPEG, at most", 1, 95)
+    jpeg_quality: int = parameter(QUALITY, "Of images as JPEG, at most", 1, 95)
     jpeg_budget_bytes: int = parameter(
         0, "An image's JPEG gets a lower quality where it would be larger; 0 for no budget", 0, IMAGE_BYTES
     )
@@ -295,7 +295,8 @@ def fallback_of(values: DraftPolicyParameters) -> Fallback:
 def view_of(values: DraftPolicyParameters, contract: Contract) -> TargetView:
     """Return what the target gets to see."""
     told = values.verification
-    return target_view(told.vision, contract.number_dim, told.jpeg_quality, told.jpeg_budget_bytes)
+    view = view_of_contract(told.vision, contract.images_for_target)
+    return target_view(view, contract.number_dim, told.jpeg_quality, told.jpeg_budget_bytes)
 
 
 def contract_of(values: DraftPolicyParameters, signature: Signature) -> Contract:
@@ -321,15 +322,20 @@ def contract_of(values: DraftPolicyParameters, signature: Signature) -> Contract
 
 
 def check_fit(
-    values: DraftPolicyParameters, contract: Contract, signature: Signature, encoder: Encoder | None
+    values: DraftPolicyParameters,
+    contract: Contract,
+    signature: Signature,
+    encoder: Encoder | EncoderFiles | None,
 ) -> None:
     """Check that contract, policy and encoder (None without cameras) fit, and can be sent.
 
     Raises:
         ParameterError: they do not; names the parameter, its value and what was allowed.
     """
+    for_target = contract.images_for_target
+    view = view_of_contract(values.verification.vision, for_target)
     try:
         check_observation(values.contract, contract, signature, encoder)
-        check_images(values.verification.vision, len(contract.cameras), signature.history, REQUEST["images"])
+        check_images(view, len(contract.cameras), signature.history, REQUEST["images"], for_target)
     except FitError as error:
         raise ParameterError(str(error)) from None

@@ -256,11 +256,11 @@ class RobotSimulatorNode(Node):
         """Publish the current state; stamped anew where it is published again."""
         now = self._now()
         task, spec, robot = self._task, self._task.spec, self._robot
-        if self._image_out is None:
-            state = task.state[0]
-        else:  # whoever wants to know the state has to look
+        if self._image_out is not None:
             self._image_out.publish(to_image(task.images[0], now))  # type: ignore[attr-defined]
-            state = np.zeros(0)
+        # Where a camera takes its place, whoever wants to know the state has to look.
+        told = self._image_out is None or spec.images_for_target
+        state = task.state[0] if told else np.zeros(0)
         self._joints_out.publish(
             to_joint_state(spec.joint_names, task.joint_positions[0], task.joint_velocities[0], now)
         )

@@ -19,7 +19,7 @@ from adahi_ros.networks.checkpoint_files import (
     read_shapes,
     read_tensors,
 )
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature
+from adahi_ros.policy.signature import GOAL, Feature, Signature, observed_features
 
 KIND = "flow"
 READS = ("windows", "goals", "noise", "known")
@@ -59,7 +59,7 @@ class FlowCheckpoint:
             history=config["window_length"],
             horizon=config["horizon"],
             action_dim=config["action_dim"],
-            features=(Feature(OBSERVATION, config["observation_dim"]),),
+            features=observed_features(config["observation_dim"], config.get("image_dim", 0)),
             conditions=(Feature(GOAL, config["goal_dim"]),) if config["goal_dim"] else (),
             parameters=self.parameters,
         )
@@ -94,7 +94,8 @@ def load_flow(path: Path) -> FlowCheckpoint:
             or not 0.0 <= noise <= LARGEST["noise"]
         ):
             raise ValueError(f"noise: {noise!r}, must be a number from 0 to 10")
-        unknown = config.keys() - {*SIZES, "noise"}
+        check_integers({"image_dim": config.get("image_dim", 0)}, config["observation_dim"])
+        unknown = config.keys() - {*SIZES, "noise", "image_dim"}
         if unknown:
             raise ValueError(f"{min(unknown)}: unknown")
     except (KeyError, TypeError, ValueError) as error:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from adahi_ros.networks.transformer import InputMoments, ObservationTransformer
 from adahi_ros.policy.flow.checkpoint import LARGEST
 
+MAY_BE_NONE = ("goal_dim", "image_dim", "noise")
 FREQUENCIES = 4  # of the time's embedding, octaves from half a period on
 
 
@@ -40,6 +41,7 @@ class FlowConfig:
         steps: S, from noise to plan.
         noise: standard deviation of the noise that plans are made of; 1 is as in training, less makes plans
             nearer to the likeliest.
+        image_dim: see `observed_features`.
 
     Raises:
         ValueError: a size is out of range; names field, value and range.
@@ -57,10 +59,11 @@ class FlowConfig:
     head_layers: int = 2
     steps: int = 8
     noise: float = 1.0
+    image_dim: int = 0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            smallest, largest = (0 if name in ("goal_dim", "noise") else 1), LARGEST.get(name, math.inf)
+            smallest, largest = (0 if name in MAY_BE_NONE else 1), LARGEST.get(name, math.inf)
             if not smallest <= value <= largest or value == math.inf:
                 allowed = (
                     f"from {smallest} to {largest}" if name in LARGEST else f"at least {smallest} and finite"

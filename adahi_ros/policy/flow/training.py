@@ -32,19 +32,20 @@ def train_flow(
         run: seed, saved state and progress.
     """
     config = FlowConfig(
-        observation_dim=data.observations.shape[1],
+        observation_dim=data.inputs.shape[1],
         goal_dim=data.goals.shape[1],
         action_dim=data.actions.shape[1],
         window_length=window_length,
+        image_dim=data.image_features.shape[1],
         **size,
     )
-    moments = InputMoments.of(Moments.of(data.observations), Moments.of(data.goals))
+    moments = InputMoments.of(Moments.of(data.inputs), Moments.of(data.goals))
     action = Moments.of(data.actions)
     arrays = (action.mean, action.scale, data.actions.min(axis=0), data.actions.max(axis=0))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         network = FlowNetwork(config, moments, *map(torch.from_numpy, arrays))
-    observations = torch.from_numpy(data.observations)
+    observations = torch.from_numpy(data.inputs)
     goals = torch.from_numpy(step_goals(data))
     rows = torch.from_numpy(window_indices(data, window_length))
     plans = network.scaled(torch.from_numpy(action_chunks(data, config.horizon)))

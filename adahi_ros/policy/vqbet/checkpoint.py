@@ -204,11 +204,16 @@ def load_checkpoint(path: Path) -> Checkpoint:
             f"{path}: tokenizer fingerprint {meta.get('fingerprint')}, "
             f"the one beside it is {decoder.fingerprint}"
         )
-    names = [field.name for field in fields(NetworkSizes) if field.name != "parameters"]
+    names = [field.name for field in fields(NetworkSizes) if field.name not in ("parameters", "image_dim")]
     try:
         config = dict(meta["config"])
-        sizes = NetworkSizes(**{name: config[name] for name in names}, parameters=meta["parameters"])
+        sizes = NetworkSizes(
+            **{name: config[name] for name in names},
+            parameters=meta["parameters"],
+            image_dim=config.get("image_dim", 0),  # older checkpoints have none
+        )
         check_integers({**vars(sizes), **{size: config[size] for size in NETWORK_SIZES}})
+        check_integers({"image_dim": sizes.image_dim}, sizes.observation_dim)
         check_integers({"window_length": sizes.window_length}, LONGEST_WINDOW)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a whole description of a policy ({error})") from None

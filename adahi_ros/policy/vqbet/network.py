@@ -21,6 +21,9 @@ from adahi_ros.networks.transformer import InputMoments, ObservationTransformer
 class VQBeTConfig:
     """Sizes of a VQ-BeT. Draft and target differ in `width`, `layers`, `heads` and `head_hidden`.
 
+    Attributes:
+        image_dim: see `observed_features`.
+
     Raises:
         ValueError: a size is out of range; names field, value and range.
     """
@@ -36,10 +39,11 @@ class VQBeTConfig:
     layers: int = 6
     heads: int = 6
     head_hidden: int = 256
+    image_dim: int = 0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            smallest = 0 if name == "goal_dim" else 1
+            smallest = 0 if name in ("goal_dim", "image_dim") else 1
             if value < smallest:
                 raise ValueError(f"policy.{name}: {value}, must be at least {smallest}")
         if self.width % self.heads:

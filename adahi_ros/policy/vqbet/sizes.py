@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adahi_ros.policy.signature import GOAL, OBSERVATION, CodeSpace, Feature, Signature
+from adahi_ros.policy.signature import GOAL, CodeSpace, Feature, Signature, observed_features
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class NetworkSizes:
         chunk_length: W, actions per chunk.
         action_dim: A.
         parameters: number of trainable weights.
+        image_dim: see `observed_features`.
     """
 
     window_length: int
@@ -30,6 +31,7 @@ class NetworkSizes:
     chunk_length: int
     action_dim: int
     parameters: int
+    image_dim: int = 0
 
     def signature(self, fingerprint: str) -> Signature:
         """Return what a policy on such a network reads and proposes; the fingerprint is its tokenizer's."""
@@ -37,7 +39,7 @@ class NetworkSizes:
             history=self.window_length,
             horizon=self.chunk_length,
             action_dim=self.action_dim,
-            features=(Feature(OBSERVATION, self.observation_dim),),
+            features=observed_features(self.observation_dim, self.image_dim),
             conditions=(Feature(GOAL, self.goal_dim),) if self.goal_dim else (),
             codes=CodeSpace(fingerprint, self.codebooks, self.codebook_size),
             parameters=self.parameters,

@@ -147,20 +147,21 @@ def train_policy(
         run: seed, saved state and progress.
     """
     config = VQBeTConfig(
-        observation_dim=data.observations.shape[1],
+        observation_dim=data.inputs.shape[1],
         goal_dim=data.goals.shape[1],
         action_dim=data.actions.shape[1],
         window_length=window_length,
+        image_dim=data.image_features.shape[1],
         chunk_length=tokenizer.config.chunk_length,
         codebooks=tokenizer.config.codebooks,
         codebook_size=tokenizer.config.codebook_size,
         **size,
     )
-    moments = InputMoments.of(Moments.of(data.observations), Moments.of(data.goals))
+    moments = InputMoments.of(Moments.of(data.inputs), Moments.of(data.goals))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         model = VQBeT(config, moments, tokenizer.action_scale)
-    observations = torch.from_numpy(data.observations)
+    observations = torch.from_numpy(data.inputs)
     goals = torch.from_numpy(step_goals(data))
     rows = torch.from_numpy(window_indices(data, window_length))
     chunks = torch.from_numpy(action_chunks(data, config.chunk_length))
