@@ -3,6 +3,10 @@
 Each channel of the last layer becomes a spatial softmax, and its mean place a keypoint (Levine et al.,
 "End-to-End Training of Deep Visuomotor Policies", 2016; Finn et al., "Deep Spatial Autoencoders", 2016).
 Two numbers per keypoint tell a place far finer than a pixel.
+
+A map that has learned to single out one pixel for good has no gradient any more: its keypoint is dead, a
+number that never changes. Early in training many die. Normalised over each frame before the softmax
+(instance normalisation; Ulyanov et al., arXiv 1607.08022), a map cannot grow so large.
 """
 
 from __future__ import annotations
@@ -10,7 +14,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+
+SHARPNESS = 2.0  # of normalised maps, to begin with
 
 
 class KeypointNet(nn.Module):
@@ -21,6 +28,7 @@ class KeypointNet(nn.Module):
         channels: of the hidden layers.
         layers: convolutions after the first one, which halves the resolution.
         keypoints: K.
+        normalised: each map is, over each frame.
 
     Raises:
         ValueError: a size is out of range; names field, value and range.
@@ -29,7 +37,12 @@ class KeypointNet(nn.Module):
     grid: Tensor
 
     def __init__(
-        self, image_size: tuple[int, int], channels: int = 16, layers: int = 2, keypoints: int = 8
+        self,
+        image_size: tuple[int, int],
+        channels: int = 16,
+        layers: int = 2,
+        keypoints: int = 8,
+        normalised: bool = False,
     ) -> None:
         super().__init__()
         for name, value in (("channels", channels), ("layers", layers), ("keypoints", keypoints)):
@@ -41,7 +54,8 @@ class KeypointNet(nn.Module):
         for fan_in, fan_out in pairwise(widths):
             maps += [nn.ReLU(), nn.Conv2d(fan_in, fan_out, 3, padding=1)]
         self.maps = nn.Sequential(*maps)
-        self.sharpness = nn.Parameter(torch.ones(()))
+        self.sharpness = nn.Parameter(torch.zeros(keypoints, 1) if normalised else torch.ones(()))
+        self.normalised = normalised
         rows, columns = ((size + 1) // 2 for size in image_size)
         x = torch.linspace(-1.0, 1.0, columns).repeat(rows)
         y = torch.linspace(-1.0, 1.0, rows).repeat_interleave(columns)
@@ -49,5 +63,9 @@ class KeypointNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         frames = images.permute(0, 3, 1, 2).float() / 127.5 - 1.0
-        attention = (self.sharpness * self.maps(frames).flatten(2)).softmax(-1)
+        maps: Tensor = self.maps(frames)
+        sharpness: Tensor = self.sharpness
+        if self.normalised:
+            maps, sharpness = F.instance_norm(maps), SHARPNESS * sharpness.exp()
+        attention = (sharpness * maps.flatten(2)).softmax(-1)
         return (attention @ self.grid).flatten(1)

@@ -27,7 +27,7 @@ class EncoderRecipe:
     """
 
     architecture: str
-    size: dict[str, int]
+    size: dict[str, int | bool]
     frames: DemonstrationRecipe
     seed: int
     fit: FitConfig | None = None

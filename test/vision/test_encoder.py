@@ -73,6 +73,23 @@ def test_what_runs_is_what_torch_made(saved: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
 
 
+def test_normalised_maps_see_the_same_however_large_they_grow_and_are_exported_as_they_are(
+    tmp_path: Path,
+) -> None:
+    settings = {**config("keypoints"), "normalised": True}
+    torch.manual_seed(0)
+    network = make_network(settings).eval()
+    images = frames(3)
+    with torch.no_grad():
+        before = network(torch.from_numpy(images)).numpy()
+        list(network.parameters())[-2].mul_(100.0)  # the weights of the last convolution
+        list(network.parameters())[-1].mul_(100.0)
+        after = network(torch.from_numpy(images)).numpy()
+    np.testing.assert_allclose(after, before, atol=0.01)
+    save_encoder(tmp_path / "eye", network, settings, {"seed": 0})
+    np.testing.assert_allclose(Encoder.load(tmp_path / "eye").encode(images), after, atol=2e-3)
+
+
 def test_features_lose_nothing_in_two_bytes(saved: Path) -> None:
     features = Encoder.load(saved).encode(frames(4))
     np.testing.assert_array_equal(features, features.astype(np.float16).astype(np.float32))
