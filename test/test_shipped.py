@@ -70,6 +70,15 @@ def test_a_goal_for_the_target_alone_is_read_by_nothing_on_the_robot(task: str) 
         assert policies.plans.signature.goal_dim == policies.target.signature.goal_dim
 
 
+@pytest.mark.parametrize("task", [task for task in TRAINED if make(task).spec.images_for_target])
+def test_images_for_the_target_alone_are_read_by_every_target(task: str) -> None:
+    policies = PolicyFiles(folder(task), "onnxruntime").load()  # which lets nothing on the robot read them
+    features = make(task).image_features.shape[1]  # type: ignore[attr-defined]
+    for target in (policies.target, policies.plans):
+        assert target is not None
+        assert target.signature.image_dim == features > 0
+
+
 @pytest.mark.parametrize("name", POLICIES)
 def test_the_export_is_of_the_weights_beside_it(task: str, name: str) -> None:
     check_export(folder(task) / name)

@@ -116,6 +116,8 @@ def _size(contract: Contract) -> str:
         return f"{told} of an encoder that is missing ({error})"
     contract.check_image_size(encoder.image_size)
     whole = numbers + cameras * encoder.features
+    if contract.images_for_target:
+        told = f"{told} for the target alone,"
     return f"{told} of {encoder.features} features (encoder {contract.encoder}): {whole} in all"
 
 

@@ -21,7 +21,9 @@ def encoder() -> None:
 
 @app.command()
 def train(
-    task: Annotated[str, typer.Argument(help="A task that a camera looks at: ball or kitchen.")],
+    task: Annotated[
+        str, typer.Argument(help="A task that a camera looks at: ball, ball_instructed or kitchen.")
+    ],
     workers: Workers,
     out: Annotated[
         Path | None, typer.Option(help="The files' common name. Default: checkpoints/encoders/TASK.")

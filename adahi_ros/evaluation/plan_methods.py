@@ -117,9 +117,10 @@ def actor_of(policies: Policies, proposer: str, label: str | None = None) -> Act
     if proposer == DRAFT_CHECKS_PLAN:
         return policies.draft
     if proposer != CORRECTOR:
-        # As in the robot's node, who goes on by plans is told no more than its draft is.
-        told_more = target.signature.goal_dim > policies.draft.signature.goal_dim
-        return policies.draft if told_more else target
+        # As in the robot's node, who goes on by plans is told and shown no more than its draft is.
+        ours, theirs = policies.draft.signature, target.signature
+        knows_more = theirs.goal_dim > ours.goal_dim or theirs.image_dim > 0
+        return policies.draft if knows_more else target
     if policies.corrector is None:
         raise ValueError(
             f"{label}: there is no corrector beside these policies; 'adahi train' makes one by a "

@@ -7,7 +7,7 @@ from pathlib import Path
 from adahi_ros.assets import asset, shipped
 
 FOLDER = "config/limits"
-VARIANTS = ("_camera", "_instructed")
+VARIANTS = ("_camera", "_instructed", "_seen")
 """Endings of tasks of the same robot."""
 
 

@@ -38,6 +38,7 @@ TASKS: Registry[Registered] = Registry(
         "ball_instructed": Registered(
             "adahi_ros.tasks.instructed:BallInstructed", "adahi_ros.tasks.instructed:BallInstructedExpert"
         ),
+        "ball_seen": Registered("adahi_ros.tasks.seen:BallSeen", "adahi_ros.tasks.seen:BallSeenExpert"),
         "kitchen": Registered(
             "adahi_ros.tasks.kitchen:Kitchen", "adahi_ros.tasks.kitchen_expert:KitchenExpert"
         ),

@@ -356,25 +356,26 @@ def features(images: np.ndarray) -> np.ndarray:
     return images[:, :4, :4].reshape(len(images), 4, -1).mean(axis=2).astype(np.float32)
 
 
-@pytest.mark.parametrize("camera", [False, True])
+@pytest.mark.parametrize("camera", ["", "robot", "target"])
 def test_what_the_robots_node_makes_of_the_messages_is_what_the_bag_gives(
-    camera: bool, contract_values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    camera: str, contract_values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Messages of rclpy, once as they are and once through a bag: the same bits."""
+    """Messages of rclpy, once as they are and once through a bag: the same bits, whoever sees the images."""
     rclpy = pytest.importorskip("rclpy")
     from rclpy.serialization import serialize_message
 
     from adahi_ros.nodes.common.messages import to_command, to_image, to_joint_state, to_task_state
 
     assert rclpy
-    contract = parse_contract(with_camera(contract_values, "stub", 8, 8) if camera else contract_values)
+    seeing = with_camera(contract_values, "stub", 8, 8, for_target=camera == "target")
+    contract = parse_contract(seeing if camera else contract_values)
     encode = features if camera else None
     monkeypatch.setattr(dataset_module, "encoder_of", lambda contract: encode)
     draw, live = np.random.default_rng(3), ObservationAssembler(contract, encode)
     writer = BagWriter(tmp_path / "live")
     for topic, kind in dataset_module.topics_of(contract).items():
         writer.add(f"/{topic}", kind)
-    expected = []
+    expected, shown = [], []
     for step in range(25):
         stamp = SECOND_NS + step * 50_000_000
         messages = {
@@ -396,9 +397,12 @@ def test_what_the_robots_node_makes_of_the_messages_is_what_the_bag_gives(
                 observation = live.add(topic, messages[topic], received)
                 if observation is not None:
                     expected.append(observation.values)
+                    shown.append(observation.image_features)
             writer.write(f"/{topic}", serialize_message(messages[topic]), received)
     writer.close()
     found = read_dataset([tmp_path / "live"], contract).trajectories
     assert len(expected) == 25
     assert found.observations.tobytes() == np.stack(expected).tobytes()
     assert found.observations.shape == (25, 2 + 4)
+    assert found.image_features.tobytes() == np.stack(shown).tobytes()
+    assert found.image_features.shape == (25, 4 if camera == "target" else 0)

@@ -1,4 +1,4 @@
-"""Worlds whose goal is for the target alone, with the shipped policies: who hears of it, and who does not."""
+"""Worlds whose goal the target alone is told, or sees, with the shipped policies: who knows of it."""
 
 from __future__ import annotations
 
@@ -14,29 +14,49 @@ from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.tasks.instructed import BallInstructed
+from adahi_ros.tasks.seen import BallSeen
 
-TASK, STEPS = "ball_instructed", 12
+STEPS = 12
 TOGETHER = range(4)
 
 
-class Elsewhere(BallInstructed):
+def turned(goal: np.ndarray) -> np.ndarray:
+    """A quarter of a turn."""
+    return goal[:, ::-1] * np.array([1.0, -1.0])
+
+
+class ToldElsewhere(BallInstructed):
     """The same episodes, but for the goal."""
 
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         super().reset(seed, episodes)
-        self._goal = self._goal[:, ::-1] * np.array([1.0, -1.0])  # a quarter of a turn
+        self._goal = turned(self._goal)
 
 
-@pytest.fixture(scope="module")
-def bench() -> Bench:
-    files = PolicyFiles(asset(f"checkpoints/{TASK}"), "onnxruntime")
-    return Comparison(TASK, files, load_calibration(asset(f"config/{TASK}.yaml")), 1).bench()
+class SeenElsewhere(BallSeen):
+    """The same episodes, but for the mark in the picture."""
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        super().reset(seed, episodes)
+        self.watched._goal = turned(self.watched._goal)  # type: ignore[attr-defined]
+
+
+WORLDS: dict[str, tuple[type, type]] = {
+    "ball_instructed": (BallInstructed, ToldElsewhere),
+    "ball_seen": (BallSeen, SeenElsewhere),
+}
+
+
+@pytest.fixture(scope="module", params=list(WORLDS))
+def bench(request: pytest.FixtureRequest) -> Bench:
+    task = str(request.param)
+    files = PolicyFiles(asset(f"checkpoints/{task}"), "onnxruntime")
+    return Comparison(task, files, load_calibration(asset(f"config/{task}.yaml")), 1).bench()
 
 
 def here_and_elsewhere(bench: Bench, name: str) -> tuple[Log, Log]:
     here, elsewhere = (
-        METHODS[name].run(bench, world, 1, TOGETHER, lambda step: None)
-        for world in (BallInstructed(), Elsewhere())
+        METHODS[name].run(bench, world(), 1, TOGETHER, lambda step: None) for world in WORLDS[bench.task]
     )
     assert here.active[:STEPS].all()
     assert elsewhere.active[:STEPS].all()

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from adahi_ros.nodes.launching.encoders import encoder_of
 from adahi_ros.nodes.launching.exits import fail_with_it
 
 
@@ -22,3 +23,9 @@ def test_a_node_that_was_asked_to_end_is_none() -> None:
     for code in (0, -2, -15):
         told(code)
     told(-9, shutting_down=True)
+
+
+def test_a_verifier_has_the_encoder_of_robots_that_have_none() -> None:
+    assert encoder_of("ball_seen") == {"encoder": "ball_instructed"}
+    for task in ("ball", "ball_camera", "a world that somebody described"):
+        assert encoder_of(task) == {}

@@ -1,0 +1,62 @@
+"""A robot whose images are for the target sends them, encodes none, and does what the evaluation says."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from adahi_ros.assets import asset
+from adahi_ros.evaluation.rollout import rollout
+from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.nodes.launching.dds_run import run_over_dds
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.tasks import make
+from adahi_ros.wire.records import Reason
+
+SEED, EPISODE = 11, 4
+THRESHOLD = 0.8  # the deviation of these drafts is above it in some steps and below it in others
+SMALLEST_JPEG = 900  # bytes; the tables alone take some 600
+
+
+def without_network(folder: Path) -> str:
+    """Return the contract of a robot that knows what the verifier's encoder is, and has not what runs it."""
+    name = make("ball_seen").encoder_name  # type: ignore[attr-defined]
+    for suffix in ("json", "safetensors"):
+        shutil.copy(asset(f"checkpoints/encoders/{name}.{suffix}"), folder / f"eye.{suffix}")
+    contract = asset("config/contracts/ball_seen.yaml").read_text()
+    assert f"encoder: {name}\n" in contract
+    path = folder / "robot.yaml"
+    path.write_text(contract.replace(f"encoder: {name}\n", f"encoder: {folder / 'eye'}\n"))
+    return str(path)
+
+
+def test_a_robot_without_the_network_of_the_encoder_does_what_the_rollout_does(tmp_path: Path) -> None:
+    draft, target = (asset(f"checkpoints/ball_seen/{name}.json") for name in ("draft", "target"))
+    run = run_over_dds(
+        "ball_seen",
+        {
+            "checkpoint": str(draft.with_suffix("")),
+            "contract": without_network(tmp_path),
+            "gate.threshold": THRESHOLD,
+            "deviation.smoothing": 1.0,
+            "deadline_s": 20.0,
+        },
+        {"checkpoint": str(target.with_suffix(""))},
+        SEED,
+        range(EPISODE, EPISODE + 1),
+    )
+    policies = [load_policy(path.with_suffix(""), "onnxruntime") for path in (draft, target)]
+    config = ControllerConfig(Trigger("deviation", THRESHOLD), smoothing=1.0)
+    world = make("ball_seen")
+    log = rollout(world, Controller(policies[0], config), TargetVerifier(policies[1]), SEED, [EPISODE])
+    assert [row.reason for row in run.steps] == [Reason.NONE] * len(log.action)
+    assert [row.transmitted for row in run.steps] == log.transmitted[:, 0].tolist()
+    assert 0 < sum(row.transmitted for row in run.steps) < len(run.steps)
+    executed = np.clip(log.action[:, 0], *np.float32([world.spec.action_low, world.spec.action_high]))
+    np.testing.assert_array_equal(np.float32([row.action for row in run.steps]), executed)
+    assert all(row.request_bytes > SMALLEST_JPEG for row in run.steps if row.transmitted)
