@@ -86,6 +86,7 @@ def test_normalised_maps_see_the_same_however_large_they_grow_and_are_exported_a
         list(network.parameters())[-1].mul_(100.0)
         after = network(torch.from_numpy(images)).numpy()
     np.testing.assert_allclose(after, before, atol=0.01)
+    assert np.abs(before).max() > 0.1
     save_encoder(tmp_path / "eye", network, settings, {"seed": 0})
     np.testing.assert_allclose(Encoder.load(tmp_path / "eye").encode(images), after, atol=2e-3)
 
