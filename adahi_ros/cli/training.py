@@ -50,6 +50,10 @@ def train(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Replaces every model's seed of the recipe.")
     ] = None,
+    seed_offset: Annotated[
+        int,
+        typer.Option(min=0, help="Is added to every seed of the recipe, that of the demonstrations, too."),
+    ] = 0,
     overwrite: Overwrite = False,
     json_file: JsonFile = None,
 ) -> None:
@@ -66,7 +70,7 @@ def train(
         data = Trajectories.load(demonstrations)
     name = task if dataset is not None else file_name(known_task(task))
     out = out if out is not None else Path("checkpoints") / name
-    steps = load_recipe(_recipe_of(name, recipe))
+    steps = load_recipe(_recipe_of(name, recipe)).moved(seed_offset)
     chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
     made = [
         *(["tokenizer"] if steps.tokenizer else []),

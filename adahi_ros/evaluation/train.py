@@ -188,7 +188,8 @@ def train_recipe(
     for name, how in taught.items():
         where = out if TARGET in wanted else staged.out
         target = load_policy(where / TARGET, "onnxruntime")
-        _train_pupil(shop, out, name, task, target, told, how)
+        pupil = how if seed is None else replace(how, seed=seed)
+        _train_pupil(shop, out, name, task, target, told, pupil)
     figures: dict[str, Any] = {"task": data.task, "models": shop.models}
     if codes:
         figures["fingerprint"] = load_decoder(out).fingerprint

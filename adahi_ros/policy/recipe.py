@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from adahi_ros.networks.fitting import FitConfig
 from adahi_ros.networks.recipe import (
@@ -68,6 +68,7 @@ class CorrectorRecipe:
             raise ValueError(f"asking_rates: {list(self.asking_rates)}, must be numbers from 0 to 1")
 
 
+S = TypeVar("S", DemonstrationRecipe, ModelRecipe[Any], ModelRecipe[FitConfig], CorrectorRecipe)
 KINDS: dict[str, tuple[type, type[FitConfig]]] = {
     VQBET: (VQBeTConfig, CodeFitConfig),
     "flow": (FlowConfig, FitConfig),
@@ -116,6 +117,21 @@ class Recipe:
         """What is made of the target in rounds of rollouts, by name."""
         each = {CORRECTOR: self.corrector, DISTILLED: self.distilled}
         return {name: recipe for name, recipe in each.items() if recipe is not None}
+
+    def moved(self, offset: int) -> Recipe:
+        """Return the same recipe with every seed higher by an offset, that of the demonstrations, too."""
+
+        def seeded(part: S) -> S:
+            return replace(part, seed=part.seed + offset)
+
+        return replace(
+            self,
+            demonstrations=seeded(self.demonstrations),
+            policies={name: seeded(policy) for name, policy in self.policies.items()},
+            tokenizer=None if self.tokenizer is None else seeded(self.tokenizer),
+            corrector=None if self.corrector is None else seeded(self.corrector),
+            distilled=None if self.distilled is None else seeded(self.distilled),
+        )
 
 
 def _model(size_kind: type, fit_kind: type[F], values: Any, where: str) -> ModelRecipe[F]:

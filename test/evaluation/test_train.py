@@ -207,6 +207,20 @@ def test_a_seed_replaces_that_of_every_model(
     assert all(before[name] != after[name] for name in before)
 
 
+def test_a_seed_replaces_that_of_every_pupil(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taught: dict[str, tuple[int, int]] = {}
+
+    def teach(task: str, target: Policy, data: Trajectories, how: CorrectorRecipe, *rest: Any) -> None:
+        taught[rest[-1]] = how.seed, rest[1].seed
+        rest[2]([0.0], 1)
+
+    monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
+    monkeypatch.setattr(train, "train_in_simulation", teach)
+    pupil = CorrectorRecipe(1, {"hidden": 4}, FIT)
+    follow(tmp_path, replace(RECIPE, corrector=pupil, distilled=pupil), seed=9)
+    assert taught == {"corrector": (9, 9), "distilled": (9, 9)}
+
+
 def test_what_cannot_be_trained_is_named(
     tmp_path: Path, demonstrations: Callable[[int], Trajectories]
 ) -> None:

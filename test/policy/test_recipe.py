@@ -268,3 +268,15 @@ def test_another_file_is_refused(tmp_path: Path, text: str, message: str) -> Non
     path.write_text(text)
     with pytest.raises(RecipeError, match=f"^{re.escape(f'{path}: {message}')}"):
         load_recipe(path)
+
+
+def test_an_offset_moves_every_seed_and_nothing_else(tmp_path: Path) -> None:
+    for written in (whole(), {**planning(), "distilled": {**planning()["corrector"]}}):
+        written.get("distilled", {}).pop("asking_rates", None)
+        recipe = load_recipe(write(tmp_path / "recipe.yaml", written))
+        for part in [written["demonstrations"], *written["policies"].values()]:
+            part["seed"] += 100
+        for name in ("tokenizer", "corrector", "distilled"):
+            if name in written:
+                written[name]["seed"] += 100
+        assert recipe.moved(100) == load_recipe(write(tmp_path / "moved.yaml", written)) != recipe
