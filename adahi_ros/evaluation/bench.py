@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from adahi_ros.acceptance.interface import codes_differ, difference
+from adahi_ros.evaluation.step_link import Across
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.backends import is_policy, load_policy
 from adahi_ros.policy.corrector.checkpoint import load_corrector
@@ -177,8 +178,11 @@ class Bench:
         task: what `make` takes.
         policies: draft and target.
         calibration: thresholds of the gates.
+        across: the link between robot and target; None where replies are there within the step, or as late
+            as a method says.
     """
 
     task: str
     policies: Policies
     calibration: Calibration
+    across: Across | None = None

@@ -20,6 +20,7 @@ from adahi_ros.evaluation.metrics import (
 )
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Logged
+from adahi_ros.evaluation.step_link import Across, StepLink
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.parallel import Job, run_jobs
 from adahi_ros.tasks import goal_is_for_target, make
@@ -57,12 +58,14 @@ class Comparison:
         files: the policies.
         calibration: of their gates.
         seed: of every draw.
+        link: between robot and target; None for none.
     """
 
     task: str
     files: PolicyFiles
     calibration: Calibration
     seed: int
+    link: StepLink | None = None
 
     def bench(self) -> Bench:
         """Load what methods run on.
@@ -73,7 +76,9 @@ class Comparison:
         policies = self.files.load()
         if goal_is_for_target(self.task):
             policies.check_goal_is_for_target()
-        return Bench(self.task, policies, self.calibration)
+        field = make(self.task).spec.command_field
+        across = None if self.link is None else Across(self.link, field)
+        return Bench(self.task, policies, self.calibration, across)
 
 
 def batches(episodes: Sequence[int]) -> list[Sequence[int]]:

@@ -120,7 +120,7 @@ class FileMethod:
     ) -> Log:
         """See `Method`."""
         late = int(self.told().wait_policy == "ahead")
-        return rollout(world, *self._parts(bench), seed, episodes, on_step, late=late)
+        return rollout(world, *self._parts(bench), seed, episodes, on_step, late=late, across=bench.across)
 
     def _class(self) -> type:
         return _class_of(self.path, self.class_name, self.digest)

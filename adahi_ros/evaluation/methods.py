@@ -91,7 +91,7 @@ class GatedMethod:
         """See `Method`."""
         controller = Controller(bench.policies.draft, self.config(bench.calibration), self.proposer)
         verifier = TargetVerifier(bench.policies.target, self.rule)
-        return rollout(world, controller, verifier, seed, episodes, on_step)
+        return rollout(world, controller, verifier, seed, episodes, on_step, across=bench.across)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class OracleMethod:
         policies = bench.policies
         config = bench.calibration.controller(self.gate, OracleGate(policies.target, world))
         controller, verifier = Controller(policies.draft, config), TargetVerifier(policies.target)
-        return rollout(world, controller, verifier, seed, episodes, on_step)
+        return rollout(world, controller, verifier, seed, episodes, on_step, across=bench.across)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class DistilledMethod:
         policy = self._policy(bench)
         controller = Controller(policy, ControllerConfig(Trigger(self.gate, 0.0)))
         verifier = TargetVerifier(policy, "replace")  # of nothing; the target itself need not be run
-        return rollout(world, controller, verifier, seed, episodes, on_step)
+        return rollout(world, controller, verifier, seed, episodes, on_step, across=bench.across)
 
     def _policy(self, bench: Bench) -> Policy:
         if bench.policies.distilled is None:

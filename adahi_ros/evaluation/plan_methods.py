@@ -93,7 +93,9 @@ class PlanMethod:
         actor = actor_of(bench.policies, self.proposer, self.label)
         controller = Controller(actor, config, self.proposer, blend=self.blend)
         verifier = TargetVerifier(target_of(bench.policies, self.label), "replace", agreement=self.agreement)
-        return rollout(world, controller, verifier, seed, episodes, on_step, late=self.late)
+        return rollout(
+            world, controller, verifier, seed, episodes, on_step, late=self.late, across=bench.across
+        )
 
 
 def target_of(policies: Policies, label: str) -> Policy:

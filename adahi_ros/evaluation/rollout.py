@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.evaluation.step_link import Across, LinkCourse
+from adahi_ros.evaluation.under_way import UnderWay
 from adahi_ros.policy.history import History
 from adahi_ros.policy.signature import GOAL, IMAGE_FEATURES, OBSERVATION
-from adahi_ros.robot.controller import Controller, Step
-from adahi_ros.robot.plan import Plan
+from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
 from adahi_ros.wire.request import VerificationRequest
 
@@ -123,6 +123,7 @@ def rollout(
     on_step: Callable[[int], None] = lambda step: None,
     robot_id: str = "robot",
     late: int = 0,
+    across: Across | None = None,
 ) -> Log:
     """Run episodes to their end.
 
@@ -139,6 +140,8 @@ def rollout(
         late: control steps after which a reply is there; meanwhile the robot goes on by its plan, which the
             request tells, or, where that is over, repeats its last action, and asks nothing more. One that
             has had no plan yet rests, and its world with it, until it has one.
+        across: a link to the target, on which replies are later than that or lost, see `UnderWay`; who has
+            nothing to execute there is held. None for none.
     """
     numbers = list(episodes)
     world.reset(seed, numbers)
@@ -146,7 +149,8 @@ def rollout(
     draws = VerificationDraws(seed, robot_id, numbers, verifier.policy.draws)
     seen = History(verifier.policy.signature, len(numbers))
     action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
-    under_way = UnderWay(controller, len(numbers), late)
+    course = None if across is None else LinkCourse(across.link, seed, numbers)
+    under_way = UnderWay(controller, len(numbers), late, course)
     rows: list[tuple[np.ndarray, ...]] = []
     while not world.done.all():
         active = ~world.done
@@ -154,7 +158,8 @@ def rollout(
         under_way.arrive(len(rows))
         step = controller.begin(observed, stand_in=action)
         observations = seen.push({**observed, **for_target(world)})
-        transmit = under_way.not_waiting(step.transmit)
+        transmit = under_way.asks(step)
+        rest = action if across is None else across.hold(action)
         asked = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit
         accepted, uniforms = np.zeros((len(numbers), 0), dtype=bool), draws.next()
         refused, verdict = ~step.sound, None
@@ -165,9 +170,10 @@ def rollout(
             refused[asked] |= transmit[asked] & ~controller.policy.sound(verdict.actions)
             if controller.drafts:
                 accepted, verdict = verdict.accepted, verdict.rows(transmit)
-        intended = np.where(np.isnan(step.intended), action, step.intended)
+        intended = np.where(np.isnan(step.intended), rest, step.intended)
         now = under_way.send(transmit, verdict, step)
         action = controller.finish(step, now.verdict, now.rows, intended)
+        action = np.where(under_way.held[:, None], rest, action)
         controller.executed(action)
         if step.proposal is None:
             intended = action
@@ -175,66 +181,3 @@ def rollout(
         rows.append((active, transmit, step.deviation, step.score, accepted, intended, action, refused))
         on_step(len(rows))
     return Log(*(np.stack(column) for column in zip(*rows, strict=True)))
-
-
-class Arrived(NamedTuple):
-    """What has come for the present step, and for which robots (B,), by mask."""
-
-    verdict: Verdict | None
-    rows: np.ndarray
-
-
-class UnderWay:
-    """Replies that take so many control steps.
-
-    Args:
-        controller: gets them.
-        batch: B.
-        late: control steps from request to reply; 0 for within the step.
-    """
-
-    def __init__(self, controller: Controller, batch: int, late: int) -> None:
-        self._controller = controller
-        self._late = late
-        self._replies: list[tuple[int, int, Verdict, np.ndarray]] = []  # due, requested at, what, for whom
-        self._waiting = np.zeros(batch, dtype=bool)
-        self._plan = Plan(batch, controller.policy.signature.action_dim)
-
-    def committed(self, step: Step, rows: np.ndarray) -> np.ndarray | None:
-        """Return what some robots, by mask, execute before a reply is there; see `Sampling`."""
-        return self._plan.coming(step.index, self._late)[rows] if self._late else None
-
-    def arrive(self, step: int) -> None:
-        """Hand over what is due at a step."""
-        for due, requested_at, verdict, rows in self._replies:
-            if due <= step:
-                sound = self._controller.receive(verdict, requested_at, rows)
-                self._take_in(verdict, requested_at, np.flatnonzero(rows), sound)
-                self._waiting[rows] = False
-        self._replies = [reply for reply in self._replies if reply[0] > step]
-        self._plan.forget_before(step)
-
-    def not_waiting(self, transmit: np.ndarray) -> np.ndarray:
-        """Return who of those that would ask, (B,) bool, does not wait for a reply already."""
-        return transmit & ~self._waiting
-
-    def send(self, transmit: np.ndarray, verdict: Verdict | None, step: Step) -> Arrived:
-        """Send for some robots, by mask, what is replied to them; return what comes at once."""
-        if self._late == 0 or verdict is None:
-            return Arrived(verdict, transmit)
-        idle = np.isnan(step.intended).any(axis=1) & transmit  # they rest until they have a plan
-        later = transmit & ~idle
-        if later.any():
-            reply = verdict.rows(later[transmit])
-            self._replies.append((step.index + self._late, step.index, reply, later))
-            self._waiting |= later
-        if not idle.any():
-            return Arrived(None, idle)
-        at_once = verdict.rows(idle[transmit])
-        sound = self._controller.policy.sound(at_once.actions)
-        self._take_in(at_once, step.index, np.flatnonzero(idle), sound)
-        return Arrived(at_once, idle)
-
-    def _take_in(self, verdict: Verdict, requested_at: int, who: np.ndarray, sound: np.ndarray) -> None:
-        """Remember what robots, by index, go on by, where it is sound."""
-        self._plan.splice(verdict.actions[sound], requested_at, requested_at, who[sound])
