@@ -8,6 +8,7 @@ import numpy as np
 
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.file_methods import FileMethod
+from adahi_ros.evaluation.harm_oracle import HarmOracleMethod
 from adahi_ros.evaluation.methods import DistilledMethod, GatedMethod, Method, OracleMethod
 from adahi_ros.evaluation.plan_methods import CORRECTOR, DRAFT_CHECKS_PLAN, PlanMethod
 from adahi_ros.evaluation.recommended import BestMethod
@@ -52,8 +53,10 @@ def demands(method: Method, bench: Bench) -> Demands:
     if isinstance(method, DistilledMethod):
         assert policies.distilled is not None
         return Demands((DISTILLED,), policies.distilled.signature.parameters)
-    if isinstance(method, OracleMethod):
-        told = _drafting(policies, asks=True)
+    if isinstance(method, OracleMethod | HarmOracleMethod):
+        plans = isinstance(method, HarmOracleMethod) and not method.drafts
+        proposer = method.proposer if isinstance(method, HarmOracleMethod) else DRAFT
+        told = _by_plans(proposer, policies, late=0) if plans else _drafting(policies, asks=True)
         return Demands((*told.needs, "what no robot knows"), told.weights, told.target, told.codes)
     if isinstance(method, GatedMethod):
         if method.gate == "always" and method.rule == "replace":  # what was drafted changes nothing

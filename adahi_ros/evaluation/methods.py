@@ -10,6 +10,7 @@ from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.file_methods import FILE_GRAMMAR, FileMethod, file_method
+from adahi_ros.evaluation.harm_oracle import HARM_GRAMMAR, HarmOracleMethod, harm_method
 from adahi_ros.evaluation.oracle import OracleGate
 from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, every, plan_method
 from adahi_ros.evaluation.recommended import BestMethod
@@ -150,7 +151,7 @@ class Methods(dict[str, Method]):
     """By name.
 
     Methods without an entry: GATE:RULE or GATE:RULE:PROPOSER, of what the registries have; and what
-    `plan_method` and `file_method` know.
+    `plan_method`, `harm_method` and `file_method` know.
     """
 
     def __missing__(self, name: str) -> Method:
@@ -159,7 +160,7 @@ class Methods(dict[str, Method]):
         Raises:
             KeyError: it is no such name.
         """
-        made = plan_method(name) or file_method(name)
+        made = plan_method(name) or harm_method(name) or file_method(name)
         if made is not None:
             return made
         gate, rule, proposer = [*name.split(":"), "draft"][:3] if name.count(":") in (1, 2) else ("", "", "")
@@ -228,7 +229,7 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
         raise ValueError(
             f"methods: {', '.join(unknown) or text!r}, must be of {', '.join(allowed)}, or GATE:RULE of the "
             f"gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}"
-            f", or {GRAMMAR}" + f", or {FILE_GRAMMAR}" * own
+            f", or {GRAMMAR}" + f", or {HARM_GRAMMAR}" * (not on_air) + f", or {FILE_GRAMMAR}" * own
         )
     for name in names:
         method = METHODS[name]
@@ -253,7 +254,9 @@ def on_every_task(plans: bool) -> list[str]:
 
 def goes_by_plans(method: Method) -> bool:
     """Return whether a method, as it is on any task, goes on by plans of the target."""
-    return method.told().by_plans if isinstance(method, FileMethod) else isinstance(method, PlanMethod)
+    if isinstance(method, FileMethod):
+        return method.told().by_plans
+    return not method.drafts if isinstance(method, HarmOracleMethod) else isinstance(method, PlanMethod)
 
 
 def runs_on_robot(method: Method) -> bool:

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from adahi_ros.evaluation.evaluate import (
     reference_among,
 )
 from adahi_ros.evaluation.file_methods import FileMethod
+from adahi_ros.evaluation.harm_oracle import HarmOracleMethod
 from adahi_ros.evaluation.methods import METHODS, GatedMethod, Method, OracleMethod
 from adahi_ros.evaluation.plan_methods import PlanMethod
 from adahi_ros.files import LARGEST_WEIGHTS, read_bytes, read_json, replacing
@@ -68,6 +69,7 @@ class Entry:
         policies, calibration = bench.policies, bench.calibration
         gate, threshold = self.method.threshold(bench) or (None, None)
         actors = {each.name: getattr(policies, each.name) for each in fields(policies)}
+        link = self.comparison.link
         return {
             "task": self.comparison.task,
             "method": self.name,
@@ -83,6 +85,7 @@ class Entry:
             "deviation": [calibration.smoothing, calibration.normalization],
             "draft_temperature": calibration.draft_temperature,
             "version": __version__,
+            **({} if link is None else {"link": asdict(link)}),
         }
 
 
@@ -127,8 +130,8 @@ class Rows:
 
         What another run has written meanwhile is kept.
         """
-        same = ("task", "method", "kind", "episodes", "seed")
-        about = [row["key"][name] for name in same]
+        same = ("task", "method", "kind", "episodes", "seed", "link")
+        about = [row["key"].get(name) for name in same]
         self._rows = [each for each in self._read() if [each["key"].get(name) for name in same] != about]
         self._rows.append(row)
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -188,6 +191,12 @@ def random_baseline(entry: Entry, figures: dict[str, Any]) -> Entry | None:
         )
     if isinstance(method, OracleMethod):
         method = GatedMethod(entry.name, "", RANDOM)
+    if isinstance(method, HarmOracleMethod):
+        method = (
+            GatedMethod(entry.name, "", RANDOM)
+            if method.drafts
+            else PlanMethod(entry.name, "", method.proposer, RANDOM)
+        )
     baseline: Method
     if isinstance(method, PlanMethod):
         plans = comparison.files.load().plans
