@@ -17,6 +17,7 @@ from adahi_ros.cli.calibration import calibrate
 from adahi_ros.cli.comparison import compare, evaluate
 from adahi_ros.cli.contracts import contract_app
 from adahi_ros.cli.corrector import app as corrector
+from adahi_ros.cli.curve import curve
 from adahi_ros.cli.demonstrations import demos
 from adahi_ros.cli.encoder import app as encoder
 from adahi_ros.cli.gate import app as gate
@@ -63,6 +64,7 @@ for verb in (
     export,
     evaluate,
     compare,
+    curve,
     table,
     figures,
     report,

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from adahi_ros.evaluation import standing
+
+Run, Fails = Callable[..., Result], Callable[..., str]
+OPTIONS = ("--task", "ball", "--workers", 1, "--episodes", 2, "--methods", "best,hybrid")
+
+
+def figures(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_methods_are_measured_once_across_each_link_and_drawn(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, picture, told = tmp_path / "rows.json", tmp_path / "curve.png", tmp_path / "told.json"
+    places = ("--out", rows, "--picture", picture)
+    result = run("curve", "delay", *OPTIONS, *places, "--values", "0,3", "--json", told)
+    assert result.exit_code == 0
+    assert "ball against delay, 2 episodes, seed 0" in " ".join(result.output.split())
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    by_method = figures(told)["tasks"]["ball"]
+    assert figures(told)["values"] == [0, 3]
+    assert list(by_method) == ["best", "hybrid"]
+    for method in by_method.values():
+        assert [each["key"]["link"]["delay"] for each in method] == [0, 3]
+    waiting = [each["transmission_rate"] for each in by_method["hybrid"]]
+    assert waiting[0] == 1.0
+    assert waiting[1] == pytest.approx(0.25, abs=0.05)  # held for three steps, then a step is executed
+    monkeypatch.setattr(standing, "play_method", lambda *arguments: pytest.fail("measured again"))
+    again = run("curve", "delay", *OPTIONS, *places, "--values", "0,3")
+    assert again.exit_code == 0
+    assert len(figures(rows)["rows"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("speed",), "against: 'speed', must be one of delay, jitter, loss, outage"),
+        (("delay", "--values", "1,x"), "values: '1,x', must be numbers separated by commas"),
+        (("delay", "--values", "1,1"), "values: [1.0, 1.0], must be at least one, each different"),
+        (("delay", "--values", "0.5"), "delay: 0.5, must be a whole number from 0 to 10000"),
+        (("loss", "--values", "1"), "loss: 1.0, must be at least 0 and below 1"),
+        (("outage", "--between", "0"), "between: 0.0, must be at least 1 and finite"),
+    ],
+)
+def test_what_no_link_can_be_is_refused(arguments: tuple[str, ...], said: str, fails: Fails) -> None:
+    assert fails("curve", *arguments) == f"adahi: {said}\n"
