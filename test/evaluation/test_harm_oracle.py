@@ -77,7 +77,7 @@ def test_its_names_are_methods_that_no_robot_can_run(policies: Policies, calibra
     bench = Bench("ball", policies, replace(calibration, thresholds={"oracle:plan": 0.7}))
     assert planning.threshold(bench) == ("harm", 0.7)
     assert drafting.threshold(bench) == ("harm", 0.3)
-    with pytest.raises(ValueError, match="oracle:corrector: there is no corrector"):
+    with pytest.raises(ValueError, match="oracle:corrector@1: there is no corrector"):
         METHODS["oracle:corrector@1"].threshold(bench)
     for method in (drafting, planning):
         assert demands(method, bench).needs[-1] == "what no robot knows"
