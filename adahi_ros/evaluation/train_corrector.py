@@ -37,6 +37,7 @@ def train_in_simulation(
     note: Callable[[list[float], int], dict[str, Any]],
     on_episodes: Callable[[int], None] = lambda episodes: None,
     name: str = CORRECTOR,
+    on_round: Callable[[int], None] = lambda rounds: None,
 ) -> list[float]:
     """Train a corrector of a target's plans into a folder; return the losses of the last round.
 
@@ -53,6 +54,7 @@ def train_in_simulation(
         note: returns what the checkpoint is to say of its training, from losses and number of weights.
         on_episodes: called with the number of episodes rolled out so far.
         name: `CORRECTOR`, or `DISTILLED` for that policy.
+        on_round: called with the number of rounds so far; the folder has the checkpoint that came of them.
     """
     scales, planless = scales_of(data, with_goal=True), name == DISTILLED
     config = _config(target, recipe, scales)
@@ -83,6 +85,7 @@ def train_in_simulation(
         )
         training = note(losses, weights_count(network)) if last else {}
         corrector = Corrector(_save(folder, network, config, scales, data, training, name))
+        on_round(round_number + 1)
     return losses
 
 

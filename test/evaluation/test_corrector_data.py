@@ -194,7 +194,12 @@ def test_who_is_told_no_plan_learns_what_the_target_does_on_average() -> None:
 
 
 def train(
-    data: Trajectories, recipe: CorrectorRecipe, folder: Path, seed: int, name: str = CORRECTOR
+    data: Trajectories,
+    recipe: CorrectorRecipe,
+    folder: Path,
+    seed: int,
+    name: str = CORRECTOR,
+    on_round: Callable[[int], None] = lambda rounds: None,
 ) -> list[int]:
     """Train a corrector for ball balancing into a folder; return how many episodes it said to have run."""
     done: list[int] = []
@@ -208,6 +213,7 @@ def train(
         lambda losses, parameters: {"parameters": parameters, "steps": len(losses)},
         done.append,
         name,
+        on_round,
     )
     assert len(losses) == recipe.fit.steps
     return done
@@ -298,6 +304,20 @@ def test_the_same_seed_makes_the_same_corrector(
         digests.append(load_corrector(tmp_path / "corrector").digest())
     assert digests[0] == digests[1]
     assert len(set(digests)) == 3
+
+
+@pytest.mark.usefixtures("unexported")
+def test_each_round_is_told_of_once_its_checkpoint_is_there(
+    demonstrations: Callable[[int], Trajectories], tmp_path: Path
+) -> None:
+    told: list[tuple[int, str]] = []
+
+    def note(rounds: int) -> None:
+        told.append((rounds, load_corrector(tmp_path / "corrector").digest()))
+
+    train(demonstrations(2), RECIPE, tmp_path, 3, on_round=note)
+    assert [rounds for rounds, _ in told] == [1, 2]
+    assert told[0][1] != told[1][1] == load_corrector(tmp_path / "corrector").digest()
 
 
 @pytest.mark.usefixtures("unexported")
