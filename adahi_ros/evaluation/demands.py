@@ -97,13 +97,14 @@ def traffic(log: Log, needed: Demands, spec: TaskSpec) -> tuple[float, float] | 
     """Return the mean bytes of an episode's requests, and of their replies; None where nobody knows.
 
     Serialized messages of one robot, as its node sends them: of the window what the verifier has not seen, of
-    a camera its features. DDS, UDP and the link add to each; nothing is lost and nothing is sent again.
+    a camera its features. DDS, UDP and the link add to each; nothing is lost and nothing is sent again. Where
+    images are sent, nobody knows: how long a JPEG is depends on what it shows.
     """
     sent = log.transmitted & log.active
     episodes = sent.shape[1]
     if not sent.any():
         return 0.0, 0.0
-    if needed.target is None:
+    if needed.target is None or spec.images_for_target:
         return None
     target = needed.target
     numbers = len(spec.joint_names) + len(spec.state_names)
