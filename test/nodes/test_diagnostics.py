@@ -20,7 +20,7 @@ def test_the_shipped_aggregator_finds_a_node_of_ours(
     name: str, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = yaml.safe_load(asset("config/diagnostics/aggregator.yaml").read_text())
-    analyzers = values["diagnostic_aggregator"]["ros__parameters"]
+    analyzers = values["analyzers"]["ros__parameters"]  # the name that aggregator_node gives its node
     published: list[Any] = []
     with exclusive_domain() as domain:
         observer = Observer(domain, name)
