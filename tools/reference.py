@@ -2,8 +2,8 @@
 
     python tools/reference.py [--check]
 
-Topics, services and their QoS are those of nodes that were started for it, in a domain of their own; the
-parameters are those that they declare, the messages their own files.
+Topics, services, actions and their QoS are those of nodes that were started for it, in a domain of their own,
+those with a lifecycle active; the parameters are those that they declare, the messages their own files.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import rclpy
+from rclpy.action import get_action_server_names_and_types_by_node  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter as Value
@@ -44,8 +45,12 @@ ROS_ITSELF = ("rcl_interfaces", "lifecycle_msgs", "type_description_interfaces")
 Settings = Mapping[str, Mapping[str, Any]]
 NODES: dict[str, Settings] = {
     "draft_policy_node": {
-        "": {},
-        "a camera in `contract`": {"contract": "ball_camera", "checkpoint": "ball_camera/draft"},
+        "": {"verifier_wait_s": 0.0},
+        "a camera in `contract`": {
+            "verifier_wait_s": 0.0,
+            "contract": "ball_camera",
+            "checkpoint": "ball_camera/draft",
+        },
     },
     "policy_runner_node": {"": {}},
     "target_verifier_node": {"": {}},
@@ -84,7 +89,7 @@ services, the services of a lifecycle node, `/clock` with `use_sim_time`.
 
 
 class End(NamedTuple):
-    """One end of a topic or service that a node has, as the page shows it."""
+    """One end of a topic, service or action that a node has, as the page shows it."""
 
     verb: str
     name: str
@@ -96,7 +101,9 @@ class End(NamedTuple):
 def page() -> str:
     """Return the text of the page."""
     nodes = [_node(module, settings) for module, settings in NODES.items()]
-    return "\n".join([HEAD, "# Nodes\n", *nodes, "# Messages and services\n", *_interfaces(), _command()])
+    return "\n".join(
+        [HEAD, "# Nodes\n", *nodes, "# Messages, services and actions\n", *_interfaces(), _command()]
+    )
 
 
 def _node(name: str, settings: Settings) -> str:
@@ -166,6 +173,10 @@ def _ends(kind: type[Node], values: Mapping[str, Any]) -> Iterator[End]:
                     _qos(handle.qos_profile),
                     any(each.startswith(f"{full}.") for each in overridable),
                 )
+        for name, kinds in get_action_server_names_and_types_by_node(
+            node, node.get_name(), node.get_namespace()
+        ):
+            yield End("serves", _relative(name, node), kinds[0], "", False)
 
 
 @contextmanager
@@ -181,9 +192,11 @@ def _started(kind: type[Node], values: Mapping[str, Any]) -> Iterator[Node]:
         node = kind(namespace=NAMESPACE, parameter_overrides=overrides)  # type: ignore[call-arg]
         stack.callback(node.destroy_node)
         if isinstance(node, LifecycleNode):
-            if node.trigger_configure() != TransitionCallbackReturn.SUCCESS:
-                raise RuntimeError(f"{node.get_name()}: cannot be configured with {dict(values)}")
+            for transition in (node.trigger_configure, node.trigger_activate):
+                if transition() != TransitionCallbackReturn.SUCCESS:
+                    raise RuntimeError(f"{node.get_name()}: cannot be active with {dict(values)}")
             stack.callback(node.trigger_cleanup)
+            stack.callback(node.trigger_deactivate)
         yield node
 
 
@@ -206,7 +219,7 @@ def _qos(qos: QoSProfile) -> str:
 
 def _interfaces() -> Iterator[str]:
     for path in sorted(asset("adahi_msgs").glob("*/*.*")):
-        if path.suffix in (".msg", ".srv"):
+        if path.suffix in (".msg", ".srv", ".action"):
             yield f"## adahi_msgs/{path.parent.name}/{path.stem}\n\n```\n{path.read_text().rstrip()}\n```\n"
 
 
