@@ -130,6 +130,12 @@ def test_only_the_verb_that_runs_nodes_imports_them() -> None:
     assert importers == ["over_dds.py", "top.py"]
 
 
+def test_beside_the_rooms_is_only_what_anyone_may_import_and_the_client() -> None:
+    assert {file.stem for file in PACKAGE.glob("*.py")} == ANYONE | {"__init__", "__main__", "client"}
+    importers = [str(file) for file in PACKAGE.rglob("*.py") if "adahi_ros.client" in imported(file)]
+    assert not importers
+
+
 def test_what_anyone_may_import_imports_no_room() -> None:
     for name in ANYONE:
         ours = [each for each in imported(PACKAGE / f"{name}.py") if each.startswith("adahi_ros.")]
