@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adahi_ros.safety.goals import RETRY_S, TOLERANCE, Goals
+from adahi_ros.safety.goals import ANSWER_S, RETRY_S, TOLERANCE, Goals
 
 
 def test_a_position_that_stays_is_one_goal() -> None:
@@ -27,6 +27,15 @@ def test_a_goal_that_is_refused_is_asked_for_again_but_not_at_every_step() -> No
     assert goals.answered(False, 0.1) is None
     assert goals.want(0.04, 0.2) is None
     assert goals.want(0.04, 0.1 + RETRY_S) == 0.04
+
+
+def test_a_goal_that_nobody_answers_is_asked_for_again() -> None:
+    goals = Goals()
+    goals.want(0.04, 0.0)
+    assert goals.want(0.04, 0.9 * ANSWER_S) is None
+    assert goals.want(0.04, ANSWER_S) == 0.04
+    assert goals.want(0.0, 1.5 * ANSWER_S) is None  # the second one is waited for in its turn
+    assert goals.answered(True, 1.6 * ANSWER_S) == 0.0
 
 
 def test_after_a_hold_the_same_position_is_a_new_goal() -> None:
