@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     What is tested of every task, is not of one whose library is optional and is not installed.
     """
     items.sort(key=lambda item: item.get_closest_marker("soak") is None)
-    missing = [task for task in OPTIONAL if find_spec(task) is None]
+    missing = [task for task, library in OPTIONAL.items() if find_spec(library) is None]
     for item in items if missing else ():
         for task in set(missing) & set(map(str, getattr(item, "callspec", NO_CALL).params.values())):
             item.add_marker(pytest.mark.skip(reason=f"{task} is optional and is not installed"))
@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 EPISODES = 12
 EPISODE_STEPS = 30
 
-OPTIONAL = ("metaworld",)  # tasks that are named like their libraries
+OPTIONAL = dict.fromkeys(("metaworld", "metaworld_10", "metaworld_50"), "metaworld")  # libraries, by task
 NO_CALL = SimpleNamespace(params={})
 
 DEAF_TO = (signal.SIGINT, signal.SIGTERM)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 TASKS_THERE_ARE = (  # those shipped; to ask the registry would load what help does not need
     "The task: ball, inverted_pendulum, kitchen, swarm, with an instruction ball_instructed, "
-    "kitchen_instructed, metaworld, swarm_instructed, by a camera ball_camera, kitchen_camera, for the "
-    "target alone ball_seen, or a YAML file of another"
+    "kitchen_instructed, metaworld, metaworld_10, metaworld_50, swarm_instructed, by a camera ball_camera, "
+    "kitchen_camera, for the target alone ball_seen, or a YAML file of another"
 )
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from adahi_ros.assets import asset, shipped
 
 FOLDER = "config/limits"
-VARIANTS = ("_camera", "_instructed", "_seen")
+VARIANTS = ("_camera", "_instructed", "_seen", "_10", "_50")
 """Endings of tasks of the same robot."""
 
 

@@ -52,6 +52,12 @@ TASKS: Registry[Registered] = Registry(
         "metaworld": Registered(
             "adahi_ros.tasks.metaworld:MetaWorld", "adahi_ros.tasks.metaworld_expert:MetaWorldExpert"
         ),
+        "metaworld_10": Registered(
+            "adahi_ros.tasks.metaworld:MetaWorld10", "adahi_ros.tasks.metaworld_expert:MetaWorldExpert"
+        ),
+        "metaworld_50": Registered(
+            "adahi_ros.tasks.metaworld:MetaWorld50", "adahi_ros.tasks.metaworld_expert:MetaWorldExpert"
+        ),
         "swarm": Registered("adahi_ros.tasks.swarm:Swarm", "adahi_ros.tasks.swarm:SwarmExpert"),
         "swarm_instructed": Registered(
             "adahi_ros.tasks.instructed:SwarmInstructed", "adahi_ros.tasks.swarm:SwarmExpert"

@@ -36,7 +36,7 @@ class MetaWorldExpert:
             ValueError: the task is another one.
         """
         if not isinstance(task, MetaWorld):
-            raise ValueError(f"task: {task.spec.name!r}, must be 'metaworld'")
+            raise ValueError(f"task: {task.spec.name!r}, must be one of Meta-World's")
         read = task.library_observations
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they say that what they want will be clipped

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from adahi_ros.tasks.kitchen_render import BAD, COSTLY, FAINT, GOOD, INK, LINE, PAPER, font, rgb
-from adahi_ros.tasks.metaworld_world import SceneWorld
+from adahi_ros.tasks.metaworld_world import World
 
 WIDTH, HEIGHT = 640, 480
 CAMERA = {"azimuth": 145.0, "elevation": -28.0, "distance": 1.5, "lookat": (0.0, 0.68, 0.12)}
@@ -49,13 +49,13 @@ class MetaWorldPainter:
             setattr(self._camera, name, value)
         self._options.sitegroup[:] = 0  # the models' own marks are somewhere else
 
-    def draw(self, world: SceneWorld, told: Told) -> np.ndarray:
-        """Return the picture of the episode that a world was loaded with, (480, 640, 3) uint8.
+    def draw(self, world: World, scene: str, told: Told) -> np.ndarray:
+        """Return the picture of the episode that the world of a scene was loaded with, (480, 640, 3) uint8.
 
         Raises:
             RuntimeError: there is no OpenGL to draw with.
         """
-        renderer = self._renderer(world)
+        renderer = self._renderer(world, scene)
         mujoco.mj_forward(world.model, world.data)
         renderer.update_scene(world.data, self._camera, self._options)
         for flag in COSTLY:
@@ -66,8 +66,7 @@ class MetaWorldPainter:
         _caption(ImageDraw.Draw(image, "RGBA"), told)
         return np.asarray(image).copy()
 
-    def _renderer(self, world: SceneWorld) -> mujoco.Renderer:
-        name = world.scene.name
+    def _renderer(self, world: World, name: str) -> mujoco.Renderer:
         if name not in self._renderers:
             world.model.vis.global_.offwidth, world.model.vis.global_.offheight = WIDTH, HEIGHT
             try:

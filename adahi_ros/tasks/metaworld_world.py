@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,6 +22,7 @@ SETTLING_STEPS = 50  # in which the hand comes to its first place, as in the lib
 WIDEST_M = 0.1  # of the gripper, by which the library scales it
 DOWN = np.array([1.0, 0.0, 1.0, 0.0])  # where the hand points: a quaternion, as in the library
 OPEN = -1.0
+LIBRARY_OBSERVATION_DIM = 39
 STATE = (  # what a step depends on; with the solver's warm start, so that to the bit it is as if never left
     mujoco.mjtState.mjSTATE_FULLPHYSICS.value
     | mujoco.mjtState.mjSTATE_MOCAP_POS.value
@@ -49,19 +52,79 @@ def load_library() -> tuple[dict[str, Any], dict[str, Any]]:
     return dict(ALL_V3_ENVIRONMENTS), dict(ENV_POLICY_MAP)
 
 
-class SceneWorld:
-    """One scene's model, and one episode of it at a time.
+@dataclass(frozen=True)
+class Look:
+    """What there is to see of an episode.
 
-    An episode is a state, (D,), and the place of the thing, (3,), which the model has and no state. Whatever
-    is asked for is told of the episode that was loaded, started or stepped last.
+    Attributes:
+        shown: to the robot: the hand (m), how open the gripper is (0 to 1), and what is on the table.
+        read: (39,), what the library's scripted policies read.
+        met: what is asked for is done.
+        failed: something else is, that must not be.
+    """
+
+    shown: np.ndarray
+    read: np.ndarray
+    met: bool
+    failed: bool
+
+
+class World(Protocol):
+    """One scene's model, and many episodes of it in turns.
+
+    What there is of an episode beside the model is handed out and in again: `Any` with a `mark`, (3,) m, NaN
+    where there is none.
+
+    Attributes:
+        model, data: MuJoCo's; `data` is of the episode that was started, loaded or stepped last.
+        period_s: a control step's length.
+        reach_m: how far the hand moves in a control step, at most, along an axis.
+    """
+
+    model: mujoco.MjModel
+    data: mujoco.MjData
+    period_s: float
+    reach_m: float
+
+    def start(self, errand: Any, draws: np.ndarray) -> Any:
+        """Begin an episode in which something is asked for, by seven uniform draws; leave it loaded."""
+
+    def load(self, kept: Any) -> None:
+        """Go on with an episode."""
+
+    def step(self, kept: Any, moved: np.ndarray, grip: float) -> Any:
+        """Simulate one control period of an episode; leave it loaded.
+
+        Args:
+            kept: the episode.
+            moved: (3,) by which the hand is to move, m.
+            grip: from -1, open, to 1, closed.
+        """
+
+    def look(self, errand: Any, kept: Any) -> Look:
+        """Return what there is to see of the episode that is loaded."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An episode of a scene between two of its steps.
+
+    Attributes:
+        state: (D,), the simulator's.
+        place: (3,) m, of the thing, which the model has and no state.
+        mark: (3,) m, NaN where there is none.
+    """
+
+    state: np.ndarray
+    place: np.ndarray
+    mark: np.ndarray
+
+
+class SceneWorld:
+    """One scene that tasks share. Implements `World`.
 
     Args:
         scene: which.
-
-    Attributes:
-        scene: which.
-        period_s: a control step's length.
-        reach_m: how far the hand moves in a control step, at most, along an axis.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -78,36 +141,54 @@ class SceneWorld:
             self._advance(environment.hand_init_pos, OPEN)
         self._settled = self._state()
 
-    def start(self, place: np.ndarray, coordinate: float) -> np.ndarray:
-        """Put the thing at a place, (3,) m, and its joint at a coordinate, at rest; return the state."""
-        joint, positions = self.scene.joint, self.data.qpos[ROBOT_POSITIONS:]
-        self.load(self._settled, place)
-        if joint is None:
+    def start(self, errand: Errand, draws: np.ndarray) -> Placed:
+        """Put the thing at a place and its joint at a coordinate, at rest; draw a mark."""
+        scene, mark = self.scene, np.full(3, np.nan)
+        place = _between(scene.place.low, scene.place.high, draws[:3])
+        if isinstance(errand.done, Delivery):
+            mark = _between(errand.done.mark.low, errand.done.mark.high, draws[4:7])
+        self.load(Placed(self._settled, place, mark))
+        positions = self.data.qpos[ROBOT_POSITIONS:]
+        if scene.joint is None:
             positions[:3] = place
         else:
-            positions[joint] = coordinate
+            positions[scene.joint] = _between(*scene.start, draws[3])
         self.data.qvel[:] = 0.0
         mujoco.mj_kinematics(self.model, self.data)
-        return self._state()
+        return Placed(self._state(), place, mark)
 
-    def load(self, state: np.ndarray, place: np.ndarray) -> None:
+    def load(self, kept: Placed) -> None:
         """Go on with an episode."""
         if self.scene.joint is not None:
-            self.model.body_pos[self._thing] = place
-        mujoco.mj_setState(self.model, self.data, state, STATE)
+            self.model.body_pos[self._thing] = kept.place
+        mujoco.mj_setState(self.model, self.data, kept.state, STATE)
         mujoco.mj_kinematics(self.model, self.data)
 
-    def step(self, moved: np.ndarray, grip: float) -> np.ndarray:
-        """Simulate one control period; return the state after it.
-
-        Args:
-            moved: (3,) by which the hand is to move, m.
-            grip: from -1, open, to 1, closed.
-        """
+    def step(self, kept: Placed, moved: np.ndarray, grip: float) -> Placed:
+        """Simulate one control period of an episode; see `World`."""
+        self.load(kept)
         wanted = self.data.mocap_pos[0] + moved
         self._advance(np.clip(wanted, self._hand_low, self._hand_high), grip)
         mujoco.mj_kinematics(self.model, self.data)
-        return self._state()
+        return Placed(self._state(), kept.place, kept.mark)
+
+    def look(self, errand: Errand, kept: Placed) -> Look:
+        """Return what there is to see of the episode that is loaded.
+
+        The scripted policies read the same twice, for the second is of the step before, which none of them
+        uses; and for the goal the mark, or where there is none the place of the thing.
+        """
+        hand, scene, read = self.hand(), self.scene, np.zeros(LIBRARY_OBSERVATION_DIM)
+        read[:4], read[4:7] = hand, self.point(errand.seen)
+        read[18:36] = read[:18]
+        read[-3:] = kept.place if np.isnan(kept.mark).any() else kept.mark
+        others = (other for other in scene.errands if other is not errand and _opposes(other, errand))
+        return Look(
+            np.concatenate([hand, self.point(scene.part), self.thing()]),
+            read,
+            self.is_done(errand, kept.mark),
+            any(self.is_done(other, kept.mark) for other in others),
+        )
 
     def hand(self) -> np.ndarray:
         """Return the hand's x, y, z (m) and how open the gripper is, from 0 to 1; (4,)."""
@@ -146,6 +227,16 @@ class SceneWorld:
         state = np.empty(mujoco.mj_stateSize(self.model, STATE))
         mujoco.mj_getState(self.model, self.data, state, STATE)
         return state
+
+
+def _opposes(one: Errand, other: Errand) -> bool:
+    """Whether the doing of the one is the failing of the other: they move the same joint."""
+    return not isinstance(one.done, Delivery) and not isinstance(other.done, Delivery)
+
+
+def _between(low: Sequence[float] | float, high: Sequence[float] | float, share: np.ndarray) -> np.ndarray:
+    between: np.ndarray = np.asarray(low) + share * (np.asarray(high) - np.asarray(low))
+    return between
 
 
 @functools.cache

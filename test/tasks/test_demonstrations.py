@@ -31,6 +31,8 @@ TRIALS = {
     "kitchen": (8, 1),
     "kitchen_instructed": (8, 1),
     "metaworld": (20, 5),
+    "metaworld_10": (10, 4),
+    "metaworld_50": (10, 4),
     "swarm": (50, 1),
     "swarm_instructed": (50, 1),
 }

@@ -13,7 +13,14 @@ from adahi_ros.tasks.kitchen import SUBTASKS
 from adahi_ros.tasks.kitchen_instructed import TOLD, KitchenInstructed, KitchenInstructedExpert
 from adahi_ros.tasks.swarm import Swarm
 
-INSTRUCTED = ("ball_instructed", "kitchen_instructed", "metaworld", "swarm_instructed")
+INSTRUCTED = (
+    "ball_instructed",
+    "kitchen_instructed",
+    "metaworld",
+    "metaworld_10",
+    "metaworld_50",
+    "swarm_instructed",
+)
 EPISODES = range(2000)
 
 

@@ -10,6 +10,7 @@ from adahi_ros.tasks import make, make_expert
 from adahi_ros.tasks.ball import BallBalancing
 from adahi_ros.tasks.metaworld import MetaWorld
 from adahi_ros.tasks.metaworld_scenes import SCENES, Errand, Scene
+from adahi_ros.tasks.metaworld_suites import SHARED, Suite
 from adahi_ros.tasks.metaworld_world import load_library, load_scene
 
 pytest.importorskip(
@@ -20,9 +21,14 @@ ERRANDS = [(scene, errand) for scene in SCENES for errand in scene.errands]
 OPPOSED = [(scene, errand) for scene, errand in ERRANDS if scene.joint is not None]
 
 
-def alone(scene: Scene, errand: Errand) -> Scene:
+def only(*scenes: Scene) -> Suite:
+    """The shared scenes, but no others than these."""
+    return replace(SHARED, scenes=scenes)
+
+
+def alone(scene: Scene, errand: Errand) -> Suite:
     """The scene where nothing else can be asked for."""
-    return replace(scene, errands=(errand,))
+    return only(replace(scene, errands=(errand,)))
 
 
 def test_what_is_fixed_about_it() -> None:
@@ -38,7 +44,7 @@ def test_what_is_fixed_about_it() -> None:
 def test_nothing_that_the_robot_sees_tells_what_is_asked_for(scene: Scene) -> None:
     shown, told, seen = [], [], []
     for errand in scene.errands:
-        task = MetaWorld([alone(scene, errand)])
+        task = MetaWorld(alone(scene, errand))
         task.reset(3, range(4))
         still = np.tile([0.1, -0.1, 0.05, 0.5], (4, 1))
         task.step(still)
@@ -62,9 +68,7 @@ def test_an_episode_is_the_same_to_the_bit_alone_and_in_a_batch(drive: Callable[
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_undisturbed_it_moves_as_the_librarys_does(scene: Scene) -> None:
-    from adahi_ros.tasks.metaworld import MetaWorld
-
-    task = MetaWorld([scene], disturbance=0.0)
+    task = MetaWorld(only(scene), disturbance=0.0)
     task.reset(1, [2])
     library = load_library()[0][scene.model]()
     library._set_task_called, library._target_pos, library.obj_init_pos = True, np.zeros(3), np.zeros(3)
@@ -82,7 +86,7 @@ def test_undisturbed_it_moves_as_the_librarys_does(scene: Scene) -> None:
 def test_the_expert_does_what_is_asked_for() -> None:
     expert, failures = make_expert("metaworld"), {}
     for scene in SCENES:
-        task = MetaWorld([scene], disturbance=0.0)
+        task = MetaWorld(only(scene), disturbance=0.0)
         task.reset(0, range(8))
         while not task.done.all():
             action = expert.act(task)
@@ -96,16 +100,16 @@ def test_the_expert_does_what_is_asked_for() -> None:
     ("scene", "errand"), OPPOSED, ids=lambda each: each.sentence if isinstance(each, Errand) else each.name
 )
 def test_doing_the_opposite_fails_and_half_way_is_neither(scene: Scene, errand: Errand) -> None:
-    task = MetaWorld([scene], disturbance=0.0)
+    task = MetaWorld(only(scene), disturbance=0.0)
     task.reset(0, range(10))
     assert not (task.success | task.failed).any()
     for _ in range(task.spec.max_steps):  # all do this one, whatever was asked for
         asked = task._drawn
         task._drawn = [(scene, errand)] * len(asked)
         for row in range(len(asked)):
-            world = task._worlds[row]
-            world.load(task._states[row], task._places[row])
-            task._seen[row] = world.point(errand.seen)
+            world, kept = task._worlds[row], task._kept[row]
+            world.load(kept)
+            task._read[row] = world.look(errand, kept).read
         action = make_expert("metaworld").act(task)
         task._drawn = asked
         task.step(action)
@@ -119,7 +123,7 @@ def test_doing_the_opposite_fails_and_half_way_is_neither(scene: Scene, errand: 
 def test_the_hand_is_disturbed_and_the_gripper_is_not() -> None:
     hands = {}
     for disturbance in (0.0, 0.2, 0.4):
-        task = MetaWorld(SCENES[:1], disturbance)
+        task = MetaWorld(only(SCENES[0]), disturbance)
         task.reset(0, range(60))
         before = task.state
         for _ in range(10):
@@ -134,7 +138,7 @@ def test_the_hand_is_disturbed_and_the_gripper_is_not() -> None:
 
 
 def test_what_is_done_stands_still() -> None:
-    task, expert = MetaWorld(SCENES[:1]), make_expert("metaworld")
+    task, expert = MetaWorld(only(SCENES[0])), make_expert("metaworld")
     task.reset(0, range(4))
     while not task.done.all():
         task.step(expert.act(task))
@@ -157,5 +161,5 @@ def test_bad_actions_and_other_tasks_are_refused() -> None:
         task.step(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="action: gripper_command is nan"):
         task.step(np.array([[0.0, 0.0, 0.0, np.nan]]))
-    with pytest.raises(ValueError, match="task: 'ball', must be 'metaworld'"):
+    with pytest.raises(ValueError, match="task: 'ball', must be one of Meta-World's"):
         make_expert("metaworld").act(BallBalancing())

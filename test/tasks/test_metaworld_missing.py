@@ -8,17 +8,19 @@ from collections.abc import Callable
 import pytest
 
 from adahi_ros.tasks import make, make_expert
+from adahi_ros.tasks.metaworld_original import load_original
 from adahi_ros.tasks.metaworld_world import load_library, load_scene
 
 
 @pytest.mark.parametrize("made", [make, make_expert])
+@pytest.mark.parametrize("name", ["metaworld", "metaworld_10"])
 def test_without_the_library_it_says_how_to_get_it(
-    made: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+    name: str, made: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load_library.cache_clear()
-    load_scene.cache_clear()
+    for load in (load_library, load_scene, load_original):
+        load.cache_clear()
     for module in ("metaworld", "metaworld.env_dict"):
         monkeypatch.setitem(sys.modules, module, None)
     told = r"metaworld: must be installed .*pip install --no-deps -r requirements/metaworld\.txt"
     with pytest.raises(ValueError, match=told):
-        made("metaworld")
+        made(name)
