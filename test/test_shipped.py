@@ -27,6 +27,7 @@ UNTRAINED = {"metaworld_50"}  # there is a recipe, which nobody has followed to 
 TRAINED = sorted(set(names()) - UNTRAINED)
 PLANNED = sorted(
     {path.stem.removesuffix(f"-{PLANS}") for path in asset("config/recipes").glob(f"*-{PLANS}.yaml")}
+    - UNTRAINED
 )
 
 
