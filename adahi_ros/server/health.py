@@ -15,15 +15,18 @@ class HealthWatch:
     def __init__(self) -> None:
         self._refused = 0
 
-    def report(self, counts: Counts, shared: Mapping[str, int]) -> Health:
+    def report(self, counts: Counts, shared: Mapping[str, int], serving: bool = True) -> Health:
         """Return how it does.
 
         Args:
             counts: so far.
             shared: names that robots share at present, and how often a session of each has come back.
+            serving: robots can ask it.
         """
         news, self._refused = counts.refused - self._refused, counts.refused
-        troubles = [f"{news} requests refused"] if news else []
+        troubles = [] if serving else ["inactive, serves nobody"]
+        if news:
+            troubles.append(f"{news} requests refused")
         if shared:
             name = max(shared, key=lambda name: shared[name])
             troubles.append(f"two robots are named {name!r}: sessions have come back {shared[name]} times")
@@ -33,6 +36,5 @@ class HealthWatch:
             **{f"replies.{status}": count for status, count in counts.replies.items()},
             "shared_names": len(shared),
         }
-        if troubles:
-            return Health(Level.WARN, "; ".join(troubles), values)
-        return Health(Level.OK, "serving", values)
+        level = Level.WARN if news or shared else Level.OK  # somebody has made it inactive on purpose
+        return Health(level, "; ".join(troubles) or "serving", values)

@@ -15,6 +15,13 @@ def test_a_verifier_that_nobody_has_asked_serves() -> None:
     assert health.values == {"requests": 0, "compute_ms_mean": "0.000", "shared_names": 0}
 
 
+def test_one_that_is_inactive_says_so_and_is_not_in_trouble_for_that() -> None:
+    health = HealthWatch().report(Counts(), {}, serving=False)
+    assert (health.level, health.message) == (Level.OK, "inactive, serves nobody")
+    health = HealthWatch().report(Counts(refused=2), {}, serving=False)
+    assert (health.level, health.message) == (Level.WARN, "inactive, serves nobody; 2 requests refused")
+
+
 def test_figures_by_hand() -> None:
     counts = Counts(Counter(ok=4, window_unknown=2, wrong_shape=1), refused=1, compute_ms=5.0)
     assert HealthWatch().report(counts, {"arm": 1, "leg": 2}).values == {

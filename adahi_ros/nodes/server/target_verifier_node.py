@@ -178,8 +178,8 @@ class TargetVerifierNode(ManagedNode):
         return to_reply(self._service.overtaken(heading_of(request)))
 
     def _health(self) -> Health:
-        health = self._watch.report(self._service.counts, self._service.shared_names(time.monotonic()))
-        return health if self.urgent.turns else health._replace(message="inactive, serves nobody")
+        shared = self._service.shared_names(time.monotonic())
+        return self._watch.report(self._service.counts, shared, serving=bool(self.urgent.turns))
 
 
 def executor_of(node: TargetVerifierNode) -> UrgentExecutor:
