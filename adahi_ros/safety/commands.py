@@ -153,7 +153,7 @@ class Commands:
         return SafetyRecord(
             guard.enabled(now_s),
             guard.stopped,
-            not HELD.isdisjoint(guard.interventions),
+            guard.holding,
             guard.interventions,
             tuple(guard.counts[each] for each in Intervention),
             warning,

@@ -284,6 +284,11 @@ class Guard:
         self._count(admitted.interventions)
         return admitted.action
 
+    @property
+    def holding(self) -> bool:
+        """Whether the last command, or that there was none, was to hold the robot."""
+        return not HELD.isdisjoint(self.interventions)
+
     def _count(self, interventions: tuple[Intervention, ...]) -> None:
         self.interventions = interventions
         for why in interventions:
@@ -292,5 +297,5 @@ class Guard:
             self.counts[why] += 1
             if why in LASTING:
                 self._why = why
-        if not HELD.isdisjoint(interventions):
+        if self.holding:
             self._held = True

@@ -22,7 +22,7 @@ from adahi_ros.nodes.robot.command_sinks import open_sinks
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import Envelope
-from adahi_ros.safety.guard import HELD, Guard, GuardConfig
+from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.named_limits import limits_warning, named_limits
 
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
@@ -143,7 +143,7 @@ class CommandPublisher:
 
     def _publish(self, outgoing: Outgoing, stamp_ns: int = AT_ONCE) -> None:
         """Send what goes out; the stamp is that of the observation that the command belongs to."""
-        held = not HELD.isdisjoint(self.guard.interventions)
+        held = self.guard.holding
         if held:
             for sink in self._sinks:
                 sink.hold()
