@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from action_msgs.msg import GoalStatus
 from adahi_msgs.action import RunPolicy
+from lifecycle_msgs.msg import TransitionEvent
 from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from std_msgs.msg import Float32
 from std_srvs.srv import SetBool
@@ -80,6 +81,22 @@ def test_a_policy_that_cannot_be_had_is_no_run(client: Client) -> None:
     assert (status, result.ended) == (GoalStatus.STATUS_ABORTED, Result.ENDED_NOT_STARTED)
     assert "cannot be configured" in result.message
     assert client.state() == "unconfigured"
+
+
+def test_a_goal_that_is_cancelled_while_it_is_configured_activates_nothing(
+    client: Client, exported: Path
+) -> None:
+    heard: list[TransitionEvent] = []
+    client.stage.node.create_subscription(TransitionEvent, "draft_policy/transition_event", heard.append, 10)
+    handle = client.send(policy=str(exported / "draft"))
+    handle.cancel_goal_async()
+    status, result = client.result_of(handle)
+    assert (status, result.ended, result.held) == (GoalStatus.STATUS_CANCELED, Result.ENDED_CANCELED, True)
+    assert client.state() == "inactive"
+    client.stage.wait(
+        lambda: "inactive" in [each.goal_state.label for each in heard], "that it is configured"
+    )
+    assert "active" not in [each.goal_state.label for each in heard]
 
 
 def test_feedback_comes_until_the_goal_is_cancelled_and_the_robot_is_held(

@@ -143,7 +143,7 @@ class PolicyRunnerNode(Node):
         limits = AttemptLimits(goal.time_limit_s, *allowed)
         try:
             try:
-                await self._start(goal.policy)
+                await self._start(handle)
             except NotRepliedError as error:
                 attempt = Attempt(limits, time.monotonic())
                 attempt.end(End.NOT_STARTED, str(error))
@@ -204,15 +204,13 @@ class PolicyRunnerNode(Node):
 
     # The policy's node
 
-    async def _start(self, policy: str) -> None:
-        """Configure and activate the node.
-
-        Args:
-            policy: its checkpoint; empty for the one that it has.
+    async def _start(self, handle: Any) -> None:
+        """Configure and activate the node as a goal says; not activate it where that was cancelled meanwhile.
 
         Raises:
             NotRepliedError: it cannot be.
         """
+        policy = handle.request.policy
         state = await self._state()
         if policy:
             if state == State.PRIMARY_STATE_ACTIVE:
@@ -228,7 +226,7 @@ class PolicyRunnerNode(Node):
         if state == State.PRIMARY_STATE_UNCONFIGURED:
             await self._change(Transition.TRANSITION_CONFIGURE, CONFIGURE_S)
             state = State.PRIMARY_STATE_INACTIVE
-        if state == State.PRIMARY_STATE_INACTIVE:
+        if state == State.PRIMARY_STATE_INACTIVE and not handle.is_cancel_requested:
             await self._change(Transition.TRANSITION_ACTIVATE, CALL_S)
 
     async def _hold(self) -> bool:
