@@ -226,11 +226,35 @@ def test_what_is_wrong_is_named(path: tuple[str, ...], value: Any, words: str) -
         parse_contract(values)
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in asset("config/contracts").glob("*.yaml")))
+WRITTEN_BY_HAND = {"franka_panda", "panda_kitchen", "so101", "ur5e"}  # of no task
+SHIPPED = {path.stem for path in asset("config/contracts").glob("*.yaml")}
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED - WRITTEN_BY_HAND))
 def test_a_shipped_contract_is_what_the_command_writes(name: str, seeing: Callable[[str], Task]) -> None:
     values = yaml.safe_load(asset(f"config/contracts/{name}.yaml").read_text())
     assert values == contract_values(seeing(name))
     assert load_contract(name).robot_type == name
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN_BY_HAND))
+def test_a_shipped_contract_without_a_task_observes_where_stands_what_it_commands(name: str) -> None:
+    contract = load_contract(name)
+    assert contract.robot_type == {"panda_kitchen": "kitchen"}.get(name, name)
+    names = [path.partition(".")[2] for path in contract.action.select]
+    assert contract.measured(names).unknown == ()
+
+
+def test_the_so101s_policy_has_lerobots_units() -> None:
+    contract = load_contract("so101")
+    wire = np.array([np.pi / 2, 0.0, -np.pi / 4, 0.0, 0.0, np.pi])
+    told = [90.0, 0.0, -45.0, 0.0, 0.0, 100.0]
+    assert contract.action.from_wire(wire) == pytest.approx(told)
+    assert contract.action.to_wire(np.array(told)) == pytest.approx(wire)
+    read = [
+        source.from_wire(part) for source, part in zip(contract.numbers, np.split(wire, [5]), strict=True)
+    ]
+    assert np.concatenate(read) == pytest.approx(told)  # observed as it is commanded
 
 
 def test_a_file_that_is_no_contract_is_named(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_robots_in_namespaces_can_share_a_verifier(job: str, namespace: str, pre
 OF_THE_ROBOT = {
     "contract": "ball_camera",
     "command.frame_id": "tool0",
-    "safety.limits": "panda",
+    "safety.limits": "franka_panda",
     "verification.vision": "jpeg",
 }
 

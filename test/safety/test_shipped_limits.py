@@ -10,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.assets import asset
+from adahi_ros.contract.commanded import commanded
+from adahi_ros.contract.parsing import load_contract
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import Limits, load_limits
+from adahi_ros.safety.named_limits import limits_warning, named_limits
 from adahi_ros.tasks import TaskSpec, make
 
 TASKS = ("ball", "inverted_pendulum", "kitchen", "metaworld", "swarm")
+ARMS = ("franka_panda", "so101", "ur5e")
 JOINTS = [f"panda_joint{number}" for number in range(1, 8)]
 FINGERS = ["panda_finger_joint1", "panda_finger_joint2"]
 
@@ -58,23 +62,42 @@ def test_beyond_its_actions_a_task_is_limited(spec: TaskSpec) -> None:
 
 def test_every_shipped_file_is_read_and_no_task_is_without() -> None:
     files = {path.stem for path in asset("config/limits").glob("*.yaml")}
-    assert files >= {*TASKS, "panda"}
+    assert files == {*TASKS, *ARMS}
 
 
 def test_a_robot_that_must_have_limits_takes_every_shipped_file(spec: TaskSpec) -> None:
     load_limits(
         asset(f"config/limits/{spec.name}.yaml"), spec.commanded, [spec.command_field] * spec.action_dim
     )
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_an_arms_contract_and_its_limits_go_together(name: str) -> None:
+    contract = load_contract(name)
+    what = commanded(contract.action, (), "")
+    measured = contract.measured(what.names)
+    assert measured.unknown == ()
+    limits = named_limits(name, True, what, measured)
+    assert limits_warning(name, what, measured) is None
+    *arm, gripper = range(contract.action.size)  # the gripper's ROS action is the last
+    assert [sink.is_ros_action for sink in contract.action.sinks] == [False, True]
+    for column in (limits.position_low, limits.position_high, limits.velocity, limits.acceleration):
+        assert np.isfinite(column[arm]).all()
+    assert np.isfinite([limits.position_low[gripper], limits.position_high[gripper]]).all()
+    assert math.isinf(limits.velocity[gripper])  # else it is led to a position goal by goal
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_an_arms_limits_hold_whatever_of_it_is_commanded(name: str) -> None:
+    arm = [path.partition(".")[2] for path in load_contract(name).action.sinks[0].source.select]
     for field in ("positions", "velocities"):
-        load_limits(asset("config/limits/panda.yaml"), [*JOINTS, *FINGERS], [field] * 9)
+        load_limits(asset(f"config/limits/{name}.yaml"), arm, [field] * len(arm))
 
 
-def test_the_pandas_limits_are_all_there() -> None:
-    arm, fingers = shipped("panda", JOINTS), shipped("panda", FINGERS)
-    for column in (arm.position_low, arm.position_high, arm.velocity, arm.acceleration, arm.effort):
-        assert np.isfinite(column).all()
+def test_the_pandas_limits_are_those_of_no_other_arm() -> None:
+    arm, fingers = shipped("franka_panda", JOINTS), shipped("franka_panda", FINGERS)
+    assert np.isfinite(arm.effort).all()
     assert arm.position_high[3] < 0 < arm.position_high[5]  # elbow and wrist do not turn both ways
     assert fingers.position_high.tolist() == [0.04, 0.04]
-    assert math.isinf(fingers.acceleration[0])
     with pytest.raises(ValueError, match="no limits of fr3_joint1"):
-        shipped("panda", ["fr3_joint1"])
+        shipped("franka_panda", ["fr3_joint1"])
