@@ -130,12 +130,17 @@ def test_one_job_per_file(job: str, executable: str) -> None:
 
 def node_of(job: str, **arguments: str) -> Any:
     """Return a file's node as it is started with launch arguments."""
+    return node_in(description_of(job), **arguments)
+
+
+def node_in(description: Any, **arguments: str) -> Any:
+    """Return a description's node as it is started with launch arguments."""
     from launch import LaunchContext
 
     context = LaunchContext()
     context.launch_configurations.update(arguments)
     nodes = []
-    for node in nodes_of(description_of(job), context):
+    for node in nodes_of(description, context):
         node._perform_substitutions(context)  # here, while the remappings of its group hold
         nodes.append(node)
     (node,) = nodes
@@ -199,6 +204,24 @@ def test_what_is_given_wins_over_the_parameter_file_and_what_is_not_does_not(job
     given["safety_limits"] = given.pop("limits")
     parameters = parameters_of(node_of(job, **FILES, **given, command_interface="joint_jog"))
     assert parameters.items() >= {**OF_THE_ROBOT, "command_interface": "joint_jog"}.items()
+
+
+@pytest.mark.parametrize(
+    ("file", "arm", "namespace"),
+    [("franka_panda.launch.xml", "franka_panda", "/"), ("so101.launch.yaml", "so101", "/follower")],
+)
+def test_an_example_starts_a_robots_node_with_the_contract_and_limits_of_its_arm(
+    file: str, arm: str, namespace: str
+) -> None:
+    from launch import LaunchContext
+    from launch.launch_description_sources import AnyLaunchDescriptionSource
+
+    source = AnyLaunchDescriptionSource(str(asset(f"launch/examples/{file}")))
+    node = node_in(source.get_launch_description(LaunchContext()), params_file=FILES["params_file"])
+    parameters = parameters_of(node)
+    told = {"contract": arm, "safety.limits": arm, "safety.require_enable": True}
+    assert parameters.items() >= told.items()
+    assert node.expanded_node_namespace == namespace
 
 
 @pytest.mark.parametrize("name", ["require_enable", "require_limits"])
