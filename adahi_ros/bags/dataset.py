@@ -208,6 +208,12 @@ class _Pass:
         self._contract = contract
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)
+        unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
+        if unrecorded:
+            raise BagError(
+                f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset it must "
+                "name the topic on which the same was said"
+            )
         acted = [sink.source for sink in contract.action.sinks]
         self._acted = [(source, source.reader()) for source in acted]
         sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), *acted)

@@ -16,7 +16,7 @@ from adahi_ros.bags.dataset import BagDataset, aligned, encoder_of, read_dataset
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.writer import BagWriter
 from adahi_ros.contract.assembler import ObservationAssembler
-from adahi_ros.contract.contract import Alignment, Contract
+from adahi_ros.contract.contract import Action, Alignment, Contract
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import with_camera
 from adahi_ros.reporting.bag_tables import dataset_table
@@ -47,6 +47,15 @@ def test_what_was_recorded_comes_back_bit_by_bit(
     assert found.trajectories.task == "toy"
     assert counts(found) == {}
     assert np.all(np.diff(found.stamps_ns) == 50_000_000)
+
+
+def test_goals_of_a_ros_action_are_in_no_bag(bag: Path, contract: Contract) -> None:
+    sink = contract.action.sinks[0]
+    channel = replace(sink.channel, topic="hand", kind="control_msgs/action/GripperCommand")
+    source = replace(sink.source, key="action.hand", channel=channel, select=("position.finger",))
+    action = Action((*contract.action.sinks, replace(sink, source=source)))
+    with pytest.raises(BagError, match=r"contract: action.hand, goals of a ROS action are in no bag"):
+        read_dataset([bag], replace(contract, action=action))
 
 
 def test_bags_follow_each_other_and_no_episode_goes_on_in_the_next(

@@ -104,6 +104,7 @@ class GripperSink:
 
     def send(self, command: np.ndarray, stamp_ns: int) -> None:
         if not self._client.server_is_ready():
+            self._goals.hold()  # one that comes back knows of none
             self._node.get_logger().warning(
                 f"{self._sink.key}: no server of {self._sink.channel.topic} ({self._sink.channel.kind})",
                 throttle_duration_sec=WARNING_PERIOD_S,

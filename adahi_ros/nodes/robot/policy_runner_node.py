@@ -40,6 +40,7 @@ CALL_S = 5.0
 CONFIGURE_S = 180.0  # the first time may export a network
 STATUS_DEPTH = 100
 MESSAGE_LENGTH = 512
+AT_REST = (State.PRIMARY_STATE_UNCONFIGURED, State.PRIMARY_STATE_INACTIVE)
 
 
 @dataclass(frozen=True)
@@ -230,10 +231,15 @@ class PolicyRunnerNode(Node):
             await self._change(Transition.TRANSITION_ACTIVATE, CALL_S)
 
     async def _hold(self) -> bool:
-        """Deactivate the node; return whether it is inactive."""
+        """Deactivate the node, which may still be about to activate itself; return whether it is inactive."""
+        end_s = time.monotonic() + CALL_S
         try:
-            if await self._state() == State.PRIMARY_STATE_ACTIVE:
-                await self._change(Transition.TRANSITION_DEACTIVATE, CALL_S)
+            while (state := await self._state()) not in AT_REST:
+                if state == State.PRIMARY_STATE_ACTIVE:
+                    await self._change(Transition.TRANSITION_DEACTIVATE, CALL_S)
+                elif time.monotonic() > end_s:
+                    return False
+                await self._sleep(LOOK_S)
         except NotRepliedError:
             return False
         return True
