@@ -211,8 +211,8 @@ class _Pass:
         unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
         if unrecorded:
             raise BagError(
-                f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset it must "
-                "name the topic on which the same was said"
+                f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset it "
+                "must name the topic on which the same was said"
             )
         acted = [sink.source for sink in contract.action.sinks]
         self._acted = [(source, source.reader()) for source in acted]
