@@ -8,7 +8,7 @@ from adahi_ros.safety.goals import ANSWER_S, RETRY_S, TOLERANCE, Goals
 def test_a_position_that_stays_is_one_goal() -> None:
     goals = Goals()
     assert goals.want(0.04, 0.0) == 0.04
-    assert goals.answered(True, 0.1) is None
+    assert goals.answered(goals.asked, True, 0.1) is None
     assert [goals.want(0.04 - 0.9 * TOLERANCE * (step % 2), 0.2 + step) for step in range(5)] == [None] * 5
     assert goals.want(0.0, 9.0) == 0.0
 
@@ -17,25 +17,16 @@ def test_what_is_wanted_while_a_goal_is_asked_for_comes_after_it_and_only_the_ne
     goals = Goals()
     assert goals.want(0.04, 0.0) == 0.04
     assert [goals.want(position, 0.1) for position in (0.03, 0.02)] == [None, None]
-    assert goals.answered(True, 0.2) == 0.02
-    assert goals.answered(True, 0.3) is None
+    assert goals.answered(goals.asked, True, 0.2) == 0.02
+    assert goals.answered(goals.asked, True, 0.3) is None
 
 
 def test_a_goal_that_is_refused_is_asked_for_again_but_not_at_every_step() -> None:
     goals = Goals()
     goals.want(0.04, 0.0)
-    assert goals.answered(False, 0.1) is None
+    assert goals.answered(goals.asked, False, 0.1) is None
     assert goals.want(0.04, 0.2) is None
     assert goals.want(0.04, 0.1 + RETRY_S) == 0.04
-
-
-def test_a_goal_that_nobody_answers_is_asked_for_again() -> None:
-    goals = Goals()
-    goals.want(0.04, 0.0)
-    assert goals.want(0.04, 0.9 * ANSWER_S) is None
-    assert goals.want(0.04, ANSWER_S) == 0.04
-    assert goals.want(0.0, 1.5 * ANSWER_S) is None  # the second one is waited for in its turn
-    assert goals.answered(True, 1.6 * ANSWER_S) == 0.0
 
 
 def test_after_a_hold_the_same_position_is_a_new_goal() -> None:
@@ -44,5 +35,25 @@ def test_after_a_hold_the_same_position_is_a_new_goal() -> None:
     goals.want(0.04, 0.0)
     goals.hold()
     assert goals.held
-    assert goals.answered(True, 0.1) is None  # nothing is wanted any more
+    assert goals.answered(goals.asked, True, 0.1) is None  # nothing is wanted any more
     assert goals.want(0.04, 0.2) == 0.04
+
+
+def test_a_goal_that_is_never_answered_is_asked_for_anew_and_its_late_answer_says_nothing() -> None:
+    goals = Goals()
+    assert goals.want(0.04, 0.0) == 0.04
+    assert goals.want(0.04, 0.9 * ANSWER_S) is None
+    assert goals.want(0.04, ANSWER_S) == 0.04
+    assert goals.answered(1, False, ANSWER_S) is None
+    assert goals.want(0.0, 1.5 * ANSWER_S) is None  # the second is still asked for
+    assert goals.answered(2, True, 1.5 * ANSWER_S) == 0.0
+
+
+def test_whoever_comes_after_one_that_is_gone_gets_the_goal_though_the_position_stays() -> None:
+    goals = Goals()
+    goals.want(0.04, 0.0)
+    goals.lost()  # before it has answered
+    assert goals.want(0.04, 0.1) == 0.04
+    assert goals.answered(2, True, 0.2) is None
+    goals.lost()  # and after
+    assert goals.want(0.04, 0.3) == 0.04

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from rclpy.action import ActionServer, CancelResponse  # type: ignore[attr-defined]
+from rclpy.action import ActionServer, CancelResponse, GoalResponse  # type: ignore[attr-defined]
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.task import Future
 from std_srvs.srv import SetBool
 
 from adahi_ros.evaluation.task_contract import contract_values
@@ -25,15 +27,19 @@ GRIPPER = "control_msgs/action/GripperCommand"
 
 
 class Gripper:
-    """A driver that takes every goal and gets nowhere."""
+    """A driver that takes every goal and gets nowhere, or a mute one, that does not even answer."""
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: Any, mute: bool = False) -> None:
+        self.asked = 0
+        self._mute = mute
         self.handles: list[Any] = []
         self._action = gripper_action(GRIPPER)
         self._server = ActionServer(
             node,
             self._action.action_type,
             "hand/gripper_action",
+            callback_group=ReentrantCallbackGroup(),
+            goal_callback=self._on_goal,
             execute_callback=lambda handle: self._action.action_type.Result(),
             handle_accepted_callback=self.handles.append,
             cancel_callback=lambda handle: CancelResponse.ACCEPT,
@@ -42,6 +48,15 @@ class Gripper:
     @property
     def positions(self) -> list[float]:
         return [self._action.position(handle.request, "plate_pitch_joint") for handle in self.handles]
+
+    async def _on_goal(self, goal: Any) -> GoalResponse:
+        self.asked += 1
+        if self._mute:
+            await Future()
+        return GoalResponse.ACCEPT
+
+    def close(self) -> None:
+        self._server.destroy()
 
 
 def test_a_gripper_gets_goals_and_is_held_with_the_arm(
@@ -87,3 +102,18 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(
     robot.show(1, 2)
     robot.answer_to(1, 2)
     stage.wait(lambda: len(gripper.handles) > count, "a new goal")
+
+    gripper.close()
+    mute = Gripper(stage.node, mute=True)
+    steps = iter(range(3, 1000))
+
+    def shown_until(done: Callable[[], bool]) -> bool:
+        step = next(steps)
+        robot.show(1, step)
+        robot.answer_to(1, step)
+        return done()
+
+    stage.wait(lambda: shown_until(lambda: mute.asked > 0), "a goal for a driver that was started anew")
+    mute.close()
+    after = Gripper(stage.node)
+    stage.wait(lambda: shown_until(lambda: bool(after.handles)), "a goal for the one after, too")

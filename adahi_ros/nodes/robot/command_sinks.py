@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -104,11 +105,11 @@ class GripperSink:
 
     def send(self, command: np.ndarray, stamp_ns: int) -> None:
         if not self._client.server_is_ready():
-            self._goals.hold()  # one that comes back knows of none
             self._node.get_logger().warning(
                 f"{self._sink.key}: no server of {self._sink.channel.topic} ({self._sink.channel.kind})",
                 throttle_duration_sec=WARNING_PERIOD_S,
             )
+            self._goals.lost()
             return
         self._send(self._goals.want(float(command[0]), time.monotonic()))
 
@@ -122,20 +123,23 @@ class GripperSink:
         if position is None:
             return
         goal = self._action.goal(self._joint, position, self._sink.max_effort)
-        self._client.send_goal_async(goal).add_done_callback(self._answered)
+        answered = partial(self._answered, self._goals.asked)
+        self._client.send_goal_async(goal).add_done_callback(answered)
 
-    def _answered(self, future: Any) -> None:
+    def _answered(self, number: int, future: Any) -> None:
         handle = future.result()
         if not handle.accepted:
             self._node.get_logger().warning(
                 f"{self._sink.key}: {self._sink.channel.topic} refuses a goal",
                 throttle_duration_sec=WARNING_PERIOD_S,
             )
+        elif number != self._goals.asked:  # too late: another goal has taken its place
+            handle.cancel_goal_async()
         else:
             self._handle = handle
             if self._goals.held:  # meanwhile
                 self._cancel()
-        self._send(self._goals.answered(handle.accepted, time.monotonic()))
+        self._send(self._goals.answered(number, handle.accepted, time.monotonic()))
 
     def _cancel(self) -> None:
         if self._handle is not None:
