@@ -64,9 +64,18 @@ def client(stage: Any, exported: Path) -> Iterator[Client]:
     assert "Traceback" not in runner.output
 
 
+def test_a_goal_that_is_cancelled_before_the_policy_acts_lets_it_not_act(client: Client) -> None:
+    assert client.state() == "unconfigured"
+    handle = client.send()
+    handle.cancel_goal_async()  # sooner than the policy is loaded
+    status, result = client.result_of(handle)
+    assert (status, result.ended, result.held) == (GoalStatus.STATUS_CANCELED, Result.ENDED_CANCELED, True)
+    assert "before the policy was activated" in result.message
+    assert client.state() == "inactive"
+
+
 def test_a_goal_without_a_robot_ends_by_its_limit_of_time(client: Client) -> None:
     """Observations do not come, so there are no steps: the goal ends first by its time."""
-    assert client.state() == "unconfigured"
     assert client.send(time_limit_s=-1.0) is None
     handle = client.send(time_limit_s=1.0)
     assert client.send() is None  # one at a time

@@ -40,7 +40,6 @@ CALL_S = 5.0
 CONFIGURE_S = 180.0  # the first time may export a network
 STATUS_DEPTH = 100
 MESSAGE_LENGTH = 512
-AT_REST = (State.PRIMARY_STATE_UNCONFIGURED, State.PRIMARY_STATE_INACTIVE)
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,10 @@ class PolicyRunnerParameters:
         10.0, "So long a robot that was stopped before may take to be enabled; 0 for ever", 0.0, 3600.0
     )
     feedback_period_s: float = parameter(0.5, "Between two feedbacks", 0.05, 60.0)
+
+
+class CanceledError(RuntimeError):
+    """The goal is cancelled before the policy acts."""
 
 
 class NotRepliedError(RuntimeError):
@@ -145,9 +148,10 @@ class PolicyRunnerNode(Node):
         try:
             try:
                 await self._start(handle)
-            except NotRepliedError as error:
+            except (NotRepliedError, CanceledError) as error:
                 attempt = Attempt(limits, time.monotonic())
-                attempt.end(End.NOT_STARTED, str(error))
+                why = End.CANCELED if isinstance(error, CanceledError) else End.NOT_STARTED
+                attempt.end(why, str(error))
             else:
                 attempt = self._attempt = Attempt(limits, time.monotonic())
                 await self._until_ended(handle, attempt)
@@ -206,10 +210,14 @@ class PolicyRunnerNode(Node):
     # The policy's node
 
     async def _start(self, handle: Any) -> None:
-        """Configure and activate the node as a goal says; not activate it where that was cancelled meanwhile.
+        """Configure and activate the node as a goal says.
+
+        Args:
+            handle: of the goal, which names a checkpoint, or leaves the one that there is.
 
         Raises:
             NotRepliedError: it cannot be.
+            CanceledError: the goal was cancelled before the node was told to act.
         """
         policy = handle.request.policy
         state = await self._state()
@@ -227,22 +235,25 @@ class PolicyRunnerNode(Node):
         if state == State.PRIMARY_STATE_UNCONFIGURED:
             await self._change(Transition.TRANSITION_CONFIGURE, CONFIGURE_S)
             state = State.PRIMARY_STATE_INACTIVE
-        if state == State.PRIMARY_STATE_INACTIVE and not handle.is_cancel_requested:
+        if handle.is_cancel_requested:
+            raise CanceledError("the goal was cancelled before the policy was activated")
+        if state == State.PRIMARY_STATE_INACTIVE:
             await self._change(Transition.TRANSITION_ACTIVATE, CALL_S)
+        elif state != State.PRIMARY_STATE_ACTIVE:
+            raise NotRepliedError(f"{self._values.policy_node} cannot be activated, it is shut down")
 
     async def _hold(self) -> bool:
-        """Deactivate the node, which may still be about to activate itself; return whether it is inactive."""
-        end_s = time.monotonic() + CALL_S
+        """Deactivate the node, where it is active; return whether it is not.
+
+        It is asked to whatever its state seems to be: it may have a request to activate itself yet, that it
+        has not replied to, and this one comes after that.
+        """
+        deactivate = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE))
         try:
-            while (state := await self._state()) not in AT_REST:
-                if state == State.PRIMARY_STATE_ACTIVE:
-                    await self._change(Transition.TRANSITION_DEACTIVATE, CALL_S)
-                elif time.monotonic() > end_s:
-                    return False
-                await self._sleep(LOOK_S)
+            reply = await self._call(self._change_state, deactivate, CALL_S)
+            return reply.success or await self._state() != State.PRIMARY_STATE_ACTIVE
         except NotRepliedError:
             return False
-        return True
 
     async def _state(self) -> int:
         reply = await self._call(self._get_state, GetState.Request(), CALL_S)
