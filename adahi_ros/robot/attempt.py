@@ -92,8 +92,9 @@ class Attempt:
         self._free |= not stopped
 
     def judged(self, success: bool) -> None:
-        """Somebody says how it went."""
-        self.end(End.SUCCESS if success else End.FAILURE, "as episode_result says")
+        """Somebody says how it went; before the first step that is said of what was before."""
+        if self.steps:
+            self.end(End.SUCCESS if success else End.FAILURE, "as episode_result says")
 
     def end(self, why: End, message: str) -> None:
         """It is over, unless it has been already."""

@@ -40,7 +40,10 @@ def begin(attempt: Attempt, record: Any, until_s: float) -> None:
 
 
 @pytest.mark.parametrize("success", [True, False])
-def test_who_judges_ends_it_and_nothing_after_that_does(attempt: Attempt, success: bool) -> None:
+def test_who_judges_ends_it_and_nothing_after_that_does(
+    attempt: Attempt, step_record: Callable[..., StepRecord], success: bool
+) -> None:
+    attempt.stepped(step_record(), 100.1)
     attempt.judged(success)
     attempt.safety(stopped=True, holding=True)
     found = attempt.ended(1000.0)
@@ -98,3 +101,11 @@ def test_without_a_limit_it_goes_on(step_record: Callable[..., StepRecord]) -> N
     assert endless.ended(1e6) is None
     endless.end(End.CANCELED, "asked to")
     assert endless.ended(1e6) == (End.CANCELED, "asked to")
+
+
+def test_what_is_said_before_the_first_step_is_said_of_what_was_before(
+    attempt: Attempt, step_record: Callable[..., StepRecord]
+) -> None:
+    attempt.judged(False)
+    attempt.stepped(step_record(), 100.1)
+    assert attempt.ended(100.2) is None
