@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.assets import asset
+from adahi_ros.contract.commanded import TWIST
 from adahi_ros.contract.contract import (
     COMMAND_FIELDS,
     DURABILITIES,
@@ -29,7 +30,7 @@ from adahi_ros.contract.contract import (
     Sink,
     Source,
 )
-from adahi_ros.contract.fields import LARGEST, FieldReader, expanded
+from adahi_ros.contract.fields import LARGEST, NAMED, FieldReader, expanded
 from adahi_ros.contract.operators import Operator
 from adahi_ros.contract.operators import operator as make_operator
 from adahi_ros.texts import abridged
@@ -41,6 +42,7 @@ WITHOUT_HEADER = ("std_msgs/msg/",)
 NAME = "[A-Za-z_][A-Za-z0-9_]*"
 TOPIC = re.compile(f"/?{NAME}(/{NAME})*")
 TYPE = re.compile(f"{NAME}/msg/{NAME}")
+GRIPPER_PATH = re.compile(r"position\.\S+")
 CAMERA = "observation.images."
 MAX_AGE_S = 0.2
 DEEPEST = 10_000  # of a queue
@@ -223,10 +225,15 @@ class _Parts:
             _one_of(f"{where}.field", told["field"], COMMAND_FIELDS)
         if bool(names) != ("field" in told):
             raise ValueError(f"{where}: names and field, must both be there, or neither")
+        kind = source.channel.kind
+        if names and (kind in NAMED or kind in (TWIST, *GRIPPER_ACTIONS)):
+            raise ValueError(
+                f"{where}.names: {names!r}, must not be there: select names the entries of {kind}"
+            )
         if not _is_number(max_effort) or not 0.0 <= max_effort <= STRONGEST_N:
             raise ValueError(f"{where}.max_effort: {max_effort!r}, must be from 0 to {STRONGEST_N:g} N")
         sink = Sink(source, tuple(names), told.get("field", ""), float(max_effort))
-        if sink.is_ros_action and (source.size != 1 or not source.select[0].startswith("position.")):
+        if sink.is_ros_action and (source.size != 1 or not GRIPPER_PATH.fullmatch(source.select[0])):
             raise ValueError(f"{where}.select: {list(source.select)}, must be [position.JOINT] of a gripper")
         if "max_effort" in told and not sink.is_ros_action:
             raise ValueError(f"{where}.max_effort: {max_effort!r}, only a gripper's action has one")

@@ -152,6 +152,13 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
         (("actions", "action", "names"), ["a", "b"], "action: names and field, must both be there"),
         (("actions", "action", "max_effort"), 5.0, "action.max_effort: 5.0, only a gripper's action has one"),
         (("actions", "action", "channel", "type"), GRIPPER, r"action.select: .* must be \[position.JOINT\]"),
+        (("actions", "hand"), {**HAND, "select": ["position."]}, r"hand.select: .* \[position.JOINT\]"),
+        (("actions", "hand"), {**HAND, "names": ["a"], "field": "effort"}, "hand.names: .* select names the"),
+        (
+            ("actions", "action"),
+            {**ACTION, "names": ["a", "b"], "field": "velocities"},
+            r"action.names: \['a', 'b'\], must not be there: select names the entries of trajectory_msgs",
+        ),
         (("actions", "hand"), {**HAND, "max_effort": -1.0}, "hand.max_effort: -1.0, must be from 0"),
         (("actions", "lift"), {**LIFT, "names": ["mast", "mast"]}, "lift.names: .* must be 1 different"),
         (("actions", "lift"), {**LIFT, "field": "force"}, "lift.field: 'force', must be one of positions"),
