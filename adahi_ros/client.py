@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
+from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.task import Future
 
@@ -85,7 +86,7 @@ class VerifierClient:
         self._verifying = node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos(reliability))
 
     def destroy(self) -> None:
-        """Free the clients."""
+        """Free the clients; what waits for an answer gets none."""
         for client in (self._describing, self._verifying):
             self._node.destroy_client(client)
 
@@ -154,9 +155,12 @@ class VerifierClient:
     async def _call(self, client: Any, request: Any) -> Any:
         """Return the reply of a service by the deadline; until it is there, there is nobody to send to."""
         end_s = time.monotonic() + self._deadline_s
-        while not client.service_is_ready() and time.monotonic() < end_s:
-            await self._done(Future(), LOOK_S)
-        future = client.call_async(request)
+        try:
+            while not client.service_is_ready() and time.monotonic() < end_s:
+                await self._done(Future(), LOOK_S)
+            future = client.call_async(request)
+        except InvalidHandle:
+            raise VerifierError(f"{client.srv_name}: the client was destroyed") from None
         await self._done(future, max(0.0, end_s - time.monotonic()))
         if not future.done():
             client.remove_pending_request(future)

@@ -48,3 +48,10 @@ def test_without_a_verifier_there_is_an_error_by_the_deadline(stage: Any) -> Non
     with pytest.raises(VerifierError, match=r"describe_target: no reply for 0.2 s"):
         asked(stage, client.describe)
     client.destroy()
+
+
+def test_a_client_that_is_destroyed_says_so(stage: Any) -> None:
+    client = VerifierClient(stage.node, "my_arm", deadline_s=20.0)
+    client.destroy()
+    with pytest.raises(VerifierError, match=r"describe_target: the client was destroyed"):
+        asked(stage, client.describe)
