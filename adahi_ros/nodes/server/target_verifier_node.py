@@ -155,6 +155,7 @@ class TargetVerifierNode(ManagedNode):
         self._service = VerificationService(
             Engine(verifier, values.seed, images, name, values.cache.robots, values.cache.max_age_s)
         )
+        self._opened.callback(delattr, self, "_service")  # the policy's memory, before another is loaded
         self._watch = HealthWatch()
         encoder = "" if images is None else images.fingerprint
         self._description = describe(Description(name, values.rule, policy.signature, encoder))
