@@ -23,11 +23,9 @@ from adahi_ros.tasks import goal_is_for_target, make, names
 
 POLICIES = ("draft", "target")
 LOADERS = {"vqbet": load_checkpoint, "flow": load_flow, "corrector": load_corrector}
-UNTRAINED = {"metaworld_50"}  # there is a recipe, which nobody has followed to the end
-TRAINED = sorted(set(names()) - UNTRAINED)
+TRAINED = sorted(names())
 PLANNED = sorted(
     {path.stem.removesuffix(f"-{PLANS}") for path in asset("config/recipes").glob(f"*-{PLANS}.yaml")}
-    - UNTRAINED
 )
 
 
