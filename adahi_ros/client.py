@@ -30,6 +30,7 @@ from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason
+from adahi_ros.wire.request import PROTOCOL_VERSION
 from adahi_ros.wire.window import WireWindow
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
@@ -100,6 +101,9 @@ class VerifierClient:
         described = described_of(0, response)
         if described.description is None:
             raise VerifierError(f"describe_target: {described.fault}")
+        spoken = described.description.protocol
+        if spoken != PROTOCOL_VERSION:
+            raise VerifierError(f"describe_target: protocol: {spoken}, must be {PROTOCOL_VERSION}")
         self._description = described.description
         return described.description
 

@@ -84,7 +84,7 @@ def curve(
 
 
 def _numbers(text: str | None) -> list[float] | None:
-    """Return the numbers of a comma-separated list.
+    """Return the numbers of a comma-separated list, the smallest first, as a curve is drawn.
 
     Raises:
         ValueError: one is none.
@@ -92,6 +92,6 @@ def _numbers(text: str | None) -> list[float] | None:
     if text is None:
         return None
     try:
-        return [float(each) for each in text.split(",")]
+        return sorted(float(each) for each in text.split(","))
     except ValueError:
         raise ValueError(f"values: {text!r}, must be numbers separated by commas") from None

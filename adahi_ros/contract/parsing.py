@@ -284,7 +284,9 @@ def _observations(parts: _Parts, values: Any) -> tuple[tuple[Source, ...], tuple
 
 
 def _action(parts: _Parts, values: Any) -> Action:
-    sinks = tuple(parts.sink(key, entry) for key, entry in _mapping("actions", values).items())
+    sinks = tuple(
+        parts.sink(_word("actions", key), entry) for key, entry in _mapping("actions", values).items()
+    )
     if not sinks:
         raise ValueError("actions: none, must be at least one")
     topics = [sink.channel.topic for sink in sinks]

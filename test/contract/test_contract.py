@@ -148,6 +148,7 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
         ),
         (("observations",), [1], r"observations: \[1\], must be a mapping"),
         (("actions",), {}, "actions: none, must be at least one"),
+        (("actions", 7), HAND, "actions: 7, must be a word"),
         (("actions", "again"), ACTION, "action.channel.topic: .* twice, must be one action's"),
         (("actions", "action", "names"), ["a", "b"], "action: names and field, must both be there"),
         (("actions", "action", "max_effort"), 5.0, "action.max_effort: 5.0, only a gripper's action has one"),

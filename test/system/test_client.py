@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from adahi_msgs.srv import DescribeTarget
 
 from adahi_ros.client import Answer, VerifierClient, VerifierError
 from adahi_ros.policy.backends import load_policy
@@ -55,3 +56,12 @@ def test_a_client_that_is_destroyed_says_so(stage: Any) -> None:
     client.destroy()
     with pytest.raises(VerifierError, match=r"describe_target: the client was destroyed"):
         asked(stage, client.describe)
+
+
+def test_a_verifier_that_speaks_another_protocol_is_none(stage: Any) -> None:
+    strange = stage.node.create_service(DescribeTarget, "describe_target", lambda request, response: response)
+    client = VerifierClient(stage.node, "my_arm", deadline_s=20.0)
+    with pytest.raises(VerifierError, match=r"describe_target: protocol: 0, must be \d"):
+        asked(stage, client.describe)
+    client.destroy()
+    stage.node.destroy_service(strange)
