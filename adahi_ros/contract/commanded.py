@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adahi_ros.contract.contract import Action, Sink
+from adahi_ros.contract.contract import GOALS, Action, Sink
 from adahi_ros.contract.fields import NAMED
 
 TWIST = "geometry_msgs/msg/TwistStamped"
@@ -69,7 +69,7 @@ def commanded(action: Action, joint_names: Sequence[str], field: str) -> Command
 def _commanded(sink: Sink, joint_names: Sequence[str], field: str) -> Commanded:
     select, kind = sink.source.select, sink.channel.kind
     if sink.is_ros_action:
-        return Commanded.alike([path.partition(".")[2] for path in select], "positions")
+        return Commanded.alike([path.partition(".")[2] for path in select], GOALS)
     if kind in NAMED:
         fields = {path.partition(".")[0] for path in select}
         if len(fields) != 1:

@@ -15,6 +15,7 @@ from adahi_ros.contract.operators import Operator
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 COMMAND_FIELDS = ("positions", "velocities", "accelerations", "effort")  # of a JointTrajectoryPoint
+GOALS = "goals"  # what is commanded of a ROS action: a position that its driver goes to by itself
 GRIPPER_ACTIONS = ("control_msgs/action/GripperCommand", "control_msgs/action/ParallelGripperCommand")
 STRATEGIES = ("hold", "asof", "drop")
 TIMELINES = ("header", "receive")

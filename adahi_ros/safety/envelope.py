@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from adahi_ros.contract.contract import GOALS
 from adahi_ros.safety.checks import LARGEST
 from adahi_ros.safety.governors import (
     ACCELERATION,
     EFFORT,
     PAUSE_PERIODS,
+    GoalGovernor,
     Governor,
     MagnitudeGovernor,
     PositionGovernor,
@@ -21,7 +23,7 @@ from adahi_ros.safety.governors import (
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits
 
-FIELDS = ("positions", "velocities", "accelerations", "effort")
+FIELDS = ("positions", "velocities", "accelerations", "effort", GOALS)
 SHORTEST_S = 1e-9  # the clocks' resolution; what is shorter is no time
 
 
@@ -40,7 +42,8 @@ class Envelope:
 
     Args:
         limits: of the A commanded entries.
-        field: what an action is, one of `FIELDS`; a twist is `velocities`. Or (A,), what each entry is.
+        field: what an action is, one of `FIELDS`; a twist is `velocities`, a position that a ROS action goes
+            to is `goals`. Or (A,), what each entry is.
         period_s: of the control.
 
     Raises:
@@ -192,6 +195,8 @@ def _governor(limits: Limits, place: int, field: str, period_s: float) -> Govern
     motion = (limits.position_low, limits.position_high, limits.velocity, limits.acceleration)
     if field == "positions":
         return PositionGovernor(period_s, *of(*motion, limits.max_step))
+    if field == GOALS:
+        return GoalGovernor(*of(limits.position_low, limits.position_high))
     if field == "velocities":
         return VelocityGovernor(period_s, *of(*motion))
     if field == "accelerations":

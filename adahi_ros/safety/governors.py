@@ -295,6 +295,45 @@ class MagnitudeGovernor:
         return 0.0
 
 
+class GoalGovernor:
+    """A position that a driver moves to by itself, at its own speed: of the limits, position alone applies.
+
+    It holds with what went out last: whoever holds the robot cancels what is under way.
+
+    Args:
+        low: smallest position.
+        high: largest position.
+    """
+
+    at_rest = True
+
+    def __init__(self, low: float, high: float) -> None:
+        self._low, self._high = low, high
+        self.reset()
+
+    def reset(self) -> None:
+        self._position = math.nan
+
+    def strays(self, measured: float, interval_s: float) -> bool:
+        return False
+
+    def begin(self, measured: float) -> None:
+        if not math.isnan(measured):
+            self._position = measured
+
+    def admit(self, wanted: float, measured: float, interval_s: float, stages: set[int]) -> float:
+        self._position = _clipped(wanted, self._low, self._high)
+        if self._position != wanted:
+            stages.add(BOUNDS)
+        return self._position
+
+    def can_hold(self, measured: float) -> bool:
+        return not (math.isnan(self._position) and math.isnan(measured))
+
+    def hold(self, measured: float, interval_s: float) -> float:
+        return measured if math.isnan(self._position) else self._position
+
+
 def brakable(room: float, change: float) -> float:
     """Return the largest displacement in an interval that leaves room to brake from its speed.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from adahi_ros.contract.contract import GOALS
 from adahi_ros.files import read_bytes
 from adahi_ros.safety.checks import LARGEST, LEAST, check_keys, check_order, checked, shown
 from adahi_ros.safety.moveit import moveit_limits
@@ -24,6 +25,7 @@ NEEDED = {  # by what is commanded: what limits it
     "velocities": ("velocity",),
     "accelerations": ("acceleration",),
     "effort": ("effort",),
+    GOALS: ("position",),
 }
 URDF_SUFFIXES = (".urdf", ".xml")
 YAML_SUFFIXES = (".yaml", ".yml")

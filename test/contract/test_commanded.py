@@ -68,7 +68,7 @@ def test_several_sinks_command_one_after_the_other_each_in_its_own_way() -> None
     )
     what = commanded(whole, [], "positions")
     assert what.names == ("elbow", "wrist", "finger", "mast", "linear.x")
-    assert what.fields == ("velocities", "velocities", "positions", "effort", "velocities")
+    assert what.fields == ("velocities", "velocities", "goals", "effort", "velocities")
 
 
 def test_a_joint_has_one_sink() -> None:

@@ -525,3 +525,16 @@ def test_each_entry_may_be_commanded_in_its_own_way() -> None:
         assert admitted.action.tolist() == [one.action[0] for one in single if one.action is not None]
     with pytest.raises(ValueError, match="field: 1, must be one for each of 2 entries"):
         Envelope(limits, ["positions"], PERIOD_S)
+
+
+def test_a_goal_keeps_its_limits_of_position_alone_and_is_held_where_it_was() -> None:
+    limits = limits_of(1, position=(0.0, 0.04), velocity=0.01, acceleration=0.01, max_step=0.001)
+    envelope = Envelope(limits, "goals", PERIOD_S)
+    assert envelope.hold(None, PERIOD_S).action is None  # nobody knows where it is
+    admitted = envelope.admit(np.array([0.1]), np.array([0.0]), PERIOD_S)
+    assert admitted.action is not None
+    assert (admitted.action.tolist(), admitted.interventions) == ([0.04], (Intervention.POSITION,))
+    held = envelope.hold(np.array([0.02]), PERIOD_S)
+    assert held.action is not None
+    assert (held.action.tolist(), envelope.at_rest) == ([0.04], True)
+    assert not envelope.begin_displaced(np.array([0.0]), PERIOD_S)
