@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adahi_ros.cli.options import Backend, JsonFile, Seed, Workers, picture_file, tried
+from adahi_ros.cli.options import Backend, JsonFile, Seed, Workers, finite, picture_file, tried
 from adahi_ros.cli.paper import FULL_POINT, QUICK_POINT, comparisons
 from adahi_ros.cli.terminal import command_line, console, progress, say, write_json
 
@@ -30,7 +30,10 @@ def curve(
         str | None, typer.Option(help="Of what is changed, separated by commas. Default: some to show it by.")
     ] = None,
     delay: Annotated[int, typer.Option(min=0, help="Control steps of a round trip, at least.")] = 1,
-    between: Annotated[float, typer.Option(help="Mean control steps from one outage to the next.")] = 40.0,
+    between: Annotated[
+        float,
+        typer.Option(min=1.0, callback=finite, help="Mean control steps from one outage to the next."),
+    ] = 40.0,
     out: Annotated[
         Path, typer.Option(help="File of the rows, each written as it is measured, and found there again.")
     ] = Path("results/curves.json"),

@@ -180,7 +180,10 @@ def test_a_robot_is_named_by_what_a_message_can_say(name: str, right: bool) -> N
 def test_more_images_than_a_request_may_have_are_refused_before_the_first(cameras: int, fits: bool) -> None:
     encoder = SimpleNamespace(features=8, image_size=(8, 8))
     contract = SimpleNamespace(
-        cameras=("camera",) * cameras, number_dim=60 - 8 * cameras, check_image_size=lambda size: None
+        cameras=("camera",) * cameras,
+        images_for_target=False,
+        number_dim=60 - 8 * cameras,
+        check_image_size=lambda size: None,
     )
     features, jpegs = (
         filled(DraftPolicyParameters, {"contract": "arm", "verification.vision": name})
