@@ -50,7 +50,6 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
         (("delay", "--values", "1,1"), "values: [1.0, 1.0], must be at least one, each different"),
         (("delay", "--values", "0.5"), "delay: 0.5, must be a whole number from 0 to 10000"),
         (("loss", "--values", "1"), "loss: 1.0, must be at least 0 and below 1"),
-        (("outage", "--between", "0"), "between: 0.0, must be at least 1 and finite"),
     ],
 )
 def test_what_no_link_can_be_is_refused(arguments: tuple[str, ...], said: str, fails: Fails) -> None:
