@@ -15,7 +15,7 @@ import numpy as np
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.corrector_data import fresh_plans
 from adahi_ros.evaluation.plan_methods import actor_of, target_of
-from adahi_ros.evaluation.rollout import Log, World, rollout
+from adahi_ros.evaluation.rollout import Log, World, for_target, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.context import GateContext
 from adahi_ros.gates.plans import distance
@@ -38,7 +38,7 @@ class HarmGate:
 
     Args:
         target: that draws.
-        world: tells the target's goal, which a robot may not be told.
+        world: has the target's goal and what it sees of cameras, which a robot may not be told.
         action_scale: (A,).
         seed: of the draws.
         episodes: their numbers.
@@ -59,7 +59,8 @@ class HarmGate:
         """See `Gate`; infinite where a robot has nothing to do."""
         assert context.course is not None
         intended = context.course.intended
-        observations = self._history.push({**context.observed, GOAL: self._world.goal})
+        told = {GOAL: self._world.goal, **for_target(self._world)}
+        observations = self._history.push({**context.observed, **told})
         draws = self._draws.next().reshape(len(intended), SAMPLES, -1)
         fresh = fresh_plans(self._target, observations, draws)[:, :, 0] / self._scale
         harm: np.ndarray = distance(intended[:, None], fresh).min(axis=1)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,14 +9,14 @@ import pytest
 from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.demands import demands
 from adahi_ros.evaluation.evaluate import Comparison
-from adahi_ros.evaluation.harm_oracle import HarmOracleMethod
+from adahi_ros.evaluation.harm_oracle import HarmGate, HarmOracleMethod
 from adahi_ros.evaluation.methods import METHODS, goes_by_plans, parse_methods, runs_on_robot
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.evaluation.standing import Entry, random_baseline
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Observations
+from adahi_ros.policy.signature import IMAGE_FEATURES, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.tasks import make
 
 
@@ -92,3 +93,33 @@ def test_chance_takes_its_place_at_its_rate(comparison: Comparison) -> None:
         assert baseline is not None
         assert baseline.method.proposer == proposer  # type: ignore[attr-defined]
         assert "random" in (baseline.method.gate, getattr(baseline.method, "asks", None))
+
+
+def test_its_target_sees_the_images_that_are_for_the_target_alone() -> None:
+    """A robot tells nothing of them, so they are not among what the gate is handed."""
+    features = (Feature(OBSERVATION, 2), Feature(IMAGE_FEATURES, 3))
+    signature = Signature(1, 1, 2, features)
+    seen: list[np.ndarray] = []
+
+    class Looking:
+        draws = 1
+
+        def __init__(self) -> None:
+            self.signature = signature
+
+        def propose(
+            self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+        ) -> Proposal:
+            seen.append(observations.features[IMAGE_FEATURES])
+            return Proposal(np.zeros((len(draws), 1, 2), np.float32))
+
+    class Shown:
+        goal = np.zeros((1, 0))
+        image_features = np.full((1, 3), 7.0, np.float32)
+
+    gate = HarmGate(Looking(), Shown(), np.ones(2), 0, [0])  # type: ignore[arg-type]
+    context = SimpleNamespace(
+        course=SimpleNamespace(intended=np.zeros((1, 2))), observed={OBSERVATION: np.ones((1, 2), np.float32)}
+    )
+    assert gate.score(context).tolist() == [0.0]  # type: ignore[arg-type]
+    assert (seen[0] == 7.0).all()
