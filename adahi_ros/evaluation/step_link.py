@@ -54,7 +54,7 @@ class StepLink:
         return self.delay + self.jitter
 
     @property
-    def patience(self) -> int:
+    def timeout(self) -> int:
         """Control steps after which a robot gives a request up."""
         return self.usual + 1
 
@@ -107,7 +107,7 @@ class LinkCourse:
         if self.link.outage:
             self._reach(step + self.link.usual)
             lost |= np.stack(self._down)[step + taken, np.arange(len(taken))]
-        return np.where(lost, self.link.patience, taken), lost
+        return np.where(lost, self.link.timeout, taken), lost
 
     def _reach(self, step: int) -> None:
         while len(self._rows) <= step:

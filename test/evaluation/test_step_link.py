@@ -33,12 +33,12 @@ def test_jitter_adds_any_number_of_steps_up_to_it_alike() -> None:
     assert len(counts) == 6
 
 
-def test_the_lost_share_is_the_loss_and_takes_as_long_as_patience() -> None:
+def test_the_lost_share_is_the_loss_and_takes_as_long_as_the_timeout() -> None:
     link = StepLink(delay=2, jitter=1, loss=0.3)
     taken, lost = trips(link)
     assert abs(lost.mean() - 0.3) < 0.02
-    assert (taken[lost] == link.patience).all()
-    assert (taken[~lost] < link.patience).all()
+    assert (taken[lost] == link.timeout).all()
+    assert (taken[~lost] < link.timeout).all()
 
 
 def test_outages_last_and_come_as_often_as_asked_for() -> None:

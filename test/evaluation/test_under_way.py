@@ -96,7 +96,7 @@ def losing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
             def round_trip(self, step: int) -> tuple[np.ndarray, np.ndarray]:
                 taken, lost = super().round_trip(step)
                 lost = lost | (step == bad)
-                return np.where(lost, self.link.patience, taken), lost
+                return np.where(lost, self.link.timeout, taken), lost
 
         monkeypatch.setattr(rollouts, "LinkCourse", Losing)
 
