@@ -19,7 +19,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
-from adahi_ros.nodes.launching.encoders import encoder_of
+from adahi_ros.nodes.launching.encoders import encoder_parameters
 from adahi_ros.nodes.launching.exits import RESPAWN, RESPAWN_DELAY_S, fail_with_it
 
 
@@ -84,7 +84,7 @@ def start(context: LaunchContext) -> list[Node]:
         parameters=[
             {
                 "checkpoint": [LaunchConfiguration("task"), "/target"],
-                **encoder_of(LaunchConfiguration("task").perform(context)),
+                **encoder_parameters(LaunchConfiguration("task").perform(context)),
             },
             LaunchConfiguration("verifier_params_file"),
             {"autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool)},

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from adahi_ros.nodes.launching.encoders import encoder_of
+from adahi_ros.contract.parsing import ContractError
+from adahi_ros.nodes.launching.encoders import encoder_parameters
 from adahi_ros.nodes.launching.exits import fail_with_it
 
 
@@ -26,6 +28,16 @@ def test_a_node_that_was_asked_to_end_is_none() -> None:
 
 
 def test_a_verifier_has_the_encoder_of_robots_that_have_none() -> None:
-    assert encoder_of("ball_seen") == {"encoder": "ball_instructed"}
+    assert encoder_parameters("ball_seen") == {"encoder": "ball_instructed"}
     for task in ("ball", "ball_camera", "a world that somebody described"):
-        assert encoder_of(task) == {}
+        assert encoder_parameters(task) == {}
+
+
+def test_a_shipped_contract_that_is_broken_is_told_and_not_taken_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torn.yaml").write_text("images_for_target: true\n")
+    monkeypatch.setattr("adahi_ros.nodes.launching.encoders.shipped", lambda relative: True)
+    monkeypatch.setattr("adahi_ros.contract.parsing.asset", lambda relative: tmp_path / "torn.yaml")
+    with pytest.raises(ContractError, match="robot_type: missing"):
+        encoder_parameters("torn")

@@ -24,7 +24,7 @@ from adahi_ros.nodes.common.messages import from_episode_result, from_status
 from adahi_ros.nodes.common.parameters import NO_NAMES
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses, node_processes
 from adahi_ros.nodes.launching.domain import exclusive_domain, run_environment, server_prefix
-from adahi_ros.nodes.launching.encoders import encoder_of
+from adahi_ros.nodes.launching.encoders import encoder_parameters
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.safety.shipped import limits_of_task
 from adahi_ros.tasks import make
@@ -76,7 +76,7 @@ def run_over_dds(
         **({"safety.hold_after_s": LONGEST_STEP_S} if lockstep else {}),
         **draft_parameters,
     }
-    verifier = {"seed": seed, **encoder_of(make(task).spec.name), **verifier_parameters}
+    verifier = {"seed": seed, **encoder_parameters(make(task).spec.name), **verifier_parameters}
     simulator = {
         "task": task,
         "seed": seed,

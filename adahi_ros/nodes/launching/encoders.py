@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from adahi_ros.contract.parsing import ContractError, load_contract
+from adahi_ros.assets import shipped
+from adahi_ros.contract.parsing import SHIPPED, load_contract
 
 
-def encoder_of(task: str) -> dict[str, str]:
-    """Return the verifier's parameters that say what encodes the images of a task's robots; none for most."""
-    try:
-        contract = load_contract(task)
-    except ContractError:  # of a world that somebody described, which has no camera
+def encoder_parameters(task: str) -> dict[str, str]:
+    """Return the verifier's parameters that say what encodes the images of a task's robots; none for most.
+
+    Raises:
+        ContractError: the shipped contract of that name cannot be used.
+    """
+    if not shipped(f"{SHIPPED}/{task}.yaml"):  # of a world that somebody described, which has no camera
         return {}
+    contract = load_contract(task)
     return {"encoder": contract.encoder} if contract.images_for_target else {}
