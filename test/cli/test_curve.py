@@ -54,3 +54,11 @@ def test_methods_are_measured_once_across_each_link_and_drawn(
 )
 def test_what_no_link_can_be_is_refused(arguments: tuple[str, ...], said: str, fails: Fails) -> None:
     assert fails("curve", *arguments) == f"adahi: {said}\n"
+
+
+def test_outages_have_some_time_between_them(run: Run) -> None:
+    ended = run("curve", "outage", "--between", "0")
+    assert ended.exit_code == 2
+    said = " ".join(ended.output.split())
+    assert "--between" in said
+    assert "greater than or equal to 1" in said
