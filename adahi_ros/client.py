@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
-from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
-from rclpy.task import Future
 
 from adahi_ros.nodes.common.qos import verify_qos
+from adahi_ros.nodes.common.replies import NotRepliedError, replied
 from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
 from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import IMAGE_FEATURES
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.description import Description
@@ -35,7 +34,6 @@ from adahi_ros.wire.window import WireWindow
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 SESSION_BITS = 32
-LOOK_S = 0.02  # for a service
 
 
 class VerifierError(RuntimeError):
@@ -82,7 +80,6 @@ class VerifierClient:
         self._name = robot_id, secrets.randbits(SESSION_BITS), target
         self._deadline_s = deadline_s
         self._description: Description | None = None
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._describing = node.create_client(DescribeTarget, "describe_target")
         self._verifying = node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos(reliability))
 
@@ -133,6 +130,10 @@ class VerifierClient:
         """
         target = self._description or await self.describe()
         signature = target.signature
+        if signature.image_dim:
+            raise VerifierError(
+                f"describe_target: it reads {IMAGE_FEATURES}, and this client sends no images"
+            )
         goal = np.zeros(0) if goal is None else np.asarray(goal)
         sizes = (signature.history, sum(each.size for each in signature.features))
         if np.shape(window) != sizes:
@@ -151,37 +152,14 @@ class VerifierClient:
         response = await self._call(self._verifying, message)
         outcome = judged(target, request, reply_of(0, response), 1e3 * (time.monotonic() - begun_s))
         if outcome.verification is None:
+            self._description = None  # there may be another verifier by now
             reason = Reason(outcome.reason).name.lower()
             raise VerifierError(f"verify_draft: {reason}: {outcome.message}")
         verdict = outcome.verification
         return Answer(verdict.actions[0], verdict.accepted[0], outcome.verify_ms, outcome.compute_ms)
 
     async def _call(self, client: Any, request: Any) -> Any:
-        """Return the reply of a service by the deadline; until it is there, there is nobody to send to."""
-        end_s = time.monotonic() + self._deadline_s
         try:
-            while not client.service_is_ready() and time.monotonic() < end_s:
-                await self._done(Future(), LOOK_S)
-            future = client.call_async(request)
-        except InvalidHandle:
-            raise VerifierError(f"{client.srv_name}: the client was destroyed") from None
-        await self._done(future, max(0.0, end_s - time.monotonic()))
-        if not future.done():
-            client.remove_pending_request(future)
-            raise VerifierError(f"{client.srv_name}: no reply for {self._deadline_s:g} s")
-        return future.result()
-
-    async def _done(self, future: Any, wait_s: float) -> None:
-        """Wait for a future, so long at most."""
-        over = Future()
-
-        def end(_: Any = None) -> None:
-            if not over.done():
-                over.set_result(None)
-
-        timer = self._node.create_timer(wait_s, end, clock=self._steady)
-        future.add_done_callback(end)
-        try:
-            await over
-        finally:
-            self._node.destroy_timer(timer)
+            return await replied(self._node, client, request, self._deadline_s)
+        except NotRepliedError as error:
+            raise VerifierError(str(error)) from None

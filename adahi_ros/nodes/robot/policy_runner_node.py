@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,22 +20,20 @@ from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.action import ActionServer, CancelResponse, GoalResponse  # type: ignore[attr-defined]
-from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
-from rclpy.task import Future
 from std_msgs.msg import Float32
 
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import Parameters, parameter
+from adahi_ros.nodes.common.replies import NotRepliedError, elapsed, replied
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.robot.attempt import Attempt, AttemptLimits, End
 from adahi_ros.texts import abridged
 
 LOOK_S = 0.05
-DISCOVERY_S = 5.0  # for the services of the policy's node
-CALL_S = 5.0
+CALL_S = 5.0  # for a service of the policy's node and its reply
 CONFIGURE_S = 180.0  # the first time may export a network
 STATUS_DEPTH = 100
 MESSAGE_LENGTH = 512
@@ -63,8 +60,8 @@ class CanceledError(RuntimeError):
     """The goal is cancelled before the policy acts."""
 
 
-class NotRepliedError(RuntimeError):
-    """A service of the policy's node is not there, or does not reply; the message names it."""
+class NotStartedError(RuntimeError):
+    """The policy's node cannot be made to act; the message says why."""
 
 
 class PolicyRunnerNode(Node):
@@ -75,7 +72,6 @@ class PolicyRunnerNode(Node):
         parameters = Parameters(self, PolicyRunnerParameters)
         self._values = values = parameters.read()
         parameters.frozen = True
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._attempt: Attempt | None = None
         self._busy = False
         name = values.policy_node
@@ -148,7 +144,7 @@ class PolicyRunnerNode(Node):
         try:
             try:
                 await self._start(handle)
-            except (NotRepliedError, CanceledError) as error:
+            except (NotRepliedError, NotStartedError, CanceledError) as error:
                 attempt = Attempt(limits, time.monotonic())
                 why = End.CANCELED if isinstance(error, CanceledError) else End.NOT_STARTED
                 attempt.end(why, str(error))
@@ -164,7 +160,7 @@ class PolicyRunnerNode(Node):
         """Give feedback until something has ended the attempt."""
         told_s = time.monotonic()
         while attempt.ended(time.monotonic()) is None:
-            await self._sleep(LOOK_S)
+            await elapsed(self, LOOK_S)
             if handle.is_cancel_requested:
                 attempt.end(End.CANCELED, "the goal was cancelled")
             now_s = time.monotonic()
@@ -216,7 +212,8 @@ class PolicyRunnerNode(Node):
             handle: of the goal, which names a checkpoint, or leaves the one that there is.
 
         Raises:
-            NotRepliedError: it cannot be.
+            NotStartedError: it cannot be.
+            NotRepliedError: a service of it does not reply.
             CanceledError: the goal was cancelled before the node was told to act.
         """
         policy = handle.request.policy
@@ -228,9 +225,9 @@ class PolicyRunnerNode(Node):
                 await self._change(Transition.TRANSITION_CLEANUP, CALL_S)
             checkpoint = Parameter("checkpoint", value=policy).to_parameter_msg()
             request = SetParametersAtomically.Request(parameters=[checkpoint])
-            reply = await self._call(self._set_parameters, request, CALL_S)
+            reply = await replied(self, self._set_parameters, request, CALL_S)
             if not reply.result.successful:
-                raise NotRepliedError(f"policy: {policy!r}, refused: {reply.result.reason}")
+                raise NotStartedError(f"policy: {policy!r}, refused: {reply.result.reason}")
             state = State.PRIMARY_STATE_UNCONFIGURED
         if state == State.PRIMARY_STATE_UNCONFIGURED:
             await self._change(Transition.TRANSITION_CONFIGURE, CONFIGURE_S)
@@ -240,7 +237,7 @@ class PolicyRunnerNode(Node):
         if state == State.PRIMARY_STATE_INACTIVE:
             await self._change(Transition.TRANSITION_ACTIVATE, CALL_S)
         elif state != State.PRIMARY_STATE_ACTIVE:
-            raise NotRepliedError(f"{self._values.policy_node} cannot be activated, it is shut down")
+            raise NotStartedError(f"{self._values.policy_node} cannot be activated, it is shut down")
 
     async def _hold(self) -> bool:
         """Deactivate the node, where it is active; return whether it is not.
@@ -250,56 +247,25 @@ class PolicyRunnerNode(Node):
         """
         deactivate = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE))
         try:
-            reply = await self._call(self._change_state, deactivate, CALL_S)
+            reply = await replied(self, self._change_state, deactivate, CALL_S)
             return reply.success or await self._state() != State.PRIMARY_STATE_ACTIVE
         except NotRepliedError:
             return False
 
     async def _state(self) -> int:
-        reply = await self._call(self._get_state, GetState.Request(), CALL_S)
+        reply = await replied(self, self._get_state, GetState.Request(), CALL_S)
         return int(reply.current_state.id)
 
     async def _change(self, transition: int, wait_s: float) -> None:
         request = ChangeState.Request(transition=Transition(id=transition))
-        if not (await self._call(self._change_state, request, wait_s)).success:
+        if not (await replied(self, self._change_state, request, wait_s)).success:
             label = {
                 Transition.TRANSITION_CONFIGURE: "configured",
                 Transition.TRANSITION_ACTIVATE: "activated",
                 Transition.TRANSITION_DEACTIVATE: "deactivated",
                 Transition.TRANSITION_CLEANUP: "cleaned up",
             }[transition]
-            raise NotRepliedError(f"{self._values.policy_node} cannot be {label}; its log says why")
-
-    async def _call(self, client: Any, request: Any, wait_s: float) -> Any:
-        """Return the reply of a service.
-
-        Raises:
-            NotRepliedError: it is not there, or has not replied in time.
-        """
-        if not await self._wait(client.service_is_ready, DISCOVERY_S):
-            raise NotRepliedError(f"{client.srv_name}: not there for {DISCOVERY_S:g} s")
-        future = client.call_async(request)
-        if not await self._wait(future.done, wait_s):
-            client.remove_pending_request(future)
-            raise NotRepliedError(f"{client.srv_name}: no reply for {wait_s:g} s")
-        return future.result()
-
-    async def _wait(self, done: Callable[[], bool], limit_s: float) -> bool:
-        """Wait until something is so, or the limit; return whether it is."""
-        end_s = time.monotonic() + limit_s
-        while not done():
-            if time.monotonic() > end_s:
-                return False
-            await self._sleep(LOOK_S)
-        return True
-
-    async def _sleep(self, duration_s: float) -> None:
-        over = Future()
-        timer = self.create_timer(duration_s, lambda: over.set_result(None), clock=self._steady)
-        try:
-            await over
-        finally:
-            self.destroy_timer(timer)
+            raise NotStartedError(f"{self._values.policy_node} cannot be {label}; its log says why")
 
 
 def main() -> None:

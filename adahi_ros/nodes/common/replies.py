@@ -1,0 +1,61 @@
+"""Replies of services to coroutines of a node's executor, by a deadline; rclpy's futures wait for ever."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
+from rclpy.exceptions import InvalidHandle
+from rclpy.node import Node
+from rclpy.task import Future
+
+LOOK_S = 0.02  # for a service that is not there yet
+
+
+class NotRepliedError(RuntimeError):
+    """A service has not replied in time, or cannot any more; the message names it."""
+
+
+async def replied(node: Node, client: Any, request: Any, wait_s: float) -> Any:
+    """Return the reply of a service; until it is there, there is nobody to send to.
+
+    Args:
+        node: whose executor runs the coroutine.
+        client: of the service.
+        request: to send.
+        wait_s: for the service and its reply together.
+
+    Raises:
+        NotRepliedError: there is none by then, or the client was destroyed.
+    """
+    end_s = time.monotonic() + wait_s
+    try:
+        while not client.service_is_ready() and time.monotonic() < end_s:
+            await elapsed(node, LOOK_S)
+        future = client.call_async(request)
+    except InvalidHandle:
+        raise NotRepliedError(f"{client.srv_name}: the client was destroyed") from None
+    await elapsed(node, max(0.0, end_s - time.monotonic()), future)
+    if not future.done():
+        client.remove_pending_request(future)
+        raise NotRepliedError(f"{client.srv_name}: no reply for {wait_s:g} s")
+    return future.result()
+
+
+async def elapsed(node: Node, duration_s: float, future: Any = None) -> None:
+    """Wait so long, or until a future is done."""
+    over = Future()
+
+    def end(_: Any = None) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    # Steady: a clock that is set back must not put off a deadline.
+    timer = node.create_timer(duration_s, end, clock=Clock(clock_type=ClockType.STEADY_TIME))
+    if future is not None:
+        future.add_done_callback(end)
+    try:
+        await over
+    finally:
+        node.destroy_timer(timer)
