@@ -12,6 +12,7 @@ from launch_ros.actions import SetRemap
 
 from adahi_ros.nodes.launching.arguments import with_arguments_checked
 
+URDF = Path(__file__).absolute().parents[1] / "config" / "urdf" / "panda_kitchen.urdf"
 INPUTS = {  # of what takes each kind of command on a real one
     "joint_trajectory": "joint_trajectory_controller/joint_trajectory",
     "forward_command": "forward_velocity_controller/commands",
@@ -35,11 +36,15 @@ def generate_launch_description() -> LaunchDescription:
             description="Topic: input of the controller that is stood in for; the interface's",
         ),
         DeclareLaunchArgument("camera", default_value="camera/image_raw", description="Topic: its camera"),
+        DeclareLaunchArgument(
+            "urdf", default_value=str(URDF), description="File of its URDF, for /tf and RViz"
+        ),
     ]
     topics = {"joint_states": "joint_states", "command": "command", "camera/image_raw": "camera"}
     remaps = [SetRemap(src=topic, dst=LaunchConfiguration(argument)) for topic, argument in topics.items()]
-    simulation = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(Path(__file__).with_name("simulation.launch.py")))
-    )
-    nodes = GroupAction([*remaps, simulation])
+    included = [
+        IncludeLaunchDescription(PythonLaunchDescriptionSource(str(Path(__file__).with_name(file))))
+        for file in ("description.launch.py", "simulation.launch.py")
+    ]
+    nodes = GroupAction([*remaps, *included])
     return with_arguments_checked(LaunchDescription([*arguments, nodes]))
