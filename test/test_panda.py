@@ -1,4 +1,4 @@
-"""The Panda's description and controllers: against Franka Kitchen's MuJoCo model, its limits and its contract."""
+"""The Panda's description and controllers, against Franka Kitchen, the shipped limits and its contract."""
 
 from __future__ import annotations
 
