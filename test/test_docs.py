@@ -94,3 +94,22 @@ def test_messages_that_a_cure_is_told_for_are_said_somewhere() -> None:
     for message in messages:
         for part in filter(None, (" ".join(part.split()) for part in message.split("…"))):
             assert any(part in each for each in said), f"{message}: nobody says {part!r}"
+
+
+INTERFACES = sorted(path for path in (ROOT / "adahi_msgs").glob("*/*.*") if path.suffix != ".action")
+
+
+@pytest.mark.parametrize("path", INTERFACES, ids=lambda path: path.name)
+def test_a_message_names_its_topic_and_qos_as_they_are(path: Path) -> None:
+    comment = " ".join(
+        line.removeprefix("#").strip() for line in path.read_text().splitlines() if line[:1] == "#"
+    )
+    told = re.search(r"(?:Topic|Service) `(\w+)`, of the node (\w+).*?\. QoS: ([\w, ]+)", comment)
+    assert told is not None
+    name, node, qos = told.groups()
+    page = (ROOT / "docs/reference.md").read_text()
+    section = re.findall(rf"^## {node}_node\n(.*?)(?=^#)", page, re.MULTILINE | re.DOTALL)[0]
+    rows = re.findall(
+        rf"^\| (?:publishes|serves) \| `{name}` \| [\w/]+ \| ([\w, ]+) \|", section, re.MULTILINE
+    )
+    assert qos.replace("keep last ", "").removesuffix(", volatile") in rows

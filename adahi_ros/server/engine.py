@@ -9,6 +9,7 @@ from typing import NamedTuple
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, WindowCache
+from adahi_ros.wire.fingerprints import fingerprint_number
 from adahi_ros.wire.request import RequestError, RequestFault, check_request
 from adahi_ros.wire.sent_request import SentRequest
 
@@ -52,7 +53,7 @@ class Engine:
         self._seed = seed
         self._target = target
         self._signature = signature = verifier.policy.signature
-        self._fingerprint = signature.codes and int(signature.codes.fingerprint, 16)
+        self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
         length, dim = signature.history, signature.observation_dim
         self._windows = WindowCache(length, dim, images, robots, max_age_s)
         self._remembered: OrderedDict[Hashable, Verdict] = OrderedDict()

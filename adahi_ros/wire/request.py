@@ -14,7 +14,7 @@ from adahi_ros.policy.distribution import UNITS, probabilities_of
 from adahi_ros.policy.proposal import CodeDistribution, Proposal
 from adahi_ros.policy.signature import CodeSpace, Observations, Signature
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 """Of the messages. Another one means another thing by the same bytes."""
 NOTHING = np.empty(0, dtype=np.float32)
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.policy.proposal import Proposal
+from adahi_ros.wire.fingerprints import NO_FINGERPRINT
 from adahi_ros.wire.window_updates import WindowUpdate
-
-NO_FINGERPRINT = 0
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.nodes.common.messages import describe, fingerprint_number, from_request, to_reply
+from adahi_ros.nodes.common.messages import describe, from_request, to_reply
 from adahi_ros.nodes.robot.request_messages import described_of, reply_of
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import UNITS
@@ -44,6 +44,7 @@ from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import to_jpeg
 from adahi_ros.wire.description import Description, Wants
+from adahi_ros.wire.fingerprints import fingerprint_number
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError
 from adahi_ros.wire.sent_reply import OK, SentReply
 from adahi_ros.wire.window_updates import WindowUpdate

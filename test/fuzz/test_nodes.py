@@ -159,7 +159,7 @@ def test_garbage_to_a_verifier(driven: Driven, garbage: ModuleType, data: st.Dat
     good = VerifyDraft.Request(
         protocol=its.protocol,
         robot_id="robot",
-        tokenizer_fingerprint=int(its.tokenizer_fingerprint, 16),
+        tokenizer_fingerprint=its.tokenizer_fingerprint,
         observation_window=array("f", bytes(4 * its.history * sum(its.feature_sizes))),
         goal=array("f", bytes(4 * sum(its.condition_sizes))),
         codes=array("H", bytes(2 * its.codebooks)),

@@ -21,7 +21,6 @@ from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.health import Level
 from adahi_ros.nodes.common.messages import (
     describe,
-    fingerprint_number,
     from_description,
     from_reply,
     from_request,
@@ -39,6 +38,7 @@ from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.robot.session import Link
 from adahi_ros.wire.description import Description
+from adahi_ros.wire.fingerprints import fingerprint_number
 from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault, sent_codes
 from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
@@ -116,7 +116,11 @@ def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int, 
     request = request_of(ROWS[kind], books, size, seed, horizon)
     request = replace(request, first_step=9, instruction="fold")
     received = over_the_wire(to_request(request, 2**32 - 1))
-    assert (received.protocol, received.robot_id, received.target) == (2, "robot", "ball/target")
+    assert (received.protocol, received.robot_id, received.target) == (
+        PROTOCOL_VERSION,
+        "robot",
+        "ball/target",
+    )
     assert received.session_id == 2**32 - 1
     assert (received.episode_id, received.step_id, received.first_step) == (7, 8, 9)
     assert received.tokenizer_fingerprint == 0xF123456789ABCDEF
@@ -136,7 +140,9 @@ def test_a_request_without_codes_names_no_tokenizer() -> None:
 def test_another_protocol_is_found_out_before_anything_else_is_read(version: int) -> None:
     sent = to_request(request_of(ROWS["images"]), 0)
     sent.protocol, sent.images[0].format = version, "png"
-    with pytest.raises(RequestError, match=f"^protocol: the request's is {version}, the verifier's 2;"):
+    with pytest.raises(
+        RequestError, match=f"^protocol: the request's is {version}, the verifier's {PROTOCOL_VERSION};"
+    ):
         from_request(over_the_wire(sent))
 
 

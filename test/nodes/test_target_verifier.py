@@ -22,7 +22,6 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.health import Level
 from adahi_ros.nodes.common.managed_node import started
-from adahi_ros.nodes.common.messages import fingerprint_number
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.server import target_verifier_node
@@ -33,6 +32,7 @@ from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.engine import REPLIES_KEPT
+from adahi_ros.wire.fingerprints import fingerprint_number
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault
 from adahi_ros.wire.texts import TEXT_LENGTH
 from adahi_ros.wire.window import WireWindow

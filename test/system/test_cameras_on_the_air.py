@@ -12,7 +12,7 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.nodes.common.messages import describe, fingerprint_number
+from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.robot.dds_transport import DdsTransport
@@ -28,6 +28,7 @@ from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, to_jpeg
 from adahi_ros.wire.description import Description, Wants
+from adahi_ros.wire.fingerprints import fingerprint_number
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault, VerificationRequest, sent_codes
 from adahi_ros.wire.window import WireWindow
 from adahi_ros.wire.window_updates import WindowUpdate

@@ -12,12 +12,13 @@ from adahi_msgs.srv import DescribeTarget
 from diagnostic_msgs.msg import DiagnosticStatus
 
 from adahi_ros.nodes.common.messages import from_stamp
+from adahi_ros.wire.fingerprints import fingerprint_text
 from adahi_ros.wire.records import Reason
 
 
 def of_another_tokenizer(right: DescribeTarget.Response) -> DescribeTarget.Response:
     other = deepcopy(right)
-    other.tokenizer_fingerprint = "feedfacefeedface"
+    other.tokenizer_fingerprint = 0xFEEDFACEFEEDFACE
     return other
 
 
@@ -95,7 +96,8 @@ def test_a_verifier_of_another_tokenizer_is_refused_before_the_first_step(scene:
     scene.verifier.description = of_another_tokenizer(right)
     assert scene.stage.change_state("activate")
     scene.stage.wait(lambda: "feedfacefeedface" in scene.process.output, "the reason in the log")
-    assert f"tokenizer_fingerprint: the draft's is {right.tokenizer_fingerprint}" in scene.process.output
+    ours = fingerprint_text(right.tokenizer_fingerprint)
+    assert f"tokenizer_fingerprint: the draft's is {ours}, " in scene.process.output
     assert scene.state() == "inactive"
     scene.health.clear()
     scene.stage.wait(lambda: any(h.level == DiagnosticStatus.ERROR for h in scene.health), "ERROR")

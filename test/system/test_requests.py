@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.nodes.common.messages import (
-    fingerprint_number,
     from_description,
     from_reply,
     from_request,
@@ -27,6 +26,7 @@ from adahi_ros.policy.vqbet.checkpoint import load_decoder
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.server.window_cache import WindowCache
 from adahi_ros.wire.description import Description
+from adahi_ros.wire.fingerprints import fingerprint_number
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault, check_request
 from adahi_ros.wire.window import WireWindow, window_digest
 

@@ -18,6 +18,7 @@ from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.nodes.common.bounds import check_request_bounds
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.wire.description import Description
+from adahi_ros.wire.fingerprints import fingerprint_number, fingerprint_text
 from adahi_ros.wire.records import EpisodeRecord, StepRecord
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault, check_protocol
 from adahi_ros.wire.sent_reply import SentReply
@@ -55,11 +56,6 @@ def doubles(values: np.ndarray) -> array:
 
 def _codes(values: np.ndarray) -> array:
     return array("H", values.astype(np.uint16, copy=False).tobytes())
-
-
-def fingerprint_number(fingerprint: str) -> int:
-    """Return a tokenizer's fingerprint, 16 hexadecimal digits, as the number that requests carry."""
-    return int(fingerprint, 16)
 
 
 def to_request(request: SentRequest, session: int) -> VerifyDraft.Request:
@@ -159,10 +155,10 @@ def describe(description: Description) -> DescribeTarget.Response:
         history=signature.history,
         horizon=signature.horizon,
         action_dim=signature.action_dim,
-        tokenizer_fingerprint="" if codes is None else codes.fingerprint,
+        tokenizer_fingerprint=fingerprint_number("" if codes is None else codes.fingerprint),
         codebooks=0 if codes is None else codes.codebooks,
         codebook_size=0 if codes is None else codes.codebook_size,
-        encoder_fingerprint=description.encoder_fingerprint,
+        encoder_fingerprint=fingerprint_number(description.encoder_fingerprint),
         parameters=signature.parameters,
     )
 
@@ -173,7 +169,7 @@ def from_description(response: DescribeTarget.Response) -> Description:
     Raises:
         ValueError: it names features, or conditions, without their sizes, or the other way round.
     """
-    fingerprint = shortened(response.tokenizer_fingerprint)
+    fingerprint = fingerprint_text(response.tokenizer_fingerprint)
     codes = CodeSpace(fingerprint, response.codebooks, response.codebook_size) if fingerprint else None
     return Description(
         target=shortened(response.target),
@@ -188,7 +184,7 @@ def from_description(response: DescribeTarget.Response) -> Description:
             instruction=response.instruction,
             parameters=response.parameters,
         ),
-        encoder_fingerprint=shortened(response.encoder_fingerprint),
+        encoder_fingerprint=fingerprint_text(response.encoder_fingerprint),
         protocol=response.protocol,
     )
 

@@ -8,10 +8,11 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.serialization import serialize_message
 
 from adahi_ros.nodes.common.bounds import check_response_bounds
-from adahi_ros.nodes.common.messages import fingerprint_number, from_description, from_reply, to_request
+from adahi_ros.nodes.common.messages import from_description, from_reply, to_request
 from adahi_ros.robot.transport import Described, Reply, StepRequest
+from adahi_ros.wire.fingerprints import fingerprint_number
 from adahi_ros.wire.request import RequestError
-from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest
+from adahi_ros.wire.sent_request import SentRequest
 from adahi_ros.wire.texts import shortened
 from adahi_ros.wire.window_updates import WindowUpdate
 
@@ -34,7 +35,7 @@ class Sender:
 
     def message(self, request: StepRequest, update: WindowUpdate) -> VerifyDraft.Request:
         """Return what is sent of a request, of whose window only this."""
-        number = NO_FINGERPRINT if self.fingerprint is None else fingerprint_number(self.fingerprint)
+        number = fingerprint_number(self.fingerprint or "")
         draft, episode, step = request.draft, request.episode, request.step
         about = (self.robot_id, episode, step, number, self.target, request.ahead)
         sent = SentRequest.of(draft, update, *about)
