@@ -26,6 +26,7 @@ import numpy as np
 
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.evaluation.bench import Bench
+from adahi_ros.evaluation.named_numbers import named_number
 from adahi_ros.evaluation.plan_methods import actor_of, target_of
 from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.files import read_bytes
@@ -161,14 +162,17 @@ class FileMethod:
 
 
 def file_method(name: str) -> FileMethod | None:
-    """Return the method of a name; None where it is none of these: see `FILE_GRAMMAR`."""
+    """Return the method of a name; None where it is none of these: see `FILE_GRAMMAR`.
+
+    Raises:
+        ValueError: the number is not finite, or too long.
+    """
     found = FILE.fullmatch(name)
     if found is None:
         return None
     path, class_name, threshold = found.groups()
-    try:
-        at = None if threshold is None else float(threshold)
-    except ValueError:
+    at = None if threshold is None else named_number(name, "threshold", threshold)
+    if threshold is not None and at is None:
         return None
     try:
         digest = _digest(read_bytes(Path(path)))

@@ -14,6 +14,7 @@ import numpy as np
 
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.corrector_data import fresh_plans
+from adahi_ros.evaluation.named_numbers import named_number
 from adahi_ros.evaluation.plan_methods import actor_of, target_of
 from adahi_ros.evaluation.rollout import Log, World, for_target, rollout
 from adahi_ros.gates.config import ControllerConfig
@@ -123,11 +124,14 @@ class HarmOracleMethod:
 
 
 def harm_method(name: str) -> HarmOracleMethod | None:
-    """Return the method of a name, oracle:PROPOSER or oracle:PROPOSER@NUMBER; None where it is none."""
+    """Return the method of a name, oracle:PROPOSER or oracle:PROPOSER@NUMBER; None where it is none.
+
+    Raises:
+        ValueError: the number is not finite, or too long.
+    """
     told = NAMED.fullmatch(name)
     if told is None:
         return None
-    proposer, at = told.groups()
-    return HarmOracleMethod(
-        name, "ask where the target would do something else", proposer, None if at is None else float(at)
-    )
+    proposer, threshold = told.groups()
+    at = None if threshold is None else named_number(name, "threshold", threshold)
+    return HarmOracleMethod(name, "ask where the target would do something else", proposer, at)

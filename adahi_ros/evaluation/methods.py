@@ -11,6 +11,7 @@ from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.file_methods import FILE_GRAMMAR, FileMethod, file_method
 from adahi_ros.evaluation.harm_oracle import HARM_GRAMMAR, HarmOracleMethod, harm_method
+from adahi_ros.evaluation.named_numbers import SHOWN
 from adahi_ros.evaluation.oracle import OracleGate
 from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, every, plan_method
 from adahi_ros.evaluation.recommended import BestMethod
@@ -23,6 +24,7 @@ from adahi_ros.robot.blends import LATEST
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.proposers import PROPOSERS
 from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.texts import abridged
 
 OnStep = Callable[[int], None]
 COOL = 0.3  # a temperature at which the draft hardly ever makes a wild error
@@ -159,6 +161,7 @@ class Methods(dict[str, Method]):
 
         Raises:
             KeyError: it is no such name.
+            ValueError: it is one, but for a number in it.
         """
         made = plan_method(name) or harm_method(name) or file_method(name)
         if made is not None:
@@ -169,7 +172,7 @@ class Methods(dict[str, Method]):
         return GatedMethod(name, "", gate, rule, proposer=proposer)
 
     def __contains__(self, name: object) -> bool:
-        """Whether `[name]` returns one."""
+        """Whether `[name]` returns one; raises as it does, but for KeyError."""
         try:
             return bool(self[str(name)])
         except KeyError:
@@ -226,8 +229,9 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
     unknown = [name for name in names if name not in METHODS or not allows(METHODS[name])]
     if unknown or not names:
         allowed = [name for name, method in METHODS.items() if runs_on_robot(method) or not on_air]
+        refused = ", ".join(abridged(name, SHOWN) for name in unknown)
         raise ValueError(
-            f"methods: {', '.join(unknown) or text!r}, must be of {', '.join(allowed)}, or GATE:RULE of the "
+            f"methods: {refused or text!r}, must be of {', '.join(allowed)}, or GATE:RULE of the "
             f"gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}"
             f", or {GRAMMAR}" + f", or {HARM_GRAMMAR}" * (not on_air) + f", or {FILE_GRAMMAR}" * own
         )

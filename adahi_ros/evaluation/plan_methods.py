@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adahi_ros.evaluation.bench import Bench, Policies
+from adahi_ros.evaluation.named_numbers import SHOWN, named_number
 from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Trigger
@@ -15,6 +16,7 @@ from adahi_ros.policy.interface import Actor, Policy
 from adahi_ros.robot.blends import BLENDS, LATEST
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier
+from adahi_ros.texts import abridged
 
 CORRECTOR = "corrector"
 DRAFT_CHECKS_PLAN = "draft_checks_plan"
@@ -161,6 +163,9 @@ def plan_method(name: str) -> PlanMethod | None:
     agrees with what was done meanwhile, of `AGREEMENTS`. PROPOSER:GATE is any gate at the threshold that is
     searched for a wanted rate, PROPOSER:GATE@NUMBER at one that is given; arguments of the gate go between,
     as in corrector:learned:file=gate.safetensors@0.4.
+
+    Raises:
+        ValueError: a number of it is not finite or too long, or an argument is there twice.
     """
     periodic, gated = EVERY.fullmatch(name), GATED.fullmatch(name)
     if periodic is not None:
@@ -169,19 +174,19 @@ def plan_method(name: str) -> PlanMethod | None:
     if gated is None or gated[2] not in GATES:
         return None
     proposer, gate, given, threshold = gated.groups()
-    arguments = {key: _number(value) for key, value in (each.split("=") for each in given.split(":")[1:])}
+    pairs = [tuple(each.split("=")) for each in given.split(":")[1:]]
+    arguments = {key: _value(name, key, text) for key, text in pairs}
+    if len(arguments) < len(pairs):
+        raise ValueError(f"{abridged(name, SHOWN)}: must not name an argument twice")
     at = 0.0 if gate in (*WITHOUT_THRESHOLD, ONLINE) else None
     if threshold is not None:
-        number = _number(threshold)
-        if not isinstance(number, float):
+        at = named_number(name, "threshold", threshold)
+        if at is None:
             return None
-        at = number
     return PlanMethod(name, "", proposer, gate, at, arguments)
 
 
-def _number(text: str) -> float | str:
-    """Return the number that a text says, or the text."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _value(method: str, argument: str, text: str) -> float | str:
+    """Return the number that an argument says, or its text."""
+    number = named_number(method, argument, text)
+    return text if number is None else number

@@ -153,10 +153,10 @@ class Trigger:
         make = GATES[self.name]
         try:
             signature(make).bind(**self.arguments)
-        except TypeError as error:
+            return make(**self.arguments)
+        except TypeError as error:  # also of a text where a number was wanted
             allowed = ", ".join(map(str, signature(make).parameters.values())) or "none"
-            raise ValueError(f"gate {self.name}: {error}; its arguments are: {allowed}") from None
-        return make(**self.arguments)
+            raise ValueError(f"gate {self.name}: {error}; its arguments are: {allowed}") from error
 
     @property
     def blind(self) -> bool:
