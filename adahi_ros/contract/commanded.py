@@ -1,14 +1,19 @@
-"""What a robot's actions command: which entries, and what they are."""
+"""What a robot's actions command: which entries, what they are, by which interface and on which topics."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adahi_ros.contract.contract import GOALS, Action, Sink
+import numpy as np
+
+from adahi_ros.contract.contract import BY_CONTRACT, GOALS, Action, Sink
 from adahi_ros.contract.fields import NAMED
 
 TWIST = "geometry_msgs/msg/TwistStamped"
+
+Stamped = tuple[np.ndarray, int | None]
+"""An action (A,), and the stamp in ns of its observation: 0 where it has none, None where it cannot tell."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +90,108 @@ def _commanded(sink: Sink, joint_names: Sequence[str], field: str) -> Commanded:
             f"{kind}; or the contract must, by names and field"
         )
     return Commanded.alike(joint_names, field)
+
+
+def interfaces_by_sink(action: Action, told: str, of_kind: Mapping[str, str]) -> list[str]:
+    """Return the name of the interface that makes each sink's messages; empty where it is a ROS action.
+
+    Args:
+        action: of the contract.
+        told: by the parameter command_interface: a name, or `BY_CONTRACT`.
+        of_kind: names by the type of their messages.
+
+    Raises:
+        ValueError: one cannot be had; names contract or parameter, its value and what is allowed.
+    """
+    if told != BY_CONTRACT:
+        if len(action.sinks) > 1 or action.sinks[0].is_ros_action:
+            raise ValueError(
+                f"command_interface: {told!r}, must be {BY_CONTRACT} with several actions of the contract, "
+                "or a ROS action"
+            )
+        return [told]
+    for sink in action.sinks:
+        if not sink.is_ros_action and sink.channel.kind not in of_kind:
+            allowed = ", ".join(of_kind)
+            raise ValueError(f"contract: commands are {sink.channel.kind}, must be one of {allowed}")
+    return ["" if sink.is_ros_action else of_kind[sink.channel.kind] for sink in action.sinks]
+
+
+def check_topics_apart(sinks: Sequence[Sink], names: Sequence[str]) -> None:
+    """Check that each action has a topic of its own.
+
+    Args:
+        sinks: of a contract.
+        names: of their topics. In the contract, where nobody knows a namespace yet, those without the slash
+            that some begin with; in a node those that they are expanded and remapped to.
+
+    Raises:
+        ValueError: two have one; names key and topic.
+    """
+    first: dict[str, Sink] = {}
+    for sink, name in zip(sinks, names, strict=True):
+        other = first.setdefault(name, sink)
+        if other is not sink:
+            ours, theirs = sink.channel.topic, other.channel.topic
+            told = "twice" if ours == theirs else f"and {ours!r} of {sink.key}, both {name!r}"
+            raise ValueError(f"{other.key}.channel.topic: {theirs!r} {told}, must be one action's")
+
+
+def check_takes(
+    action: Action, parts: Sequence[Commanded], names: Sequence[str], field: str, kinds: Sequence[str]
+) -> None:
+    """Check that a robot with these entries takes what an action commands.
+
+    Args:
+        action: of the contract.
+        parts: of its sinks.
+        names: of the robot's entries.
+        field: what they are.
+        kinds: of messages that it takes.
+
+    Raises:
+        ValueError: it does not; names the contract, its value and what is allowed.
+    """
+    told = [name for part in parts for name in part.names]
+    if sorted(told) != sorted(names):
+        raise ValueError(f"contract: commands {told}, must be {list(names)}")
+    for sink, part in zip(action.sinks, parts, strict=True):
+        if sink.channel.kind not in kinds or part.field != field:
+            raise ValueError(
+                f"contract: {sink.key} has {part.field} as {sink.channel.kind}, must have {field} as one of "
+                f"{', '.join(kinds)}"
+            )
+
+
+class Joined:
+    """Puts whole actions together of what comes by several sinks.
+
+    An action is of the newest of each sink, and belongs to the oldest observation that one of them belongs
+    to. There is none until each has had one.
+
+    Args:
+        parts: of the sinks.
+        names: of the entries of an action, in its order; each is in one part.
+    """
+
+    def __init__(self, parts: Sequence[Commanded], names: Sequence[str]) -> None:
+        self._places = [[list(names).index(name) for name in part.names] for part in parts]
+        self._size = len(names)
+        self._newest: dict[int, tuple[np.ndarray, int | None]] = {}
+
+    def add(self, sink: int, values: np.ndarray, stamp_ns: int | None) -> Stamped | None:
+        """Take what a sink commands; return an action (A,) and its stamp, None where there is none yet.
+
+        Args:
+            sink: its number.
+            values: (D,) in the order of its part.
+            stamp_ns: of the observation that it belongs to; 0 where that is none, None where it cannot tell.
+        """
+        self._newest[sink] = values, stamp_ns
+        if len(self._newest) < len(self._places):
+            return None
+        action = np.empty(self._size)
+        for each, (part, _) in self._newest.items():
+            action[self._places[each]] = part
+        stamps = [stamp for _, stamp in self._newest.values() if stamp is not None]
+        return action, min(stamps) if stamps else None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.assets import asset
-from adahi_ros.contract.commanded import TWIST
+from adahi_ros.contract.commanded import TWIST, check_topics_apart
 from adahi_ros.contract.contract import (
     COMMAND_FIELDS,
     DURABILITIES,
@@ -289,10 +289,7 @@ def _action(parts: _Parts, values: Any) -> Action:
     )
     if not sinks:
         raise ValueError("actions: none, must be at least one")
-    topics = [sink.channel.topic for sink in sinks]
-    for sink in sinks:
-        if topics.count(sink.channel.topic) > 1:
-            raise ValueError(f"{sink.key}.channel.topic: {sink.channel.topic!r} twice, must be one action's")
+    check_topics_apart(sinks, [sink.channel.topic.lstrip("/") for sink in sinks])
     return Action(sinks)
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from adahi_ros.contract.commanded import Commanded, commanded
-from adahi_ros.contract.contract import Action, Alignment, Channel, Sink, Source
+from adahi_ros.contract.commanded import (
+    Commanded,
+    Joined,
+    check_takes,
+    check_topics_apart,
+    commanded,
+    commanded_by_sink,
+    interfaces_by_sink,
+)
+from adahi_ros.contract.contract import BY_CONTRACT, Action, Alignment, Channel, Sink, Source
 
 TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 TWIST = "geometry_msgs/msg/TwistStamped"
@@ -80,3 +89,65 @@ def test_a_joint_has_one_sink() -> None:
     )
     with pytest.raises(ValueError, match=r"finger is commanded by .*, must be by one"):
         commanded(whole, [], "positions")
+
+
+TWO = Action(
+    (
+        sink(TRAJECTORY, "positions.elbow", "positions.wrist", topic="arm"),
+        sink(NUMBERS, "data.0", topic="lift", names=("mast",), field="positions"),
+    )
+)
+KINDS = {TRAJECTORY: "joint_trajectory", NUMBERS: "forward_command"}
+
+
+def test_a_sink_has_the_interface_of_its_messages_unless_one_is_told() -> None:
+    with_hand = Action((*TWO.sinks, sink(GRIPPER, "position.finger", topic="gripper")))
+    assert interfaces_by_sink(with_hand, BY_CONTRACT, KINDS) == ["joint_trajectory", "forward_command", ""]
+    assert interfaces_by_sink(action(TRAJECTORY, "positions.elbow"), "twist", KINDS) == ["twist"]
+
+
+@pytest.mark.parametrize(
+    ("whole", "told", "said"),
+    [
+        (TWO, "twist", "command_interface: 'twist', must be by_contract with several actions"),
+        (action(GRIPPER, "position.finger"), "twist", "command_interface: 'twist', must be by_contract"),
+        (action(TWIST, "twist.linear.x"), BY_CONTRACT, f"contract: commands are {TWIST}, must be one of tra"),
+    ],
+)
+def test_an_interface_that_cannot_be_had_is_refused(whole: Action, told: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{said}"):
+        interfaces_by_sink(whole, told, KINDS)
+
+
+def test_two_actions_have_two_topics() -> None:
+    check_topics_apart(TWO.sinks, ["/arm", "/lift"])
+    said = "^action.arm.channel.topic: 'arm' and 'lift' of action.lift, both '/r1/arm', must be one action's$"
+    with pytest.raises(ValueError, match=said):
+        check_topics_apart(TWO.sinks, ["/r1/arm", "/r1/arm"])
+
+
+def test_a_robot_takes_what_is_its_own() -> None:
+    parts = commanded_by_sink(TWO, [], "positions")
+    joints, kinds = ["mast", "elbow", "wrist"], [TRAJECTORY, NUMBERS]
+    check_takes(TWO, parts, joints, "positions", kinds)
+    with pytest.raises(
+        ValueError, match=r"contract: commands \['elbow', 'wrist', 'mast'\], must be \['mast'\]"
+    ):
+        check_takes(TWO, parts, ["mast"], "positions", kinds)
+    for field, takes in (("velocities", kinds), ("positions", kinds[:1])):
+        with pytest.raises(
+            ValueError, match=rf"contract: .* has positions as .*, must have {field} as one of"
+        ):
+            check_takes(TWO, parts, joints, field, takes)
+
+
+def test_an_action_is_of_the_newest_of_each_sink_and_as_old_as_the_oldest() -> None:
+    joined = Joined(commanded_by_sink(TWO, [], "positions"), ["mast", "elbow", "wrist"])
+    assert joined.add(0, np.array([1.0, 2.0]), 30) is None
+    assert joined.add(0, np.array([3.0, 4.0]), 40) is None
+    action, stamp = joined.add(1, np.array([5.0]), None) or (None, None)
+    assert action is not None
+    assert (action.tolist(), stamp) == ([5.0, 3.0, 4.0], 40)  # who cannot tell makes nothing older
+    action, stamp = joined.add(1, np.array([6.0]), 20) or (None, None)
+    assert action is not None
+    assert (action.tolist(), stamp) == ([6.0, 3.0, 4.0], 20)

@@ -150,6 +150,11 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
         (("actions",), {}, "actions: none, must be at least one"),
         (("actions", 7), HAND, "actions: 7, must be a word"),
         (("actions", "again"), ACTION, "action.channel.topic: .* twice, must be one action's"),
+        (
+            ("actions", "again"),
+            {**ACTION, "channel": {**ACTION["channel"], "topic": ACTION["channel"]["topic"].lstrip("/")}},
+            "action.channel.topic: '/.*' and '[^/].*' of again, both .*, must be one action's",
+        ),
         (("actions", "action", "names"), ["a", "b"], "action: names and field, must both be there"),
         (("actions", "action", "max_effort"), 5.0, "action.max_effort: 5.0, only a gripper's action has one"),
         (("actions", "action", "channel", "type"), GRIPPER, r"action.select: .* must be \[position.JOINT\]"),

@@ -12,8 +12,8 @@ from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-from adahi_ros.contract.commanded import Commanded
-from adahi_ros.contract.contract import BY_CONTRACT, Contract, Sink
+from adahi_ros.contract.commanded import Commanded, check_topics_apart, interfaces_by_sink
+from adahi_ros.contract.contract import Contract, Sink
 from adahi_ros.nodes.common.command_interfaces import INTERFACE_OF_KIND, CommandInterface, command_interface
 from adahi_ros.nodes.common.gripper_actions import GripperAction, gripper_action
 from adahi_ros.nodes.common.parameters import ParameterError
@@ -169,11 +169,11 @@ def open_sinks(
         ParameterError: one cannot be had, or does not fit; names parameter, value and what is allowed.
     """
     sinks = contract.action.sinks
-    if interface != BY_CONTRACT and (len(sinks) > 1 or sinks[0].is_ros_action):
-        raise ParameterError(
-            f"command_interface: {interface!r}, must be {BY_CONTRACT} with several actions of the contract, "
-            "or a ROS action"
-        )
+    try:
+        names = interfaces_by_sink(contract.action, interface, INTERFACE_OF_KIND)
+        check_topics_apart(sinks, [node.resolve_topic_name(sink.channel.topic) for sink in sinks])
+    except ValueError as error:
+        raise ParameterError(str(error)) from None
     return [
         GripperSink(node, sink, gripper_action(sink.channel.kind), opened)
         if sink.is_ros_action
@@ -181,29 +181,9 @@ def open_sinks(
             node,
             sink.channel.topic,
             part,
-            interface_of(interface, sink.channel.kind, part, frame_id),
+            command_interface(name, part.names, part.field, frame_id),
             contract.period_s,
             opened,
         )
-        for sink, part in zip(sinks, parts, strict=True)
+        for sink, part, name in zip(sinks, parts, names, strict=True)
     ]
-
-
-def interface_of(name: str, kind: str, what: Commanded, frame_id: str) -> CommandInterface:
-    """Return what makes the messages of the commands.
-
-    Args:
-        name: of the interface, or `BY_CONTRACT`.
-        kind: of the messages that the contract's actions go to.
-        what: is commanded.
-        frame_id: of a twist.
-
-    Raises:
-        ParameterError: it cannot be had, or does not fit; names the parameter, its value and what is allowed.
-    """
-    if name == BY_CONTRACT:
-        if kind not in INTERFACE_OF_KIND:
-            allowed = ", ".join(INTERFACE_OF_KIND)
-            raise ParameterError(f"contract: commands are {kind}, must be one of {allowed}")
-        name = INTERFACE_OF_KIND[kind]
-    return command_interface(name, what.names, what.field, frame_id)

@@ -10,7 +10,7 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-from adahi_ros.contract.commanded import Commanded, commanded_by_sink
+from adahi_ros.contract.commanded import Commanded, Joined, check_takes, commanded_by_sink
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.nodes.common.command_interfaces import INTERFACE_OF_KIND, CommandInterface, command_interface
 from adahi_ros.nodes.common.parameters import ParameterError
@@ -22,10 +22,7 @@ Input = tuple[str, Commanded, CommandInterface]
 
 
 class CommandInputs:
-    """Subscribes to the topics of a robot's commands, and hands on whole actions.
-
-    An action is of the newest message of each topic, and belongs to the oldest observation that one of them
-    belongs to. There is none until each topic has had one.
+    """Subscribes to the topics of a robot's commands, and hands on whole actions; see `Joined`.
 
     Args:
         node: gets the subscriptions.
@@ -44,11 +41,9 @@ class CommandInputs:
         on_fault: Callable[[ValueError], None],
     ) -> None:
         self._inputs = inputs
-        self._places = [[list(names).index(name) for name in what.names] for _, what, _ in inputs]
+        self._joined = Joined([what for _, what, _ in inputs], names)
         self._on_action = on_action
         self._on_fault = on_fault
-        self._size = len(names)
-        self._newest: dict[int, tuple[np.ndarray, int | None]] = {}
         for index, (topic, _, interface) in enumerate(inputs):
             node.create_subscription(
                 interface.message_type,
@@ -65,14 +60,9 @@ class CommandInputs:
         except ValueError as fault:
             self._on_fault(fault)
             return
-        self._newest[index] = values, interface.stamp_ns(message) if interface.stamped else None
-        if len(self._newest) < len(self._inputs):
-            return
-        action = np.empty(self._size)
-        for each, (part, _) in self._newest.items():
-            action[self._places[each]] = part
-        stamps = [stamp for _, stamp in self._newest.values() if stamp is not None]
-        self._on_action(action, min(stamps) if stamps else None)
+        whole = self._joined.add(index, values, interface.stamp_ns(message) if interface.stamped else None)
+        if whole is not None:
+            self._on_action(*whole)
 
 
 def inputs_of(contract: str, spec: TaskSpec, frame_id: str) -> list[Input]:
@@ -90,18 +80,11 @@ def inputs_of(contract: str, spec: TaskSpec, frame_id: str) -> list[Input]:
     try:
         action = load_contract(contract).action
         parts = commanded_by_sink(action, spec.commanded, spec.command_field)
+        check_takes(action, parts, spec.commanded, spec.command_field, tuple(INTERFACE_OF_KIND))
     except ValueError as error:
         raise ParameterError(str(error)) from None
-    names = [name for part in parts for name in part.names]
-    if sorted(names) != sorted(spec.commanded):
-        raise ParameterError(f"contract: commands {names}, must be {list(spec.commanded)} of {spec.name}")
     inputs = []
     for sink, part in zip(action.sinks, parts, strict=True):
-        if sink.channel.kind not in INTERFACE_OF_KIND or part.field != spec.command_field:
-            raise ParameterError(
-                f"contract: {sink.key} has {part.field} as {sink.channel.kind}, the simulator takes "
-                f"{spec.command_field} as one of {', '.join(INTERFACE_OF_KIND)}"
-            )
         interface = command_interface(INTERFACE_OF_KIND[sink.channel.kind], part.names, part.field, frame_id)
         inputs.append((sink.channel.topic, part, interface))
     return inputs
