@@ -13,7 +13,7 @@ class HealthWatch:
     """Tells from one report to the next how a verifier does. All counts begin at 0."""
 
     def __init__(self) -> None:
-        self._refused = 0
+        self._refused = self._unheard = 0
 
     def report(self, counts: Counts, shared: Mapping[str, int], serving: bool = True) -> Health:
         """Return how it does.
@@ -24,9 +24,12 @@ class HealthWatch:
             serving: robots can ask it.
         """
         news, self._refused = counts.refused - self._refused, counts.refused
+        unheard, self._unheard = counts.unheard - self._unheard, counts.unheard
         troubles = [] if serving else ["inactive, serves nobody"]
         if news:
             troubles.append(f"{news} requests refused")
+        if unheard:
+            troubles.append(f"{unheard} replies reached nobody: a client of another reliability")
         if shared:
             name = max(shared, key=lambda name: shared[name])
             troubles.append(f"two robots are named {name!r}: sessions have come back {shared[name]} times")
@@ -35,6 +38,8 @@ class HealthWatch:
             "compute_ms_mean": f"{counts.compute_ms / max(1, counts.replies[STATUS_NAMES[OK]]):.3f}",
             **{f"replies.{status}": count for status, count in counts.replies.items()},
             "shared_names": len(shared),
+            "unheard": counts.unheard,
         }
-        level = Level.WARN if news or shared else Level.OK  # somebody has made it inactive on purpose
+        worried = news or unheard or shared  # not where it is inactive: somebody has made it so on purpose
+        level = Level.WARN if worried else Level.OK
         return Health(level, "; ".join(troubles) or "serving", values)

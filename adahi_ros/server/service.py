@@ -66,11 +66,13 @@ class Counts:
         replies: by the name of their status.
         refused: those that somebody should look into.
         compute_ms: spent on the replies that are ok, in all.
+        unheard: those that could not reach who had asked.
     """
 
     replies: Counter[str] = field(default_factory=Counter)
     refused: int = 0
     compute_ms: float = 0.0
+    unheard: int = 0
 
 
 class VerificationService:
@@ -122,6 +124,20 @@ class VerificationService:
         """Take note of how long a request took, from its message to that of the reply."""
         if reply.status == OK:
             self.counts.compute_ms += compute_ms
+
+    def unheard(self, heading: Heading, reliability: str) -> str:
+        """Count a reply that cannot reach who asked; return what is to be said of him.
+
+        Args:
+            heading: of the request.
+            reliability: of the service.
+        """
+        self.counts.unheard += 1
+        robot = shortened(heading.robot_id, NAME_LENGTH)
+        return (
+            f"no reply reaches {robot!r}, and others wait for 0.1 s each time: unless it has just come or "
+            f"gone, the reliability of its client must be {reliability}"
+        )
 
     def shared_names(self, now_s: float) -> Mapping[str, int]:
         """Return the names that robots share at present, and how often a session of each has come back."""

@@ -87,7 +87,7 @@ class Wants:
             return f"acceptance: {described.acceptance!r}, {type(error).__name__}: {error}"
         fault = fault or theirs.unmet(self.offered)
         if fault is None and encoder not in (None, described.encoder_fingerprint):
-            fault = difference("encoder_fingerprint", encoder, repr(described.encoder_fingerprint))
+            fault = difference("encoder_fingerprint", encoder, described.encoder_fingerprint or "none")
         return fault
 
     def to_send(self, draft: Proposal, described: Description, ahead: int = 0) -> Proposal:

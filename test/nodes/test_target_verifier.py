@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+import warnings
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -317,7 +318,7 @@ def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
 ) -> None:
     node, _ = running
     asked = Asked(node.urgent.turns[0].service.callback)
-    turns = Turns(asked, node._overtaken)
+    turns = Turns(asked, node._overtaken, node._unheard)
     asked.waiting = [
         VerifyDraft.Request(robot_id=robot, step_id=step, first_step=step, episode_id=77)
         for robot, step in (("arm", 3), ("leg", 1), ("arm", 4))
@@ -336,3 +337,26 @@ def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
     assert asked.replies[3].status == RequestFault.PROTOCOL_MISMATCH
     assert not turns.ready
     assert not turns.serve()
+
+
+def test_a_reply_that_cannot_reach_its_robot_is_told_by_name(
+    running: tuple[TargetVerifierNode, Counting],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    node, _ = running
+    asked = Asked(node.urgent.turns[0].service.callback)
+    turns, before = Turns(asked, node._overtaken, node._unheard), node._service.counts.unheard
+    asked.waiting = [VerifyDraft.Request(robot_id="leg")]
+    assert turns.serve()
+    assert node._service.counts.unheard == before
+    monkeypatch.setattr(asked, "send_response", lambda *_: warnings.warn("timeout", RuntimeWarning, 2))
+    asked.waiting = [VerifyDraft.Request(robot_id="deaf")] * 2
+    while turns.serve():
+        pass
+    assert node._service.counts.unheard == before + 2
+    assert "no reply reaches 'deaf', and others wait for 0.1 s each time" in capfd.readouterr().err
+    health = node._health()
+    assert health.level == Level.WARN
+    assert "2 replies reached nobody: a client of another reliability" in health.message
+    assert "reached nobody" not in node._health().message

@@ -12,7 +12,7 @@ from adahi_ros.server.service import Counts
 def test_a_verifier_that_nobody_has_asked_serves() -> None:
     health = HealthWatch().report(Counts(), {})
     assert (health.level, health.message) == (Level.OK, "serving")
-    assert health.values == {"requests": 0, "compute_ms_mean": "0.000", "shared_names": 0}
+    assert health.values == {"requests": 0, "compute_ms_mean": "0.000", "shared_names": 0, "unheard": 0}
 
 
 def test_one_that_is_inactive_says_so_and_is_not_in_trouble_for_that() -> None:
@@ -31,6 +31,7 @@ def test_figures_by_hand() -> None:
         "replies.window_unknown": 2,
         "replies.wrong_shape": 1,
         "shared_names": 2,
+        "unheard": 0,
     }
 
 

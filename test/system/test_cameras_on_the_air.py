@@ -174,7 +174,7 @@ def test_a_robot_that_sends_images_needs_a_verifier_with_its_encoder(
     session = connect("0123456789abcdef").session
     assert session.link is Link.MISMATCHED
     assert session.trouble == (
-        f"encoder_fingerprint: the draft's is 0123456789abcdef, the target's {encoder[1].fingerprint!r}; "
+        f"encoder_fingerprint: the draft's is 0123456789abcdef, the target's {encoder[1].fingerprint}; "
         "must be the same"
     )
 

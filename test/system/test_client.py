@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from adahi_msgs.srv import DescribeTarget
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
 
 from adahi_ros.client import Answer, VerifierClient, VerifierError
+from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.policy.backends import load_policy
 
 WINDOW = np.linspace(-0.1, 0.1, 18).reshape(3, 6)
@@ -41,6 +42,15 @@ def test_a_window_has_an_answer_and_again_the_same(stage: Any, exported: Path) -
     with pytest.raises(VerifierError, match=r"refused: observation_window"):
         asked(stage, client.ask, np.where(WINDOW > 0, np.nan, WINDOW), GOAL)
     client.destroy()
+    deaf = stage.node.create_client(VerifyDraft, "verify_draft", qos_profile=verify_qos("reliable"))
+    assert not deaf.service_is_ready()
+
+    def told() -> bool:
+        deaf.call_async(VerifyDraft.Request(robot_id="deaf"))  # not all are heard: it may be unknown yet
+        return "no reply reaches 'deaf'" in verifier.output
+
+    stage.wait(told, "the client's name in the verifier's log")
+    stage.node.destroy_client(deaf)
     stage.processes.kill(verifier)
 
 

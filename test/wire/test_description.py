@@ -93,7 +93,7 @@ def test_an_encoder_must_be_the_robots_where_it_sends_images() -> None:
     wants = Wants(DRAFT, OFFERED, encoder_fingerprint="feed")
     assert wants.mismatch(told(encoder_fingerprint="feed")) is None
     for its in ("", "dead"):
-        expected = f"encoder_fingerprint: the draft's is feed, the target's {its!r}; must be the same"
+        expected = f"encoder_fingerprint: the draft's is feed, the target's {its or 'none'}; must be the same"
         assert wants.mismatch(told(encoder_fingerprint=its)) == expected
 
 

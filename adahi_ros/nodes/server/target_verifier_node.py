@@ -124,7 +124,7 @@ class TargetVerifierNode(ManagedNode):
         service = self.create_service(VerifyDraft, "verify_draft", self._verify, qos_profile=qos)
         for each in (describing, service):
             self._serving.callback(self.destroy_service, each)
-        self.urgent = Urgent(turns=[Turns(service, self._overtaken)])
+        self.urgent = Urgent(turns=[Turns(service, self._overtaken, self._unheard)])
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -177,6 +177,10 @@ class TargetVerifierNode(ManagedNode):
 
     def _overtaken(self, request: VerifyDraft.Request) -> VerifyDraft.Response:
         return to_reply(self._service.overtaken(heading_of(request)))
+
+    def _unheard(self, request: VerifyDraft.Request) -> None:
+        warning = self._service.unheard(heading_of(request), self._values.verification.reliability)
+        self.get_logger().warning(warning, throttle_duration_sec=WARNING_PERIOD_S)
 
     def _health(self) -> Health:
         shared = self._service.shared_names(time.monotonic())

@@ -1,7 +1,12 @@
-"""The requests of a service by turns: all that wait are looked at before the next is served."""
+"""The requests of a service by turns: all that wait are looked at before the next is served.
+
+Where the reader of a client does not match, as that of one of another reliability, rmw_fastrtps has whoever
+sends it a reply wait for 0.1 s (`max_blocking_time`). Nothing tells before that, so such a client is named.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +22,14 @@ class Turns:
         service: rclpy's; its callback serves a request.
         overtaken: from a request that is not served, because its robot has asked about a later step, to the
             reply that it gets.
+        unheard: told a request whose reply cannot reach its sender.
     """
 
-    def __init__(self, service: Any, overtaken: Callable[[Any], Any]) -> None:
+    def __init__(self, service: Any, overtaken: Callable[[Any], Any], unheard: Callable[[Any], None]) -> None:
         self.service = service
         self.handle = service.handle
         self._overtaken = overtaken
+        self._unheard = unheard
         self._waiting: Waiting[tuple[Any, Any]] = Waiting(REQUESTS_KEPT)
 
     @property
@@ -37,11 +44,18 @@ class Turns:
             if header is None:
                 break
             for overtaken, its_header in self._waiting.add(heading_of(request), (request, header)):
-                self.service.send_response(self._overtaken(overtaken), its_header)
+                self._send(overtaken, self._overtaken(overtaken), its_header)
         turn = self._waiting.next()
         if turn is None:
             return False
         request, header = turn
         reply = self.service.callback(request, self.service.srv_type.Response())
-        self.service.send_response(reply, header)
+        self._send(request, reply, header)
         return True
+
+    def _send(self, request: Any, reply: Any, header: Any) -> None:
+        with warnings.catch_warnings(record=True) as told:  # rclpy warns, and goes on
+            warnings.simplefilter("always", RuntimeWarning)
+            self.service.send_response(reply, header)
+        if told:
+            self._unheard(request)
