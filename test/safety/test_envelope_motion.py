@@ -1,0 +1,328 @@
+"""How an envelope brakes, starts, pauses and steps, and what it says of that."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adahi_ros.safety.envelope import FIELDS, Envelope
+from adahi_ros.safety.governors import PAUSE_PERIODS
+from adahi_ros.safety.intervention import Admitted, Intervention
+from adahi_ros.safety.limits import Limits
+
+PERIOD_S = 0.05
+
+
+def limits_of(entries: int = 1, **given: Any) -> Limits:
+    if "position" in given:
+        given["position_low"], given["position_high"] = given.pop("position")
+    names = [f"joint_{index}" for index in range(entries)]
+    return Limits.of(names, dict.fromkeys(names, given))
+
+
+def sent(admitted: Admitted) -> np.ndarray:
+    assert admitted.action is not None
+    return admitted.action
+
+
+# Braking
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**32), st.floats(0.2, 5.0), st.floats(0.5, 50.0), st.sampled_from(FIELDS[:2]))
+def test_hold_comes_to_rest_in_no_more_steps_than_the_limits_take(
+    seed: int, velocity: float, acceleration: float, field: str
+) -> None:
+    draw = np.random.default_rng(seed)
+    limits = limits_of(2, position=(-2.0, 2.0), velocity=velocity, acceleration=acceleration)
+    envelope = Envelope(limits, field, PERIOD_S)
+    for _ in range(20):
+        envelope.admit(draw.uniform(-4.0, 4.0, 2), None, PERIOD_S)
+    for _ in range(math.ceil(velocity / (acceleration * PERIOD_S)) + 1):
+        last = sent(envelope.hold(None, PERIOD_S))
+    assert envelope.at_rest
+    again = sent(envelope.hold(None, PERIOD_S))
+    assert again.tobytes() == (last if field == "positions" else np.zeros(2)).tobytes()
+
+
+def test_where_acceleration_is_unlimited_hold_stops_at_once() -> None:
+    envelope = Envelope(limits_of(velocity=1.0), "positions", PERIOD_S)
+    envelope.admit(np.zeros(1), None, PERIOD_S)
+    moved = sent(envelope.admit(np.ones(1), None, PERIOD_S))
+    assert moved == pytest.approx([0.05])
+    assert sent(envelope.hold(np.zeros(1), PERIOD_S)).tolist() == moved.tolist()
+    assert envelope.at_rest
+    envelope = Envelope(limits_of(velocity=1.0), "velocities", PERIOD_S)
+    assert sent(envelope.admit(np.ones(1), None, PERIOD_S)).tolist() == [1.0]
+    assert not envelope.at_rest
+    assert sent(envelope.hold(None, 0.0)).tolist() == [0.0]
+    assert envelope.at_rest
+
+
+def test_a_position_that_is_held_goes_on_ever_slower_until_it_rests() -> None:
+    envelope = Envelope(limits_of(velocity=1.0, acceleration=4.0), "positions", PERIOD_S)
+    envelope.admit(np.zeros(1), None, PERIOD_S)
+    path = [float(sent(envelope.admit(np.full(1, 9.0), None, PERIOD_S))[0]) for _ in range(10)]
+    path += [float(sent(envelope.hold(None, PERIOD_S))[0]) for _ in range(7)]
+    assert np.diff(path)[7:] / PERIOD_S == pytest.approx(
+        [1.0, 1.0, 0.8, 0.6, 0.4, 0.2, 0.0, 0.0, 0.0], abs=1e-9
+    )
+
+
+def test_an_action_that_is_none_is_held_as_a_whole() -> None:
+    for bad in (math.nan, math.inf, -math.inf, 1e300):
+        envelope = Envelope(limits_of(2, velocity=1.0, acceleration=4.0), "velocities", PERIOD_S)
+        envelope.admit(np.ones(2), None, PERIOD_S)
+        admitted = envelope.admit(np.array([1.0, bad]), None, 0.5 * PERIOD_S)
+        assert sent(admitted) == pytest.approx([0.1, 0.1])
+        assert admitted.interventions == (Intervention.NOT_FINITE,)
+
+
+def test_there_is_no_position_to_hold_before_one_is_known() -> None:
+    envelope = Envelope(limits_of(2, velocity=1.0), "positions", PERIOD_S)
+    assert envelope.hold(None, PERIOD_S) == Admitted(None, (Intervention.STALE,))
+    half = np.array([0.3, math.nan])
+    assert envelope.hold(half, PERIOD_S, Intervention.DISABLED) == Admitted(None, (Intervention.DISABLED,))
+    assert envelope.admit(np.full(2, math.nan), half, PERIOD_S).action is None
+    assert sent(envelope.hold(np.array([0.3, 0.4]), PERIOD_S)).tolist() == [0.3, 0.4]
+    assert sent(envelope.hold(None, PERIOD_S)).tolist() == [0.3, 0.4]
+
+
+def test_what_could_not_be_held_is_not_remembered() -> None:
+    envelope = Envelope(limits_of(2, velocity=1.0), "positions", PERIOD_S)
+    assert envelope.hold(np.array([0.3, math.nan]), PERIOD_S).action is None
+    assert sent(envelope.hold(np.array([0.5, 0.4]), PERIOD_S)).tolist() == [0.5, 0.4]
+
+
+# The start, pauses and the clock
+
+
+def test_positions_start_from_the_measured_ones_and_without_from_the_first_wanted() -> None:
+    limits = limits_of(2, position=(-1.0, 1.0), velocity=2.0)
+    admitted = Envelope(limits, "positions", PERIOD_S).admit(np.full(2, 5.0), np.array([0.5, math.nan]), 0.0)
+    assert sent(admitted) == pytest.approx([0.6, 1.0])
+    assert admitted.interventions == (Intervention.POSITION, Intervention.VELOCITY)
+
+
+def test_a_start_outside_is_left_inwards_only_and_no_faster_than_allowed() -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=2.0, acceleration=40.0)
+    envelope, position = Envelope(limits, "positions", PERIOD_S), 1.55
+    assert sent(envelope.hold(np.array([position]), PERIOD_S)).tolist() == [position]
+    for _ in range(20):
+        after = float(sent(envelope.admit(np.array([9.0]), None, PERIOD_S))[0])
+        assert position - 2.0 * PERIOD_S - 1e-12 <= after <= position
+        position = after
+    assert position == 1.0
+
+
+def test_a_robot_that_is_wanted_where_it_is_was_not_intervened_with() -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=2.0)
+    envelope = Envelope(limits, "positions", PERIOD_S)
+    envelope.hold(np.full(1, 5.0), PERIOD_S)
+    assert envelope.admit(np.full(1, 5.0), None, 0.0).interventions == ()
+    admitted = envelope.admit(np.full(1, 5.0), None, PERIOD_S)
+    assert sent(admitted) == pytest.approx([4.9])
+    assert admitted.interventions == (Intervention.POSITION, Intervention.VELOCITY)
+
+
+def test_a_pause_gives_no_leap_and_ends_at_rest() -> None:
+    envelope = Envelope(limits_of(velocity=1.0, acceleration=1.0), "positions", PERIOD_S)
+    position = [sent(envelope.admit(np.full(1, 9.0 * (step > 0)), None, PERIOD_S))[0] for step in range(40)][
+        -1
+    ]
+    after = sent(envelope.admit(np.zeros(1), None, 1e6))[0]
+    assert position - (PAUSE_PERIODS * PERIOD_S) ** 2 == pytest.approx(after)
+
+
+def test_in_no_time_nothing_moves() -> None:
+    envelope = Envelope(limits_of(velocity=1.0, acceleration=1.0), "positions", PERIOD_S)
+    envelope.admit(np.zeros(1), None, PERIOD_S)
+    before = sent(envelope.admit(np.ones(1), None, PERIOD_S))
+    for elapsed_s in (0.0, -1.0, math.nan, 1e-12):
+        assert sent(envelope.admit(np.ones(1), None, elapsed_s)).tolist() == before.tolist()
+    assert not envelope.at_rest
+    assert sent(envelope.admit(np.ones(1), None, PERIOD_S)) > before
+
+
+def test_reset_forgets_what_went_out() -> None:
+    envelope = Envelope(limits_of(velocity=1.0, acceleration=4.0), "positions", PERIOD_S)
+    for _ in range(5):
+        envelope.admit(np.ones(1), np.zeros(1), PERIOD_S)
+    envelope.reset()
+    assert envelope.at_rest
+    assert sent(envelope.hold(np.array([-3.0]), PERIOD_S)).tolist() == [-3.0]
+
+
+def test_what_is_done_to_an_action_afterwards_is_not_remembered() -> None:
+    envelope = Envelope(limits_of(velocity=1.0), "positions", PERIOD_S)
+    wanted = np.zeros(1)
+    sent(envelope.admit(wanted, None, PERIOD_S))[0] = 7.0
+    wanted[0] = 8.0
+    assert sent(envelope.hold(None, PERIOD_S)).tolist() == [0.0]
+
+
+# Steps from the measured position, and position limits of commanded velocities
+
+
+def test_a_robot_that_stands_still_is_never_commanded_further_than_a_step() -> None:
+    for acceleration in (math.inf, 5.0):
+        limits = limits_of(velocity=2.0, acceleration=acceleration, max_step=0.2)
+        envelope, path = Envelope(limits, "positions", PERIOD_S), []
+        for _ in range(60):
+            admitted = envelope.admit(np.full(1, 9.0), np.zeros(1), PERIOD_S)
+            assert Intervention.STEP in admitted.interventions
+            path.append(sent(admitted)[0])
+        assert max(path) <= 0.2
+        assert path[-1] == pytest.approx(0.2, abs=1e-3)
+
+
+def test_a_measured_position_that_leaps_does_not_make_the_command_leap() -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=2.0, acceleration=5.0, max_step=0.2)
+    envelope = Envelope(limits, "positions", PERIOD_S)
+    assert sent(envelope.admit(np.zeros(1), np.zeros(1), PERIOD_S)).tolist() == [0.0]
+    after = sent(envelope.admit(np.zeros(1), np.full(1, 50.0), PERIOD_S))
+    assert after == pytest.approx([5.0 * PERIOD_S**2])
+
+
+def test_a_step_from_beyond_a_position_limit_does_not_lead_there() -> None:
+    envelope = Envelope(limits_of(position=(-1.0, 1.0), max_step=0.2), "positions", PERIOD_S)
+    for measured, edge in ((50.0, 1.0), (-50.0, -1.0)):
+        envelope.reset()
+        assert sent(envelope.admit(np.zeros(1), np.zeros(1), PERIOD_S)).tolist() == [0.0]
+        admitted = envelope.admit(np.zeros(1), np.full(1, measured), PERIOD_S)
+        assert sent(admitted).tolist() == [edge]
+        assert admitted.interventions == (Intervention.STEP,)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(st.floats(-9.0, 9.0), st.floats(0.0, PERIOD_S)), min_size=1, max_size=80),
+    st.floats(0.3, 20.0),
+    st.one_of(st.floats(0.3, 50.0), st.just(math.inf)),
+)
+def test_velocities_keep_a_robot_that_obeys_within_its_positions(
+    moments: list[tuple[float, float]], velocity: float, acceleration: float
+) -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=velocity, acceleration=acceleration)
+    envelope, position, elapsed_s = Envelope(limits, "velocities", PERIOD_S), np.zeros(1), PERIOD_S
+    for wanted, next_s in moments:
+        speed = sent(envelope.admit(np.array([wanted]), position, elapsed_s))
+        position, elapsed_s = position + speed * next_s, next_s
+        assert np.abs(position) <= 1.0 + 1e-12
+
+
+def test_a_velocity_is_braked_in_time_and_may_always_lead_back() -> None:
+    limits = limits_of(position=(-1.0, 1.0), velocity=2.0)
+    envelope = Envelope(limits, "velocities", PERIOD_S)
+    admitted = envelope.admit(np.full(1, 2.0), np.full(1, 0.95), PERIOD_S)
+    assert sent(admitted) == pytest.approx([0.05 / PERIOD_S])
+    assert admitted.interventions == (Intervention.POSITION,)
+    assert sent(envelope.admit(np.full(1, 2.0), np.full(1, 1.2), PERIOD_S)).tolist() == [0.0]
+    back = envelope.admit(np.full(1, -2.0), np.full(1, 1.2), PERIOD_S)
+    assert sent(back).tolist() == [-2.0]
+    assert back.interventions == ()
+
+
+# What is said
+
+
+@pytest.mark.parametrize(
+    ("field", "limits", "wanted", "reasons"),
+    [
+        ("positions", {"position": (-1.0, 1.0)}, 2.0, {Intervention.POSITION}),
+        ("positions", {"velocity": 1.0}, 0.06, {Intervention.VELOCITY}),
+        ("positions", {"acceleration": 1.0}, 0.06, {Intervention.ACCELERATION}),
+        ("positions", {"max_step": 0.05}, 0.06, {Intervention.STEP}),
+        ("velocities", {"velocity": 1.0}, 2.0, {Intervention.VELOCITY}),
+        ("velocities", {"acceleration": 1.0}, 2.0, {Intervention.ACCELERATION}),
+        ("velocities", {"position": (-0.05, 0.05)}, 2.0, {Intervention.POSITION}),
+        ("accelerations", {"acceleration": 1.0}, 2.0, {Intervention.ACCELERATION}),
+        ("effort", {"effort": 1.0}, 2.0, {Intervention.EFFORT}),
+        ("effort", {"effort": 1.0}, math.nan, {Intervention.NOT_FINITE}),
+    ],
+)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_intervention_names_its_limit_and_counts_match(
+    field: str, limits: dict[str, Any], wanted: float, reasons: set[Intervention], sign: float
+) -> None:
+    counts: Counter[Intervention] = Counter()
+    for _ in range(3):
+        envelope = Envelope(limits_of(2, **limits), field, PERIOD_S)
+        counts.update(envelope.admit(np.array([0.0, sign * wanted]), np.zeros(2), PERIOD_S).interventions)
+        counts.update(envelope.admit(np.zeros(2), None, 100.0).interventions)
+    assert counts == dict.fromkeys(reasons, 3)
+
+
+@pytest.mark.parametrize(
+    ("field", "one", "other", "told"),
+    [
+        ("positions", {"velocity": 1.0}, {"position_high": 0.5}, ["POSITION", "VELOCITY"]),
+        ("positions", {"velocity": 1.0}, {"max_step": 0.5}, ["STEP", "VELOCITY"]),
+        ("positions", {"acceleration": 1.0}, {"velocity": 1.0}, ["VELOCITY", "ACCELERATION"]),
+        ("velocities", {"acceleration": 1.0}, {"position_high": 0.05}, ["POSITION", "ACCELERATION"]),
+        ("velocities", {"acceleration": 1.0}, {"velocity": 1.0}, ["VELOCITY", "ACCELERATION"]),
+    ],
+)
+def test_interventions_are_told_in_the_order_of_the_limits_whichever_entry_they_are_of(
+    field: str, one: dict[str, float], other: dict[str, float], told: list[str]
+) -> None:
+    for first, second in ((one, other), (other, one)):
+        limits = Limits.of(["first", "second"], {"first": first, "second": second})
+        admitted = Envelope(limits, field, PERIOD_S).admit(np.full(2, 2.0), np.zeros(2), PERIOD_S)
+        assert [why.name for why in admitted.interventions] == told
+
+
+def test_wrong_shapes_fields_and_periods_are_refused() -> None:
+    limits = limits_of(2)
+    envelope = Envelope(limits, "positions", PERIOD_S)
+    with pytest.raises(ValueError, match=re.escape("wanted: shape (3,), expected (2,)")):
+        envelope.admit(np.zeros(3), None, PERIOD_S)
+    with pytest.raises(ValueError, match=re.escape("measured: shape (1, 2), expected (2,)")):
+        envelope.admit(np.zeros(2), np.zeros((1, 2)), PERIOD_S)
+    with pytest.raises(ValueError, match=re.escape("measured: shape (), expected (2,)")):
+        envelope.hold(np.zeros(()), PERIOD_S)
+    with pytest.raises(ValueError, match="field: 'torque', must be one of positions, velocities"):
+        Envelope(limits, "torque", PERIOD_S)
+    for period_s in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"period_s: {period_s}, must be finite and above 0"):
+            Envelope(limits, "positions", period_s)
+
+
+def test_each_entry_may_be_commanded_in_its_own_way() -> None:
+    """An arm by velocities and its gripper by position: each is limited as if it were alone."""
+    limits = limits_of(2, position=(-1.0, 1.0), velocity=1.0, acceleration=4.0)
+    both = Envelope(limits, ["velocities", "positions"], PERIOD_S)
+    alone = [
+        Envelope(limits_of(1, position=(-1.0, 1.0), velocity=1.0, acceleration=4.0), field, PERIOD_S)
+        for field in ("velocities", "positions")
+    ]
+    measured = np.array([0.9, 0.0])
+    for _ in range(20):
+        admitted = both.admit(np.full(2, 3.0), measured, PERIOD_S)
+        single = [
+            each.admit(np.full(1, 3.0), measured[[place]], PERIOD_S) for place, each in enumerate(alone)
+        ]
+        assert admitted.action is not None
+        assert admitted.action.tolist() == [one.action[0] for one in single if one.action is not None]
+    with pytest.raises(ValueError, match="field: 1, must be one for each of 2 entries"):
+        Envelope(limits, ["positions"], PERIOD_S)
+
+
+def test_a_goal_keeps_its_limits_of_position_alone_and_is_held_where_it_was() -> None:
+    limits = limits_of(1, position=(0.0, 0.04), velocity=0.01, acceleration=0.01, max_step=0.001)
+    envelope = Envelope(limits, "goals", PERIOD_S)
+    assert envelope.hold(None, PERIOD_S).action is None  # nobody knows where it is
+    admitted = envelope.admit(np.array([0.1]), np.array([0.0]), PERIOD_S)
+    assert admitted.action is not None
+    assert (admitted.action.tolist(), admitted.interventions) == ([0.04], (Intervention.POSITION,))
+    held = envelope.hold(np.array([0.02]), PERIOD_S)
+    assert held.action is not None
+    assert (held.action.tolist(), envelope.at_rest) == ([0.04], True)
+    assert not envelope.begin_displaced(np.array([0.0]), PERIOD_S)
