@@ -17,12 +17,16 @@ from adahi_ros.wire.texts import NAME_LENGTH, shortened
 
 
 def target_name(told: str, checkpoint: str) -> str:
-    """Return the name of a target: what it was told to be, or the last two parts of its checkpoint.
+    """Return the name of a target: what it was told to be, or its checkpoint, of a long path two parts.
+
+    Of a shipped one it is all of the name: those that plan are called alike at the end, `TASK/plans/target`.
 
     Raises:
         ValueError: it is longer than a request may say.
     """
-    name = told or "/".join(Path(checkpoint).parts[-2:])
+    path = Path(checkpoint)
+    parts = path.parts[-2:] if path.is_absolute() or len(checkpoint) > NAME_LENGTH else path.parts
+    name = told or "/".join(parts)
     if len(name) > NAME_LENGTH:
         raise ValueError(f"target: {name!r}, must have at most {NAME_LENGTH} characters")
     return name

@@ -174,6 +174,8 @@ def test_only_the_time_of_good_replies_counts(service: VerificationService, good
         ("", "ball/target", "ball/target"),
         ("", "/robots/checkpoints/ball/target", "ball/target"),
         ("", "target", "target"),
+        ("", "ball/plans/target", "ball/plans/target"),
+        ("", f"{'a' * NAME_LENGTH}/ball/target", "ball/target"),
         ("mine", "ball/target", "mine"),
         ("x" * NAME_LENGTH, "ball/target", "x" * NAME_LENGTH),
     ],

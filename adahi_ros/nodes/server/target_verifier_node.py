@@ -74,7 +74,8 @@ class TargetVerifierParameters(PolicyParameters):
     checkpoint: str = parameter("ball/target", CHECKPOINT)
     target: str = parameter(
         "",
-        "Name of the policy, by which robots may ask for it; '' for the last two parts of checkpoint",
+        "Name of the policy, by which robots may ask for it; '' for checkpoint, of a long path its last two "
+        "parts",
         optional=True,
     )
     seed: int = parameter(0, "Seed of the draws that accept and resample", 0, LARGEST_INTEGER)
