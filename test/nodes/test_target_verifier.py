@@ -22,7 +22,7 @@ from sensor_msgs.msg import CompressedImage
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.health import Level
-from adahi_ros.nodes.common.managed_node import started
+from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.server import target_verifier_node

@@ -27,7 +27,7 @@ from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
 from adahi_ros.health import Health, Level
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.common.managed_node import ManagedNode, started
+from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.policies import encoder_files_from, encoder_from, policy_from

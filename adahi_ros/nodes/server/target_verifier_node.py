@@ -19,7 +19,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.health import Health
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.common.managed_node import ManagedNode, started
+from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.messages import describe, to_reply
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, group, parameter
 from adahi_ros.nodes.common.policies import (
