@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 
-from adahi_ros.nodes.common.parameters import ParameterError, Parameters
+from adahi_ros.nodes.common.manager_bond import ManagerBond
+from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
 from adahi_ros.nodes.common.spin import freeze_garbage
 from adahi_ros.nodes.common.transitions import refusing
 from adahi_ros.nodes.common.urgent_executor import Urgent
@@ -17,15 +19,30 @@ from adahi_ros.nodes.common.urgent_executor import Urgent
 M = TypeVar("M", bound="ManagedNode")
 
 
+@dataclass(frozen=True)
+class ManagedParameters:
+    """What every managed node is told, beside `autostart`, whose default is its own."""
+
+    bond_heartbeat_period: float = parameter(
+        0.1,
+        "Seconds between heartbeats to nav2's lifecycle_manager, as of nav2's nodes; 0 for no bond with it. "
+        "There is none with autostart either: who starts itself has no manager",
+        0.0,
+        60.0,
+    )
+
+
 class ManagedNode(LifecycleNode):
     """Opens all that it needs when it is configured, and closes it whatever ends that.
+
+    While it is active, it has a bond with the lifecycle manager that made it so.
 
     Attributes:
         urgent: what its executor serves first.
 
     Args:
         name: of the node.
-        parameters: the dataclass of its parameters, with `autostart` among them.
+        parameters: the dataclass of its parameters, `ManagedParameters` with `autostart`.
         options: of rclpy's node.
     """
 
@@ -33,6 +50,7 @@ class ManagedNode(LifecycleNode):
         super().__init__(name, **options)
         self._declared = Parameters(self, parameters)
         self._opened = ExitStack()
+        self._bond = ManagerBond(self)
         self.urgent = Urgent()
         if not self.get_parameter("autostart").value:
             self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
@@ -49,7 +67,8 @@ class ManagedNode(LifecycleNode):
     def _close(self) -> None:
         """Close everything; parameters can be set again."""
         self.urgent = Urgent()
-        self._opened.close()
+        self._opened.close()  # which may bring a robot to rest, and so comes first
+        self._bond.dissolve()
         self._declared.frozen = False
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -65,6 +84,18 @@ class ManagedNode(LifecycleNode):
         freeze_garbage()
         return TransitionCallbackReturn.SUCCESS
 
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let what was opened publish; tell a lifecycle manager from now on that the node lives."""
+        activated = super().on_activate(state)
+        if activated is TransitionCallbackReturn.SUCCESS and not self.get_parameter("autostart").value:
+            self._bond.form(self.get_parameter("bond_heartbeat_period").value)
+        return activated
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let nothing publish any more, and have no bond."""
+        self._bond.dissolve()
+        return super().on_deactivate(state)
+
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Close everything; parameters can be set again."""
         self._close()
@@ -79,6 +110,11 @@ class ManagedNode(LifecycleNode):
         """Close everything, after a transition that has failed halfway; the node can be configured again."""
         self._close()
         return TransitionCallbackReturn.SUCCESS
+
+    def destroy_node(self) -> None:
+        """End; the lifecycle manager hears of it at once."""
+        self._bond.dissolve()
+        super().destroy_node()
 
 
 def started(make: Callable[[], M]) -> M:

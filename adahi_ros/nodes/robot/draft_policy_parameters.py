@@ -13,6 +13,7 @@ from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import GATES, Trigger
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
+from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
 from adahi_ros.nodes.common.policies import PolicyParameters, VerificationParameters, corrector_from
 from adahi_ros.policy.interface import Actor, Policy
@@ -134,7 +135,7 @@ class DraftVerificationParameters(VerificationParameters):
 
 
 @dataclass(frozen=True)
-class DraftPolicyParameters(PolicyParameters):
+class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     """What the draft policy node is told."""
 
     autostart: bool = parameter(

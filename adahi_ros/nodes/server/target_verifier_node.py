@@ -19,7 +19,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.health import Health
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.common.managed import ManagedNode, started
+from adahi_ros.nodes.common.managed import ManagedNode, ManagedParameters, started
 from adahi_ros.nodes.common.messages import describe, to_reply
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, group, parameter
 from adahi_ros.nodes.common.policies import (
@@ -65,7 +65,7 @@ class CacheParameters:
 
 
 @dataclass(frozen=True)
-class TargetVerifierParameters(PolicyParameters):
+class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     """What the node is told."""
 
     autostart: bool = parameter(

@@ -1,0 +1,142 @@
+"""When a managed node has a bond with a lifecycle manager; with bondpy itself, see test/system."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from std_msgs.msg import Header
+
+from adahi_ros.nodes.common.managed import ManagedNode, ManagedParameters
+from adahi_ros.nodes.common.parameters import parameter
+from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.launching.observer import Observer
+
+BONDPY = "bondpy.bondpy"
+Make = Callable[..., "Managed"]
+
+
+@dataclass(frozen=True)
+class Told(ManagedParameters):
+    autostart: bool = parameter(False, "")
+
+
+class Managed(ManagedNode):
+    fails = False
+
+    def _open(self, values: Told) -> None:
+        pass
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        activated = super().on_activate(state)
+        if self.fails:
+            raise MemoryError
+        return activated
+
+
+class Bond:
+    """What is used of bondpy's, which no wheel brings."""
+
+    made: list[Bond]
+
+    def __init__(self, node: Any, topic: str, name: str) -> None:
+        self.what = topic, name
+        self.events: list[str] = []
+        self.pub, self.sub = node.create_publisher(Header, topic, 1), None
+        self.made.append(self)
+
+    def start(self) -> None:
+        self.events.append(f"start {self.heartbeat_period:g} {self.heartbeat_timeout:g}")  # type: ignore[attr-defined]
+
+    def break_bond(self) -> None:
+        self.events.append("break")
+
+    def shutdown(self) -> None:
+        self.events.append("shutdown")
+
+
+@pytest.fixture
+def bonds(monkeypatch: pytest.MonkeyPatch) -> list[Bond]:
+    """Those that are made."""
+    stand_in = ModuleType(BONDPY)
+    stand_in.Bond = Bond  # type: ignore[attr-defined]
+    monkeypatch.setattr(Bond, "made", [], raising=False)
+    monkeypatch.setitem(sys.modules, BONDPY.split(".")[0], ModuleType("bondpy"))
+    monkeypatch.setitem(sys.modules, BONDPY, stand_in)
+    return Bond.made
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "watcher")
+        nodes: list[Managed] = []
+
+        def make(**values: Any) -> Managed:
+            overrides = [Parameter(name, value=value) for name, value in values.items()]
+            options = {"context": observer.context, "use_global_arguments": False}
+            nodes.append(Managed("managed", Told, parameter_overrides=overrides, **options))
+            return nodes[-1]
+
+        yield make
+        for node in nodes:
+            node.destroy_node()
+        observer.close()
+
+
+FORMED, DISSOLVED = ["start 0.1 4"], ["start 0.1 4", "break", "shutdown"]
+
+
+@pytest.mark.parametrize("end", ["trigger_deactivate", "trigger_shutdown", "destroy_node"])
+def test_a_bond_is_there_while_the_node_is_active(make: Make, bonds: list[Bond], end: str) -> None:
+    node = make()
+    publishers = len(list(node.publishers))
+    node.trigger_configure()
+    assert not bonds
+    node.trigger_activate()
+    (bond,) = bonds
+    assert (bond.what, bond.events) == (("bond", "managed"), FORMED)
+    getattr(node, end)()
+    assert bond.events == DISSOLVED
+    if end == "trigger_deactivate":
+        assert len(list(node.publishers)) == publishers
+        node.trigger_activate()
+        assert [each.events for each in bonds] == [DISSOLVED, FORMED]
+
+
+def test_an_activation_that_fails_after_all_leaves_none(make: Make, bonds: list[Bond]) -> None:
+    node = make()
+    node.fails = True
+    node.trigger_configure()
+    assert node.trigger_activate() is not TransitionCallbackReturn.SUCCESS
+    assert [each.events for each in bonds] == [DISSOLVED]
+
+
+@pytest.mark.parametrize("values", [{"bond_heartbeat_period": 0.0}, {"autostart": True}])
+def test_there_is_none_where_nobody_asks_for_one(
+    make: Make, bonds: list[Bond], values: dict[str, Any]
+) -> None:
+    node = make(**values)
+    node.trigger_configure()
+    assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
+    assert not bonds
+
+
+@pytest.mark.parametrize("of_pypi", [False, True])  # which has a bondpy of other things
+def test_without_bondpy_a_node_is_active_without_a_bond_and_says_so_once(
+    make: Make, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], of_pypi: bool
+) -> None:
+    monkeypatch.setitem(sys.modules, "bondpy", ModuleType("bondpy") if of_pypi else None)
+    monkeypatch.delitem(sys.modules, BONDPY, raising=False)
+    node = make()
+    node.trigger_configure()
+    for _ in range(2):
+        assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
+        node.trigger_deactivate()
+    assert capfd.readouterr().err.count("no bond with a lifecycle manager: bondpy is not there") == 1
