@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+LAUNCH = "ADAHI_LAUNCH_PID"  # the variable in which a launch file tells nodes the process that they end with
 NOBODYS = (signal.SIG_IGN, signal.SIG_DFL, signal.default_int_handler)
 
 

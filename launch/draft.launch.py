@@ -14,7 +14,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
-from adahi_ros.nodes.launching.exits import RESPAWN, RESPAWN_DELAY_S, fail_with_it
+from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, RESPAWN, RESPAWN_DELAY_S, fail_with_it
 
 OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
     "draft_checkpoint": ("checkpoint", str, "DIRECTORY/NAME of the draft policy's checkpoint"),
@@ -123,6 +123,7 @@ def start(context: LaunchContext) -> list[Node]:
             for service in ("describe_target", "verify_draft")
         ],
         arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        additional_env=ENDS_WITH_LAUNCH,
         output="screen",
         respawn=respawn,
         respawn_delay=RESPAWN_DELAY_S,

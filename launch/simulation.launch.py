@@ -13,7 +13,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from adahi_ros.nodes.launching.arguments import with_arguments_checked
-from adahi_ros.nodes.launching.exits import fail_with_it
+from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, fail_with_it
 
 
 def end_with_it(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
@@ -98,6 +98,7 @@ def generate_launch_description() -> LaunchDescription:
             }
         ],
         arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        additional_env=ENDS_WITH_LAUNCH,
         output="screen",
         on_exit=end_with_it,
     )

@@ -20,7 +20,7 @@ from launch_ros.substitutions import FindPackageShare
 
 from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
 from adahi_ros.nodes.launching.encoders import encoder_parameters
-from adahi_ros.nodes.launching.exits import RESPAWN, RESPAWN_DELAY_S, fail_with_it
+from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, RESPAWN, RESPAWN_DELAY_S, fail_with_it
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -99,6 +99,7 @@ def start(context: LaunchContext) -> list[Node]:
         prefix=EnvironmentVariable(
             "ADAHI_SERVER_PREFIX", default_value=LaunchConfiguration("launch-prefix", default="")
         ),
+        additional_env=ENDS_WITH_LAUNCH,
         output="screen",
         respawn=respawn,
         respawn_delay=RESPAWN_DELAY_S,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from adahi_ros import signals
 from adahi_ros.assets import asset
 
 launch = pytest.importorskip("launch", reason="launch is not on PyPI; needs a sourced ROS 2")
@@ -410,6 +411,13 @@ def test_a_robot_is_not_started_on_the_parameters_of_another(stand_ins: dict[str
 def test_the_verifier_alone_runs_at_the_servers_end(job: str, there: bool, stand_ins: dict[str, str]) -> None:
     run = launched(job, {**stand_ins, "ADAHI_SERVER_PREFIX": "env WHERE=server"})
     assert (printed(run.stdout).get("WHERE") == "server") is there
+
+
+@pytest.mark.parametrize("job", sorted(NODES))
+def test_a_node_knows_the_launch_that_it_ends_with(job: str, stand_ins: dict[str, str]) -> None:
+    instead(stand_ins, NODES[job], "echo PARENT=$PPID", "env")
+    variables = printed(launched(job, stand_ins, f"params_file:={FILES['params_file']}").stdout)
+    assert variables[signals.LAUNCH] == variables["PARENT"]
 
 
 def instead(stand_ins: dict[str, str], name: str, *lines: str) -> None:

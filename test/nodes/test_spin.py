@@ -16,6 +16,7 @@ from adahi_ros.nodes.launching.modules import MODULES
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierParameters
 from adahi_ros.nodes.simulation.robot_simulator_node import RobotSimulatorParameters
+from adahi_ros.signals import LAUNCH
 
 INTERRUPTED = """
 import os, sys
@@ -44,13 +45,14 @@ sys.exit(run(Interrupted, "", None, last_words=Interrupted.say))
 
 SIGNAL = 'os.kill(os.getpid(), int(os.environ["NUMBER"]))'
 BROKEN = INTERRUPTED.replace(SIGNAL, "raise RuntimeError('broken')")
+LAUNCH_KILLED = INTERRUPTED.replace(SIGNAL, f'os.kill(int(os.environ["{LAUNCH}"]), 9)')
 
 
-def outcome(program: str, number: signal.Signals) -> tuple[int, str]:
+def outcome(program: str, number: signal.Signals, **environment: str) -> tuple[int, str]:
     with exclusive_domain() as domain:
         process = subprocess.run(
             [sys.executable, "-c", program],
-            env={**os.environ, **loopback_environment(domain), "NUMBER": str(int(number))},
+            env={**os.environ, **loopback_environment(domain), "NUMBER": str(int(number)), **environment},
             capture_output=True,
             text=True,
             timeout=60.0,
@@ -59,11 +61,35 @@ def outcome(program: str, number: signal.Signals) -> tuple[int, str]:
     return process.returncode, process.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_amid_a_callback(number: signal.Signals) -> None:
     code, errors = outcome(INTERRUPTED, number)
     assert (code, "Traceback" in errors) == (0, False), errors
     assert errors.count("last words") == 1
+
+
+def test_a_node_ends_well_with_its_launch_however_that_ends() -> None:
+    with subprocess.Popen(["sleep", "60"]) as launch:
+        code, errors = outcome(LAUNCH_KILLED, signal.SIGTERM, **{LAUNCH: str(launch.pid)})
+    assert launch.returncode == -signal.SIGKILL
+    assert (code, "Traceback" in errors) == (0, False), errors
+    assert errors.count("last words") == 1
+    code, errors = outcome(LAUNCH_KILLED, signal.SIGTERM, **{LAUNCH: str(launch.pid)})
+    assert (code, errors) == (0, "")  # gone before the node was there, which never is
+
+
+HUNG_UP = INTERRUPTED.replace(
+    SIGNAL,
+    """os.kill(os.getpid(), 15 if hasattr(self, "hung_up") else 1)
+        print("goes on" if hasattr(self, "hung_up") else "", file=sys.stderr)
+        self.hung_up = True""",
+)
+
+
+def test_a_terminal_that_is_closed_ends_no_node_that_was_started_with_nohup() -> None:
+    nohup = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    code, errors = outcome("\n".join([nohup, HUNG_UP]), signal.SIGTERM)
+    assert (code, "goes on" in errors, errors.count("last words")) == (0, True, 1), errors
 
 
 def test_a_fault_of_its_own_is_told() -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
+import select
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,6 +21,7 @@ from rclpy.task import Future
 from rclpy.utilities import ok, remove_ros_args, try_shutdown
 
 from adahi_ros.nodes.common.parameters import ParameterError, rows
+from adahi_ros.signals import LAUNCH
 
 N = TypeVar("N", bound=Node)
 LOOK_S = 0.1  # for a signal, at least so often
@@ -43,17 +47,43 @@ def single_threaded(node: Node) -> Executor:
 
 
 class _Signals:
-    """Notes that SIGINT or SIGTERM asked the process to end; rclpy's own handlers would end DDS at once."""
+    """Notes that a signal asked the process to end; rclpy's own handlers would end DDS at once."""
 
     def __init__(self) -> None:
         self.came = False
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._note)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(signal.SIGHUP, self._note)
 
     def _note(self, number: int, frame: object) -> None:
         if self.came:  # asked twice: somebody cannot wait
             raise KeyboardInterrupt
         self.came = True
+
+    def come_with_launch_end(self) -> None:
+        """Have SIGTERM come once the launch is gone: where it is killed, it leaves its nodes behind.
+
+        Not by what Linux has for a parent's death: between launch and node may be a prefix.
+
+        Raises:
+            KeyboardInterrupt: it is gone already.
+        """
+        launch = os.environ.get(LAUNCH)
+        if launch is None or not hasattr(os, "pidfd_open"):
+            return
+        try:
+            watched = os.pidfd_open(int(launch))
+        except ProcessLookupError:
+            raise KeyboardInterrupt from None
+        threading.Thread(target=self._await_end, args=(watched,), daemon=True).start()
+
+    def _await_end(self, watched: int) -> None:
+        gone = select.poll()
+        gone.register(watched, select.POLLIN)
+        gone.poll()
+        if not self.came:
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def freeze_garbage() -> None:
@@ -74,7 +104,7 @@ def run(
     make_executor: Callable[[N], Executor] = single_threaded,
     last_words: Callable[[N], None] = lambda node: None,
 ) -> int:
-    """Spin a node until it has finished, or SIGINT or SIGTERM asks it to end.
+    """Spin a node until it has finished, or SIGINT, SIGTERM, SIGHUP or its launch's end asks it to end.
 
     Args:
         make: creates the node.
@@ -93,6 +123,7 @@ def run(
     try:
         _read_arguments(about, parameters)
         signals = _Signals()
+        signals.come_with_launch_end()
         rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
         node = make()
         executor = make_executor(node)
@@ -117,7 +148,7 @@ def run(
 
 
 def _end(node: N | None, last_words: Callable[[N], None]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it is ending
     if node is not None:
         try:

@@ -1,12 +1,20 @@
-"""What becomes of a launch whose node dies: launch itself would go on without it, and end with 0."""
+"""What becomes of a launch whose node dies, and of nodes whose launch does.
+
+Launch itself would go on without a node, and end with 0; and where it is killed, or gets SIGTERM, leave its
+nodes behind.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import Any, Final
 
+from adahi_ros.signals import LAUNCH
+
 RESPAWN: Final = "Start the node anew where it dies; else the launch ends, with exit code 1"
 RESPAWN_DELAY_S: Final = 1.0
+ENDS_WITH_LAUNCH: Final = {LAUNCH: str(os.getpid())}  # as environment of nodes, which heed it
 # Ctrl-C reaches the nodes too, and launch may hear that one has ended before it has heard of that.
 ASKED_TO_END: Final = (0, -signal.SIGINT, -signal.SIGTERM)
 
