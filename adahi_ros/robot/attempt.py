@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from adahi_ros.wire.records import Reason, StepRecord
 
@@ -20,6 +20,57 @@ class End(IntEnum):
     STOPPED = 5
     NO_STEPS = 6
     NOT_STARTED = 7
+    DEACTIVATED = 8
+    SHUT_DOWN = 9
+
+
+class NodeState(IntEnum):
+    """What the policy's node is. The numbers are those of lifecycle_msgs/State."""
+
+    UNCONFIGURED = 1
+    INACTIVE = 2
+    ACTIVE = 3
+    FINALIZED = 4
+
+
+class Preparation(Enum):
+    """What is done to the policy's node before it acts; the value says what it is then."""
+
+    DEACTIVATE = "deactivated"
+    CLEAN_UP = "cleaned up"
+    CHOOSE_POLICY = "given its policy"
+    CONFIGURE = "configured"
+    ACTIVATE = "activated"
+
+
+_AS_IT_IS = {
+    NodeState.UNCONFIGURED: (Preparation.CONFIGURE, Preparation.ACTIVATE),
+    NodeState.INACTIVE: (Preparation.ACTIVATE,),
+    NodeState.ACTIVE: (),
+}
+_TO_UNCONFIGURED = {
+    NodeState.UNCONFIGURED: (),
+    NodeState.INACTIVE: (Preparation.CLEAN_UP,),
+    NodeState.ACTIVE: (Preparation.DEACTIVATE, Preparation.CLEAN_UP),
+}
+
+
+def preparations(state: int, other_policy: bool) -> tuple[Preparation, ...]:
+    """Return what makes the policy's node act, one after the other.
+
+    Args:
+        state: what it is; nothing can be done but in the first three of `NodeState`.
+        other_policy: it is to have another policy, which can be chosen only while it is unconfigured.
+
+    Raises:
+        ValueError: nothing can be done.
+    """
+    if state not in list(_AS_IT_IS):
+        raise ValueError("is shut down" if state == NodeState.FINALIZED else f"is amid a transition, {state}")
+    now = NodeState(state)
+    if not other_policy:
+        return _AS_IT_IS[now]
+    return (*_TO_UNCONFIGURED[now], Preparation.CHOOSE_POLICY, *_AS_IT_IS[NodeState.UNCONFIGURED])
 
 
 @dataclass(frozen=True)
@@ -53,7 +104,7 @@ class Attempt:
 
     Args:
         limits: of the run.
-        now_s: when it begins.
+        now_s: when the policy's node is asked to act.
     """
 
     def __init__(self, limits: AttemptLimits, now_s: float) -> None:
@@ -95,6 +146,14 @@ class Attempt:
         """Somebody says how it went; before the first step that is said of what was before."""
         if self.steps:
             self.end(End.SUCCESS if success else End.FAILURE, "as episode_result says")
+
+    def deactivated(self) -> None:
+        """The policy's node is active no more, though nobody here has asked for that."""
+        self.end(End.DEACTIVATED, "the policy's node was deactivated; its log and /diagnostics say why")
+
+    def shut_down(self) -> None:
+        """Whoever runs the policy is to end."""
+        self.end(End.SHUT_DOWN, "the policy runner was shut down")
 
     def end(self, why: End, message: str) -> None:
         """It is over, unless it has been already."""

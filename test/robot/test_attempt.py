@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.robot.attempt import Attempt, AttemptLimits, End
+from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, NodeState, preparations
 from adahi_ros.wire.records import Reason, StepRecord
 
 LIMITS = AttemptLimits(time_s=10.0, no_verifier_s=2.0, no_steps_s=3.0, stopped_s=1.0)
@@ -109,3 +109,45 @@ def test_what_is_said_before_the_first_step_is_said_of_what_was_before(
     attempt.judged(False)
     attempt.stepped(step_record(), 100.1)
     assert attempt.ended(100.2) is None
+
+
+def test_a_node_that_is_deactivated_and_a_runner_that_is_shut_down_end_it(attempt: Attempt) -> None:
+    attempt.deactivated()
+    attempt.shut_down()
+    found = attempt.ended(100.1)
+    assert found is not None
+    assert found[0] is End.DEACTIVATED
+    ending = Attempt(LIMITS, 100.0)
+    ending.shut_down()
+    ending.deactivated()  # that is what follows
+    assert ending.ended(1000.0) == (End.SHUT_DOWN, "the policy runner was shut down")
+
+
+@pytest.mark.parametrize(
+    ("state", "as_it_is", "with_another_policy"),
+    [
+        (NodeState.UNCONFIGURED, "configured activated", "policy configured activated"),
+        (NodeState.INACTIVE, "activated", "cleaned policy configured activated"),
+        (NodeState.ACTIVE, "", "deactivated cleaned policy configured activated"),
+    ],
+)
+def test_a_policy_is_chosen_while_its_node_is_unconfigured(
+    state: NodeState, as_it_is: str, with_another_policy: str
+) -> None:
+    def way(other_policy: bool) -> str:
+        words = {"given its policy": "policy", "cleaned up": "cleaned"}
+        values = [each.value for each in preparations(int(state), other_policy)]
+        return " ".join(words.get(value, value) for value in values)
+
+    assert (way(False), way(True)) == (as_it_is, with_another_policy)
+
+
+@pytest.mark.parametrize(
+    ("state", "why"), [(4, "is shut down"), (10, "is amid a transition, 10"), (0, "amid")]
+)
+@pytest.mark.parametrize("other_policy", [False, True])
+def test_a_node_that_is_shut_down_or_amid_a_transition_cannot_act(
+    state: int, why: str, other_policy: bool
+) -> None:
+    with pytest.raises(ValueError, match=why):
+        preparations(state, other_policy)

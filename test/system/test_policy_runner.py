@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from action_msgs.msg import GoalStatus
 from adahi_msgs.action import RunPolicy
+from adahi_msgs.srv import DescribeTarget
 from lifecycle_msgs.msg import TransitionEvent
 from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from std_msgs.msg import Float32
 from std_srvs.srv import SetBool
+
+from adahi_ros.robot.attempt import End
 
 Result = RunPolicy.Result
 
@@ -25,6 +28,21 @@ class Client:
         self.feedback: list[RunPolicy.Feedback] = []
         self._client = ActionClient(stage.node, RunPolicy, "run_policy")
 
+    def start_runner(self) -> None:
+        self.runner = self.stage.start(
+            "policy_runner_node", no_verifier_s=1.0, no_steps_s=20.0, feedback_period_s=0.05
+        )
+
+    def end_runner(self) -> None:
+        """Ask it to end; it may still have something to say."""
+        self.stage.processes.all.remove(self.runner)
+        self.runner.ask_to_end()
+
+    def check_end(self) -> None:
+        self.runner.end()
+        assert self.runner.exit_code == 0, self.runner.output
+        assert "Traceback" not in self.runner.output
+
     def send(self, **goal: Any) -> Any:
         """Send a goal; return its handle, or None where it is refused."""
         self.stage.wait(self._client.server_is_ready, "the action's server")
@@ -36,7 +54,9 @@ class Client:
         return handle if handle.accepted else None
 
     def result_of(self, handle: Any) -> tuple[int, Any]:
-        future = handle.get_result_async()
+        return self.result(handle.get_result_async())
+
+    def result(self, future: Any) -> tuple[int, Any]:
         self.stage.wait(future.done, "the goal's end")
         return future.result().status, future.result().result
 
@@ -56,12 +76,11 @@ def client(stage: Any, exported: Path) -> Iterator[Client]:
         verifier_wait_s=30.0,
         safety__hold_after_s=60.0,
     )
-    runner = stage.start("policy_runner_node", no_verifier_s=1.0, no_steps_s=20.0, feedback_period_s=0.05)
     client = Client(stage)
+    client.start_runner()
     yield client
     stage.processes.end()
-    assert runner.exit_code == 0, runner.output
-    assert "Traceback" not in runner.output
+    client.check_end()
 
 
 def test_a_goal_that_is_cancelled_before_the_policy_acts_lets_it_not_act(client: Client) -> None:
@@ -161,8 +180,53 @@ def test_a_robot_that_is_stopped_ends_it_and_the_next_goal_waits_until_it_is_ena
     assert client.result_of(handle)[1].ended == Result.ENDED_TIME_LIMIT
 
 
+def test_a_node_that_somebody_else_deactivates_ends_it_and_that_is_said(client: Client) -> None:
+    handle = client.send()
+    client.stage.wait(lambda: client.state() == "active", "that it is active")
+    assert client.stage.change_state("deactivate")
+    status, result = client.result_of(handle)
+    assert (status, result.ended, result.held) == (GoalStatus.STATUS_ABORTED, End.DEACTIVATED, True)
+    assert "deactivated; its log" in result.message
+
+
+@pytest.mark.parametrize("configuring", [False, True])
+def test_a_runner_that_is_shut_down_ends_its_goal_and_holds_the_robot(
+    client: Client, exported: Path, configuring: bool
+) -> None:
+    """Whatever it waits for: the goal has its result, before the process is gone."""
+    handle = client.send(policy=str(exported / "draft") if configuring else "")
+    future = handle.get_result_async()
+    if not configuring:
+        client.stage.wait(lambda: bool(client.feedback), "feedback")
+    client.feedback.clear()
+    client.end_runner()
+    status, result = client.result(future)
+    assert (status, result.ended, result.held) == (GoalStatus.STATUS_ABORTED, End.SHUT_DOWN, True)
+    assert result.message == "the policy runner was shut down"
+    client.check_end()
+    assert client.state() != "active"
+    client.start_runner()
+
+
 def test_a_dead_verifier_ends_it(client: Client) -> None:
-    """The last of these tests: nobody verifies any more."""
+    """Nobody verifies any more, in this test and those after it."""
     client.stage.processes.kill(client.stage.verifier)
     _, result = client.result_of(client.send())
     assert (result.ended, result.held) == (Result.ENDED_NO_VERIFIER, True)
+
+
+def test_a_node_that_refuses_its_verifier_ends_it(
+    client: Client,
+    exported: Path,
+    make_held_verifier: Callable[..., Any],
+    description_of: Callable[[Path], DescribeTarget.Response],
+) -> None:
+    description = description_of(exported / "draft")
+    description.tokenizer_fingerprint = 16 * "0"
+    verifier = make_held_verifier(client.stage, description)
+    try:
+        status, result = client.result_of(client.send())
+    finally:
+        verifier.close()
+    assert (status, result.ended, result.held) == (GoalStatus.STATUS_ABORTED, End.DEACTIVATED, True)
+    assert (result.steps, client.state()) == (0, "inactive")

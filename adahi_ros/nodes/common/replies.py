@@ -17,7 +17,9 @@ class NotRepliedError(RuntimeError):
     """A service has not replied in time, or cannot any more; the message names it."""
 
 
-async def replied(node: Node, client: Any, request: Any, wait_s: float) -> Any:
+async def replied(
+    node: Node, client: Any, request: Any, wait_s: float, given_up: Future | None = None
+) -> Any:
     """Return the reply of a service; until it is there, there is nobody to send to.
 
     Args:
@@ -25,6 +27,7 @@ async def replied(node: Node, client: Any, request: Any, wait_s: float) -> Any:
         client: of the service.
         request: to send.
         wait_s: for the service and its reply together.
+        given_up: once it is done, nothing is sent, and nobody waits any more.
 
     Raises:
         NotRepliedError: there is none by then, or the client was destroyed.
@@ -33,18 +36,20 @@ async def replied(node: Node, client: Any, request: Any, wait_s: float) -> Any:
     try:
         while not client.service_is_ready() and time.monotonic() < end_s:
             await elapsed(node, LOOK_S)
+        if given_up is not None and given_up.done():
+            raise NotRepliedError(f"{client.srv_name}: not asked any more")
         future = client.call_async(request)
     except InvalidHandle:
         raise NotRepliedError(f"{client.srv_name}: the client was destroyed") from None
-    await elapsed(node, max(0.0, end_s - time.monotonic()), future)
+    await elapsed(node, max(0.0, end_s - time.monotonic()), future, given_up)
     if not future.done():
         client.remove_pending_request(future)
         raise NotRepliedError(f"{client.srv_name}: no reply for {wait_s:g} s")
     return future.result()
 
 
-async def elapsed(node: Node, duration_s: float, future: Any = None) -> None:
-    """Wait so long, or until a future is done."""
+async def elapsed(node: Node, duration_s: float, *futures: Any) -> None:
+    """Wait so long, or until one of these futures is done; None for none."""
     over = Future()
 
     def end(_: Any = None) -> None:
@@ -53,8 +58,9 @@ async def elapsed(node: Node, duration_s: float, future: Any = None) -> None:
 
     # Steady: a clock that is set back must not put off a deadline.
     timer = node.create_timer(duration_s, end, clock=Clock(clock_type=ClockType.STEADY_TIME))
-    if future is not None:
-        future.add_done_callback(end)
+    for future in futures:
+        if future is not None:
+            future.add_done_callback(end)
     try:
         await over
     finally:

@@ -3,40 +3,51 @@
 Serves the action `run_policy` (adahi_msgs/RunPolicy): a goal configures and activates the draft policy's
 node, and whatever ends it deactivates that, which holds the robot. Subscribes `draft_status`
 (adahi_msgs/DraftStatus), `link_state` (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState),
-`episode_result` (adahi_msgs/EpisodeResult), which ends a goal by success or failure, and
-`success_estimate` (std_msgs/Float32), which the feedback passes on.
+`episode_result` (adahi_msgs/EpisodeResult), which ends a goal by success or failure,
+`success_estimate` (std_msgs/Float32), which the feedback passes on, and the `transition_event`
+(lifecycle_msgs/TransitionEvent) of that node.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, SafetyState
-from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.msg import State, Transition, TransitionEvent
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.action import ActionServer, CancelResponse, GoalResponse  # type: ignore[attr-defined]
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
+from rclpy.task import Future
 from std_msgs.msg import Float32
 
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.replies import NotRepliedError, elapsed, replied
 from adahi_ros.nodes.common.spin import run
-from adahi_ros.robot.attempt import Attempt, AttemptLimits, End
+from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, Preparation, preparations
 from adahi_ros.texts import abridged
 
 LOOK_S = 0.05
 CALL_S = 5.0  # for a service of the policy's node and its reply
 CONFIGURE_S = 180.0  # the first time may export a network
+HOLD_S = 2.0  # for the same, where the process is to end
+PARTING_S = 0.2  # for a result to be fetched by whoever waits for it
 STATUS_DEPTH = 100
 MESSAGE_LENGTH = 512
+CHANGES = {
+    Preparation.DEACTIVATE: Transition.TRANSITION_DEACTIVATE,
+    Preparation.CLEAN_UP: Transition.TRANSITION_CLEANUP,
+    Preparation.CONFIGURE: Transition.TRANSITION_CONFIGURE,
+    Preparation.ACTIVATE: Transition.TRANSITION_ACTIVATE,
+}
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,8 @@ class PolicyRunnerNode(Node):
         self._values = values = parameters.read()
         parameters.frozen = True
         self._attempt: Attempt | None = None
-        self._busy = False
+        self._busy = self._closing = False
+        self._given_up = Future()  # done once the goal that is being run must not wait for the policy's node
         name = values.policy_node
         self._change_state = self.create_client(ChangeState, f"{name}/change_state")
         self._get_state = self.create_client(GetState, f"{name}/get_state")
@@ -86,6 +98,7 @@ class PolicyRunnerNode(Node):
         self.create_subscription(SafetyState, "safety_state", self._on_safety, 10)
         self.create_subscription(EpisodeResult, "episode_result", self._on_result, 10)
         self.create_subscription(Float32, "success_estimate", self._on_estimate, 1)
+        self.create_subscription(TransitionEvent, f"{name}/transition_event", self._on_transition, 10)
         self._server = ActionServer(
             self,
             RunPolicy,
@@ -95,11 +108,21 @@ class PolicyRunnerNode(Node):
             cancel_callback=lambda handle: CancelResponse.ACCEPT,
         )
 
-    def hold_still(self) -> None:
-        """Ask the policy's node to deactivate itself: nobody will be there to end the goal."""
-        if self._busy:
-            transition = Transition(id=Transition.TRANSITION_DEACTIVATE)
-            self._change_state.call_async(ChangeState.Request(transition=transition))
+    def end_goal(self) -> None:
+        """Hold the robot, and say what came of the goal: nobody will be there to end it."""
+        self._closing = True
+        if not self._busy:
+            return
+        if self._attempt is not None:
+            self._attempt.shut_down()
+        self._given_up.set_result(None)
+        self._spin_while(lambda: self._busy, 2 * HOLD_S)
+        self._spin_while(lambda: True, PARTING_S)
+
+    def _spin_while(self, on: Callable[[], bool], limit_s: float) -> None:
+        executor, end_s = self.executor, time.monotonic() + limit_s
+        while executor is not None and on() and time.monotonic() < end_s:
+            executor.spin_once(timeout_sec=LOOK_S)
 
     # What is heard
 
@@ -123,33 +146,40 @@ class PolicyRunnerNode(Node):
         if self._attempt is not None:
             self._attempt.success_estimate = message.data
 
+    def _on_transition(self, message: TransitionEvent) -> None:
+        if self._attempt is not None and message.start_state.id == State.PRIMARY_STATE_ACTIVE:
+            self._attempt.deactivated()
+
     # A goal
 
     def _on_goal(self, goal: RunPolicy.Goal) -> GoalResponse:
-        if self._busy:
-            self.get_logger().warning("a goal is refused: another one is being run")
+        if self._busy or self._closing:
+            why = "the policy runner is shut down" if self._closing else "another one is being run"
+            self.get_logger().warning(f"a goal is refused: {why}")
             return GoalResponse.REJECT
         if not 0.0 <= goal.time_limit_s < float("inf"):
             self.get_logger().warning(
                 f"a goal is refused: time_limit_s: {goal.time_limit_s}, must be from 0 on"
             )
             return GoalResponse.REJECT
-        self._busy = True
+        self._busy, self._given_up = True, Future()
         return GoalResponse.ACCEPT
 
     async def _execute(self, handle: Any) -> RunPolicy.Result:
-        values, goal = self._values, handle.request
+        values = self._values
         allowed = values.no_verifier_s, values.no_steps_s, values.stopped_s
-        limits = AttemptLimits(goal.time_limit_s, *allowed)
+        limits = AttemptLimits(handle.request.time_limit_s, *allowed)
         try:
             try:
-                await self._start(handle)
+                await self._start(handle, limits)
             except (NotRepliedError, NotStartedError, CanceledError) as error:
-                attempt = Attempt(limits, time.monotonic())
-                why = End.CANCELED if isinstance(error, CanceledError) else End.NOT_STARTED
-                attempt.end(why, str(error))
+                attempt = self._attempt or Attempt(limits, time.monotonic())
+                if self._closing:
+                    attempt.shut_down()
+                attempt.end(End.CANCELED if isinstance(error, CanceledError) else End.NOT_STARTED, str(error))
             else:
-                attempt = self._attempt = Attempt(limits, time.monotonic())
+                assert self._attempt is not None
+                attempt = self._attempt
                 await self._until_ended(handle, attempt)
             return await self._over(handle, attempt)
         finally:
@@ -205,39 +235,46 @@ class PolicyRunnerNode(Node):
 
     # The policy's node
 
-    async def _start(self, handle: Any) -> None:
-        """Configure and activate the node as a goal says.
+    async def _start(self, handle: Any, limits: AttemptLimits) -> None:
+        """Have the node act as a goal says, and the attempt begin just before.
 
         Args:
             handle: of the goal, which names a checkpoint, or leaves the one that there is.
+            limits: of the attempt.
 
         Raises:
             NotStartedError: it cannot be.
             NotRepliedError: a service of it does not reply.
             CanceledError: the goal was cancelled before the node was told to act.
         """
-        policy = handle.request.policy
-        state = await self._state()
-        if policy:
-            if state == State.PRIMARY_STATE_ACTIVE:
-                await self._change(Transition.TRANSITION_DEACTIVATE, CALL_S)
-            if state in (State.PRIMARY_STATE_ACTIVE, State.PRIMARY_STATE_INACTIVE):
-                await self._change(Transition.TRANSITION_CLEANUP, CALL_S)
-            checkpoint = Parameter("checkpoint", value=policy).to_parameter_msg()
-            request = SetParametersAtomically.Request(parameters=[checkpoint])
-            reply = await replied(self, self._set_parameters, request, CALL_S)
-            if not reply.result.successful:
-                raise NotStartedError(f"policy: {policy!r}, refused: {reply.result.reason}")
-            state = State.PRIMARY_STATE_UNCONFIGURED
-        if state == State.PRIMARY_STATE_UNCONFIGURED:
-            await self._change(Transition.TRANSITION_CONFIGURE, CONFIGURE_S)
-            state = State.PRIMARY_STATE_INACTIVE
+        policy, name = handle.request.policy, self._values.policy_node
+        try:
+            way = preparations(await self._state(CALL_S, self._given_up), bool(policy))
+        except ValueError as error:
+            raise NotStartedError(f"{name} cannot be activated, it {error}") from None
+        for each in way:
+            if each is Preparation.CHOOSE_POLICY:
+                await self._choose(policy)
+            elif each is not Preparation.ACTIVATE:
+                await self._change(each)
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
-        if state == State.PRIMARY_STATE_INACTIVE:
-            await self._change(Transition.TRANSITION_ACTIVATE, CALL_S)
-        elif state != State.PRIMARY_STATE_ACTIVE:
-            raise NotStartedError(f"{self._values.policy_node} cannot be activated, it is shut down")
+        self._attempt = Attempt(limits, time.monotonic())
+        if Preparation.ACTIVATE in way:
+            await self._change(Preparation.ACTIVATE)
+
+    async def _choose(self, policy: str) -> None:
+        checkpoint = Parameter("checkpoint", value=policy).to_parameter_msg()
+        request = SetParametersAtomically.Request(parameters=[checkpoint])
+        reply = await replied(self, self._set_parameters, request, CALL_S, self._given_up)
+        if not reply.result.successful:
+            raise NotStartedError(f"policy: {policy!r}, refused: {reply.result.reason}")
+
+    async def _change(self, how: Preparation) -> None:
+        request = ChangeState.Request(transition=Transition(id=CHANGES[how]))
+        wait_s = CONFIGURE_S if how is Preparation.CONFIGURE else CALL_S
+        if not (await replied(self, self._change_state, request, wait_s, self._given_up)).success:
+            raise NotStartedError(f"{self._values.policy_node} cannot be {how.value}; its log says why")
 
     async def _hold(self) -> bool:
         """Deactivate the node, where it is active; return whether it is not.
@@ -246,31 +283,21 @@ class PolicyRunnerNode(Node):
         has not replied to, and this one comes after that.
         """
         deactivate = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE))
+        wait_s = HOLD_S if self._closing else CALL_S
         try:
-            reply = await replied(self, self._change_state, deactivate, CALL_S)
-            return reply.success or await self._state() != State.PRIMARY_STATE_ACTIVE
+            reply = await replied(self, self._change_state, deactivate, wait_s)
+            return reply.success or await self._state(wait_s) != State.PRIMARY_STATE_ACTIVE
         except NotRepliedError:
             return False
 
-    async def _state(self) -> int:
-        reply = await replied(self, self._get_state, GetState.Request(), CALL_S)
+    async def _state(self, wait_s: float, given_up: Future | None = None) -> int:
+        reply = await replied(self, self._get_state, GetState.Request(), wait_s, given_up)
         return int(reply.current_state.id)
-
-    async def _change(self, transition: int, wait_s: float) -> None:
-        request = ChangeState.Request(transition=Transition(id=transition))
-        if not (await replied(self, self._change_state, request, wait_s)).success:
-            label = {
-                Transition.TRANSITION_CONFIGURE: "configured",
-                Transition.TRANSITION_ACTIVATE: "activated",
-                Transition.TRANSITION_DEACTIVATE: "deactivated",
-                Transition.TRANSITION_CLEANUP: "cleaned up",
-            }[transition]
-            raise NotStartedError(f"{self._values.policy_node} cannot be {label}; its log says why")
 
 
 def main() -> None:
     """Run the node as a process."""
-    last_words = PolicyRunnerNode.hold_still
+    last_words = PolicyRunnerNode.end_goal
     sys.exit(run(PolicyRunnerNode, __doc__ or "", PolicyRunnerParameters, last_words=last_words))
 
 
