@@ -124,6 +124,13 @@ class VerificationService:
         self._counted(heading, reply)
         return reply
 
+    def dismissed(self, heading: Heading) -> SentReply:
+        """Return what is replied to a request that waits when the service ends."""
+        message = "the verifier was deactivated before the turn of this request"
+        reply = SentReply(INTERNAL_ERROR, message, *heading[2:])
+        self.counts.replies[STATUS_NAMES[reply.status]] += 1  # nobody's fault
+        return reply
+
     def spent(self, reply: SentReply, compute_ms: float) -> None:
         """Take note of how long a request took, from its message to that of the reply."""
         if reply.status == OK:

@@ -318,7 +318,7 @@ def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
 ) -> None:
     node, _ = running
     asked = Asked(node.urgent.turns[0].service.callback)
-    turns = Turns(asked, node._overtaken, node._unheard)
+    turns = Turns(asked, node._overtaken, node._dismissed, node._unheard)
     asked.waiting = [
         VerifyDraft.Request(robot_id=robot, step_id=step, first_step=step, episode_id=77)
         for robot, step in (("arm", 3), ("leg", 1), ("arm", 4))

@@ -44,6 +44,7 @@ from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 from adahi_ros.wire.description import Description
 
+PARTING_S = 0.1  # for replies to go out: of a service that is destroyed at once, a third is lost
 WARNING_PERIOD_S = 1.0
 SHARED_WARNING_PERIOD_S = 10.0  # of two robots of one name
 
@@ -116,6 +117,7 @@ class TargetVerifierNode(ManagedNode):
     """See the module. Its services are there while it is active; urgent is what robots wait for."""
 
     def __init__(self, **options: Any) -> None:
+        self._serving = ExitStack()
         super().__init__("target_verifier", TargetVerifierParameters, **options)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -125,22 +127,28 @@ class TargetVerifierNode(ManagedNode):
         service = self.create_service(VerifyDraft, "verify_draft", self._verify, qos_profile=qos)
         for each in (describing, service):
             self._serving.callback(self.destroy_service, each)
-        self.urgent = Urgent(turns=[Turns(service, self._overtaken, self._unheard)])
+        turns = Turns(service, self._overtaken, self._dismissed, self._unheard)
+        self._serving.callback(time.sleep, PARTING_S)
+        self._serving.callback(turns.dismiss)  # of these the last is called first
+        self.urgent = Urgent(turns=[turns])
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Serve nobody; robots find that there is no verifier. The policy stays loaded."""
-        self._serve_nobody()
+        self.serve_nobody()
         return super().on_deactivate(state)
 
-    def _serve_nobody(self) -> None:
+    def serve_nobody(self) -> None:
+        """End the services; who waits for a turn is told so."""
         self.urgent = Urgent()
         self._serving.close()
 
+    def _close(self) -> None:
+        self.serve_nobody()
+        super()._close()
+
     def _open(self, values: TargetVerifierParameters) -> None:
         self._values = values
-        self._serving = ExitStack()
-        self._opened.callback(self._serve_nobody)
         policy = policy_from(values)
         if values.added_compute_s:
             policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
@@ -179,6 +187,9 @@ class TargetVerifierNode(ManagedNode):
     def _overtaken(self, request: VerifyDraft.Request) -> VerifyDraft.Response:
         return to_reply(self._service.overtaken(heading_of(request)))
 
+    def _dismissed(self, request: VerifyDraft.Request) -> VerifyDraft.Response:
+        return to_reply(self._service.dismissed(heading_of(request)))
+
     def _unheard(self, request: VerifyDraft.Request) -> None:
         warning = self._service.unheard(heading_of(request), self._values.verification.reliability)
         self.get_logger().warning(warning, throttle_duration_sec=WARNING_PERIOD_S)
@@ -195,8 +206,15 @@ def executor_of(node: TargetVerifierNode) -> UrgentExecutor:
 
 def main() -> None:
     """Run the node as a process."""
-    make = partial(started, TargetVerifierNode)
-    sys.exit(run(make, __doc__ or "", TargetVerifierParameters, make_executor=executor_of))
+    sys.exit(
+        run(
+            partial(started, TargetVerifierNode),
+            __doc__ or "",
+            TargetVerifierParameters,
+            make_executor=executor_of,
+            last_words=TargetVerifierNode.serve_nobody,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -22,13 +22,21 @@ class Turns:
         service: rclpy's; its callback serves a request.
         overtaken: from a request that is not served, because its robot has asked about a later step, to the
             reply that it gets.
+        dismissed: the same of one that waits when the service ends.
         unheard: told a request whose reply cannot reach its sender.
     """
 
-    def __init__(self, service: Any, overtaken: Callable[[Any], Any], unheard: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        service: Any,
+        overtaken: Callable[[Any], Any],
+        dismissed: Callable[[Any], Any],
+        unheard: Callable[[Any], None],
+    ) -> None:
         self.service = service
         self.handle = service.handle
         self._overtaken = overtaken
+        self._dismissed = dismissed
         self._unheard = unheard
         self._waiting: Waiting[tuple[Any, Any]] = Waiting(REQUESTS_KEPT)
 
@@ -40,7 +48,7 @@ class Turns:
     def serve(self) -> bool:
         """Serve the request whose turn it is; return whether there was one."""
         while not self._waiting.full:
-            request, header = self.handle.service_take_request(self.service.srv_type.Request)
+            request, header = self._take()
             if header is None:
                 break
             for overtaken, its_header in self._waiting.add(heading_of(request), (request, header)):
@@ -52,6 +60,22 @@ class Turns:
         reply = self.service.callback(request, self.service.srv_type.Response())
         self._send(request, reply, header)
         return True
+
+    def dismiss(self) -> None:
+        """Reply to all that wait that they are not served any more; the service is to end.
+
+        To no more than wait at most: a client that does not cease to ask cannot keep it from ending.
+        """
+        for _ in range(2 * REQUESTS_KEPT):
+            request, header = self._waiting.next() or self._take()
+            if header is None:
+                break
+            self._send(request, self._dismissed(request), header)
+
+    def _take(self) -> tuple[Any, Any]:
+        """Take a request from DDS; both are None where none has come."""
+        taken: tuple[Any, Any] = self.handle.service_take_request(self.service.srv_type.Request)
+        return taken
 
     def _send(self, request: Any, reply: Any, header: Any) -> None:
         with warnings.catch_warnings(record=True) as told:  # rclpy warns, and goes on
