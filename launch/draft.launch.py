@@ -14,7 +14,13 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
-from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, RESPAWN, RESPAWN_DELAY_S, fail_with_it
+from adahi_ros.nodes.launching.exits import (
+    ENDS_WITH_LAUNCH,
+    RESPAWN,
+    RESPAWN_DELAY_S,
+    fail_with_it,
+    leave_interrupts_to_launch,
+)
 
 OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
     "draft_checkpoint": ("checkpoint", str, "DIRECTORY/NAME of the draft policy's checkpoint"),
@@ -70,9 +76,22 @@ def generate_launch_description() -> LaunchDescription:
             description="Names the robot's stream of random draws at the verifier; each robot its own",
         ),
         DeclareLaunchArgument(
+            "run_policy",
+            default_value="false",
+            description="Start the policy runner, too: the policy acts by goals of the ROS action run_policy",
+        ),
+        DeclareLaunchArgument(
+            "runner_params_file",
+            default_value="",
+            description="ROS parameter file of the policy runner; where it is empty, its defaults",
+        ),
+        DeclareLaunchArgument(
             "autostart",
-            default_value="true",
-            description="Configure and activate the node when it starts; else 'ros2 lifecycle set' does",
+            default_value=PythonExpression(
+                ["'false' if '", LaunchConfiguration("run_policy"), "'.lower() == 'true' else 'true'"]
+            ),
+            description="Configure and activate the node when it starts; else 'ros2 lifecycle set' does, or "
+            "a goal of run_policy, where that is true",
         ),
         DeclareLaunchArgument("respawn", default_value="false", description=RESPAWN),
         DeclareLaunchArgument(
@@ -88,13 +107,17 @@ def generate_launch_description() -> LaunchDescription:
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
     )
     check = OpaqueFunction(function=check_params_file)
-    nodes = GroupAction([dds, OpaqueFunction(function=start)])
+    nodes = GroupAction(
+        [dds, OpaqueFunction(function=leave_interrupts_to_launch), OpaqueFunction(function=start)]
+    )
     return with_arguments_checked(LaunchDescription([*arguments, check, nodes]))
 
 
 def check_params_file(context: LaunchContext) -> None:
     task = LaunchConfiguration("task").perform(context)
     check_file(context, "params_file", f"; where it is not given, it is that of task, {task!r}")
+    if LaunchConfiguration("runner_params_file").perform(context):
+        check_file(context, "runner_params_file")
 
 
 def start(context: LaunchContext) -> list[Node]:
@@ -104,17 +127,26 @@ def start(context: LaunchContext) -> list[Node]:
         if LaunchConfiguration(name).perform(context)
     }
     respawn = IfCondition(LaunchConfiguration("respawn")).evaluate(context)
-    node = Node(
-        package="adahi_ros",
+    sim_time = {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)}
+    of_all = {
+        "package": "adahi_ros",
+        "namespace": LaunchConfiguration("namespace"),
+        "arguments": ["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        "additional_env": ENDS_WITH_LAUNCH,
+        "output": "screen",
+        "respawn": respawn,
+        "respawn_delay": RESPAWN_DELAY_S,
+        "on_exit": None if respawn else fail_with_it,
+    }
+    draft = Node(
         executable="draft_policy_node",
         name="draft_policy",
-        namespace=LaunchConfiguration("namespace"),
         parameters=[
             LaunchConfiguration("params_file"),
             {
                 "robot_id": ParameterValue(LaunchConfiguration("robot_id"), value_type=str),
                 "autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool),
-                "use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool),
+                **sim_time,
                 **given,
             },
         ],
@@ -122,11 +154,15 @@ def start(context: LaunchContext) -> list[Node]:
             (service, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), service]))
             for service in ("describe_target", "verify_draft")
         ],
-        arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
-        additional_env=ENDS_WITH_LAUNCH,
-        output="screen",
-        respawn=respawn,
-        respawn_delay=RESPAWN_DELAY_S,
-        on_exit=None if respawn else fail_with_it,
+        **of_all,
     )
-    return [node]
+    if not IfCondition(LaunchConfiguration("run_policy")).evaluate(context):
+        return [draft]
+    file = LaunchConfiguration("runner_params_file")
+    runner = Node(
+        executable="policy_runner_node",
+        name="policy_runner",
+        parameters=[*([file] if file.perform(context) else []), sim_time],
+        **of_all,
+    )
+    return [draft, runner]

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, Shutdown
+from launch.actions import (
+    DeclareLaunchArgument,
+    GroupAction,
+    IncludeLaunchDescription,
+    OpaqueFunction,
+    Shutdown,
+)
 from launch.events.process import ProcessExited
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration, PythonExpression
@@ -13,7 +19,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from adahi_ros.nodes.launching.arguments import with_arguments_checked
-from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, fail_with_it
+from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, fail_with_it, leave_interrupts_to_launch
 
 
 def end_with_it(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
@@ -105,4 +111,8 @@ def generate_launch_description() -> LaunchDescription:
     dds = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
     )
-    return with_arguments_checked(LaunchDescription([*arguments, GroupAction([dds, node])]))
+    return with_arguments_checked(
+        LaunchDescription(
+            [*arguments, GroupAction([dds, OpaqueFunction(function=leave_interrupts_to_launch), node])]
+        )
+    )

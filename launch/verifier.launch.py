@@ -20,7 +20,13 @@ from launch_ros.substitutions import FindPackageShare
 
 from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
 from adahi_ros.nodes.launching.encoders import encoder_parameters
-from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, RESPAWN, RESPAWN_DELAY_S, fail_with_it
+from adahi_ros.nodes.launching.exits import (
+    ENDS_WITH_LAUNCH,
+    RESPAWN,
+    RESPAWN_DELAY_S,
+    fail_with_it,
+    leave_interrupts_to_launch,
+)
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -70,7 +76,9 @@ def generate_launch_description() -> LaunchDescription:
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
     )
     check = OpaqueFunction(function=check_file, args=["verifier_params_file"])
-    nodes = GroupAction([dds, OpaqueFunction(function=start)])
+    nodes = GroupAction(
+        [dds, OpaqueFunction(function=leave_interrupts_to_launch), OpaqueFunction(function=start)]
+    )
     return with_arguments_checked(LaunchDescription([*arguments, check, nodes]))
 
 

@@ -136,6 +136,12 @@ def node_of(job: str, **arguments: str) -> Any:
 
 def node_in(description: Any, **arguments: str) -> Any:
     """Return a description's node as it is started with launch arguments."""
+    (node,) = all_nodes_in(description, **arguments)
+    return node
+
+
+def all_nodes_in(description: Any, **arguments: str) -> list[Any]:
+    """Return a description's nodes as they are started with launch arguments."""
     from launch import LaunchContext
 
     context = LaunchContext()
@@ -145,8 +151,7 @@ def node_in(description: Any, **arguments: str) -> Any:
         node._perform_substitutions(context)  # here, while the remappings of its group hold
         if node.node_package == "adahi_ros":  # not robot_state_publisher, which may be installed
             nodes.append(node)
-    (node,) = nodes
-    return node
+    return nodes
 
 
 def parameters_of(node: Any) -> dict[str, Any]:
@@ -176,6 +181,21 @@ def test_sim_time(job: str) -> None:
 def test_a_draft_is_configured_and_activated_unless_somebody_else_does_that(job: str) -> None:
     assert parameters_of(node_of(job, **FILES))["autostart"] is True
     assert parameters_of(node_of(job, **FILES, autostart="false"))["autostart"] is False
+
+
+@pytest.mark.parametrize("job", ["draft", "robot"])
+def test_a_policy_that_is_to_be_run_by_goals_has_its_runner_beside_it(job: str, tmp_path: Path) -> None:
+    runner_file = tmp_path / "runner.yaml"
+    runner_file.write_text("/**: {ros__parameters: {no_verifier_s: 0.0}}")
+    given = {**FILES, "namespace": "/arm", "runner_params_file": str(runner_file), "use_sim_time": "true"}
+    draft, runner = all_nodes_in(description_of(job), **given, run_policy="true")
+    assert (draft.node_executable, runner.node_executable) == ("draft_policy_node", "policy_runner_node")
+    assert parameters_of(draft)["autostart"] is False
+    assert parameters_of(runner) == {"no_verifier_s": 0.0, "use_sim_time": True}
+    assert runner.expanded_node_namespace == draft.expanded_node_namespace == "/arm"
+    (draft, runner) = all_nodes_in(description_of(job), **FILES, run_policy="true", autostart="true")
+    assert parameters_of(draft)["autostart"] is True
+    assert parameters_of(runner) == {"use_sim_time": False}
 
 
 @pytest.mark.parametrize("job", ["draft", "verifier"])
@@ -379,6 +399,7 @@ def test_an_unknown_dds_is_named_with_what_is_allowed(stand_ins: dict[str, str])
         ("verifier", "verifier_params_file"),
         ("all", "params_file"),
         ("all", "verifier_params_file"),
+        ("robot", "runner_params_file"),
     ],
 )
 def test_nothing_starts_without_the_parameter_file_that_was_named(
@@ -387,7 +408,9 @@ def test_nothing_starts_without_the_parameter_file_that_was_named(
     missing, started = tmp_path / "nope.yaml", tmp_path / "started"
     for node in (tmp_path / "prefix/lib/adahi_ros").iterdir():
         node.write_text(f"#!/bin/sh\ntouch {started}\n")
-    run = launched(job, stand_ins, f"{argument}:={missing}")
+    given = {"params_file": FILES["params_file"]} if argument == "runner_params_file" else {}
+    arguments = [f"{name}:={file}" for name, file in {**given, argument: missing}.items()]
+    run = launched(job, stand_ins, *arguments)
     assert run.returncode == 1
     assert f"{argument}: there is no file {missing}" in run.stdout
     assert not started.exists()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,7 +9,7 @@ import pytest
 
 from adahi_ros.contract.parsing import ContractError
 from adahi_ros.nodes.launching.encoders import encoder_parameters
-from adahi_ros.nodes.launching.exits import fail_with_it
+from adahi_ros.nodes.launching.exits import fail_with_it, leave_interrupts_to_launch
 
 
 def told(code: int, shutting_down: bool = False) -> None:
@@ -25,6 +27,24 @@ def test_a_node_that_was_asked_to_end_is_none() -> None:
     for code in (0, -2, -15):
         told(code)
     told(-9, shutting_down=True)
+
+
+def test_an_interrupt_breaks_off_nothing_that_launch_does_but_still_ends_who_runs_none() -> None:
+    async def interrupted() -> bool:
+        signal.raise_signal(signal.SIGINT)
+        return True
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        leave_interrupts_to_launch(None)
+        assert asyncio.run(asyncio.wait_for(interrupted(), 1.0))
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        leave_interrupts_to_launch(None)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_verifier_has_the_encoder_of_robots_that_have_none() -> None:

@@ -6,8 +6,11 @@ nodes behind.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import threading
+from types import FrameType
 from typing import Any, Final
 
 from adahi_ros.signals import LAUNCH
@@ -32,3 +35,25 @@ def fail_with_it(event: Any, context: Any) -> None:
     """
     if event.returncode not in ASKED_TO_END and not context.is_shutdown:
         raise RuntimeError(f"{event.process_name} has died, exit code {event.returncode}")
+
+
+def leave_interrupts_to_launch(context: Any) -> None:
+    """Have Ctrl-C not raise KeyboardInterrupt amid what launch does, which hears of it otherwise.
+
+    It learns of signals by Python's wakeup file descriptor, and leaves Python's own handler as it is. Where
+    that raises in a callback that starts a node, or hears of its end, the rest of the callback is lost:
+    launch then waits for ever for a node that it does not know, or that is gone.
+
+    Args:
+        context: launch's LaunchContext.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # nobody is there who would hear of it
+        raise KeyboardInterrupt from None
