@@ -12,4 +12,5 @@ MODULES = {
     }.items()
     for name in names
 }
-"""From a node's name, that of its executable, to its module."""
+"""From a node's name to its module. It is that of its executable, too, but for `recording_robot_node`, which
+has none: it stands in for a robot in soaks, and activates whatever draft policy it finds."""
