@@ -78,7 +78,8 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "run_policy",
             default_value="false",
-            description="Start the policy runner, too: the policy acts by goals of the ROS action run_policy",
+            description="Start the policy runner, too, and leave it to goals of its ROS action run_policy to "
+            "configure and activate the policy",
         ),
         DeclareLaunchArgument(
             "runner_params_file",
@@ -87,11 +88,8 @@ def generate_launch_description() -> LaunchDescription:
         ),
         DeclareLaunchArgument(
             "autostart",
-            default_value=PythonExpression(
-                ["'false' if '", LaunchConfiguration("run_policy"), "'.lower() == 'true' else 'true'"]
-            ),
-            description="Configure and activate the node when it starts; else 'ros2 lifecycle set' does, or "
-            "a goal of run_policy, where that is true",
+            default_value="true",
+            description="Configure and activate the node when it starts; else 'ros2 lifecycle set' does",
         ),
         DeclareLaunchArgument("respawn", default_value="false", description=RESPAWN),
         DeclareLaunchArgument(
@@ -127,6 +125,8 @@ def start(context: LaunchContext) -> list[Node]:
         if LaunchConfiguration(name).perform(context)
     }
     respawn = IfCondition(LaunchConfiguration("respawn")).evaluate(context)
+    by_goals = IfCondition(LaunchConfiguration("run_policy")).evaluate(context)
+    autostart = not by_goals and IfCondition(LaunchConfiguration("autostart")).evaluate(context)
     sim_time = {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)}
     of_all = {
         "package": "adahi_ros",
@@ -145,7 +145,7 @@ def start(context: LaunchContext) -> list[Node]:
             LaunchConfiguration("params_file"),
             {
                 "robot_id": ParameterValue(LaunchConfiguration("robot_id"), value_type=str),
-                "autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool),
+                "autostart": autostart,
                 **sim_time,
                 **given,
             },
@@ -156,7 +156,7 @@ def start(context: LaunchContext) -> list[Node]:
         ],
         **of_all,
     )
-    if not IfCondition(LaunchConfiguration("run_policy")).evaluate(context):
+    if not by_goals:
         return [draft]
     file = LaunchConfiguration("runner_params_file")
     runner = Node(

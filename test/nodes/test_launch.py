@@ -193,9 +193,13 @@ def test_a_policy_that_is_to_be_run_by_goals_has_its_runner_beside_it(job: str, 
     assert parameters_of(draft)["autostart"] is False
     assert parameters_of(runner) == {"no_verifier_s": 0.0, "use_sim_time": True}
     assert runner.expanded_node_namespace == draft.expanded_node_namespace == "/arm"
-    (draft, runner) = all_nodes_in(description_of(job), **FILES, run_policy="true", autostart="true")
-    assert parameters_of(draft)["autostart"] is True
+    _, runner = all_nodes_in(description_of(job), **FILES, run_policy="true")
     assert parameters_of(runner) == {"use_sim_time": False}
+
+
+def test_a_verifier_beside_a_policy_that_is_run_by_goals_starts_itself() -> None:
+    verifier, draft, _, _ = all_nodes_in(description_of("all"), **FILES, run_policy="true")
+    assert (parameters_of(verifier)["autostart"], parameters_of(draft)["autostart"]) == (True, False)
 
 
 @pytest.mark.parametrize("job", ["draft", "verifier"])
