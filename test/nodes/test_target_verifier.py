@@ -346,7 +346,8 @@ def test_a_reply_that_cannot_reach_its_robot_is_told_by_name(
 ) -> None:
     node, _ = running
     asked = Asked(node.urgent.turns[0].service.callback)
-    turns, before = Turns(asked, node._overtaken, node._dismissed, node._unheard), node._service.counts.unheard
+    turns = Turns(asked, node._overtaken, node._dismissed, node._unheard)
+    before = node._service.counts.unheard
     asked.waiting = [VerifyDraft.Request(robot_id="leg")]
     assert turns.serve()
     assert node._service.counts.unheard == before
