@@ -70,13 +70,13 @@ class BagDataset:
 
 
 def encoder_of(contract: Contract) -> Encode | None:
-    """Return what makes features of the contract's images; None without cameras.
+    """Return what makes features of the contract's images; None without cameras, or without an encoder.
 
     Raises:
         ValueError: there is no such encoder, it is damaged, or takes images of another size.
         FileNotFoundError: none of this name is shipped.
     """
-    if not contract.cameras:
+    if not contract.encoder:
         return None
     encoder = Encoder.load(named(contract.encoder, ENCODERS))
     contract.check_image_size(encoder.image_size)
@@ -236,7 +236,7 @@ class _Pass:
             if topic in self._contract.channels:
                 observation = self._assembler.add(topic, message, received.received_ns)
                 if observation is not None:
-                    self._observations.append(replace(observation, images=()))  # their features will do
+                    self._observations.append(replace(observation, images={}))  # their features will do
                     self._tally.observations += 1
             for (source, reader), taken in zip(self._acted, self._actions, strict=True):
                 if topic == source.channel.topic and reader.concerns(message):

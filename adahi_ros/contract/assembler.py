@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,8 @@ class Observation:
         values: (O,) float32: S numbers, then the features of images that are not for the target alone.
         goal: (G,) float32.
         read: (S,) float64, the S numbers as they were read, before any operator: in the messages' units.
-        images: of each camera, (rows, columns, 3) uint8.
+        images: of each camera, by key, (rows, columns, 3) uint8.
+        named: the numbers of each key of the contract that is no camera, (size,) float32.
         image_features: (F,) float32, of images for the target alone, where somebody encodes them; no robot.
     """
 
@@ -45,7 +46,8 @@ class Observation:
     values: np.ndarray
     goal: np.ndarray
     read: np.ndarray
-    images: tuple[np.ndarray, ...] = ()
+    images: Mapping[str, np.ndarray] = field(default_factory=dict)
+    named: Mapping[str, np.ndarray] = field(default_factory=dict)
     image_features: np.ndarray = field(default_factory=lambda: NO_FEATURES)
 
     @property
@@ -230,15 +232,20 @@ class ObservationAssembler:
                 return None
         self._pending = None
         seen = len(self.contract.cameras)
-        images = tuple(map(_pictured, self.contract.cameras, samples[:seen]))
+        pictured = zip(self.contract.cameras, samples[:seen], strict=True)
+        images = {camera.key: _pictured(camera, sample) for camera, sample in pictured}
         read: list[np.ndarray] = samples[seen:]  # type: ignore[assignment]
         goal = np.empty(0)
         if self.contract.goal is not None:
             goal = self.contract.goal.from_wire(read.pop())
         parts = [source.from_wire(sample) for source, sample in zip(self.contract.numbers, read, strict=True)]
+        named: dict[str, np.ndarray] = {}
+        for source, part in zip(self.contract.numbers, parts, strict=True):
+            before = named.get(source.key, NO_FEATURES)
+            named[source.key] = np.concatenate([before, part]).astype(np.float32)
         features = NO_FEATURES
         if images and self._encode is not None:
-            features = self._encode(np.stack(images)).ravel()
+            features = self._encode(np.stack(list(images.values()))).ravel()
         if not self.contract.images_for_target:
             parts.append(features)
             features = NO_FEATURES
@@ -250,6 +257,7 @@ class ObservationAssembler:
             goal.astype(np.float32),
             np.concatenate(read) if read else np.empty(0),
             images,
+            named,
             features,
         )
 

@@ -231,7 +231,8 @@ class Contract:
         max_age_s: of a message when it arrives, by its stamp.
         numbers: make the first S entries of an observation, in this order.
         cameras: their features are the last F, unless the images are for the target.
-        encoder: of the images, a name below checkpoints/encoders or a path; empty without cameras.
+        encoder: of the images, a name below checkpoints/encoders or a path; empty without cameras, and for
+            a target that reads images as they are.
         goal: makes the goal; None for a policy without one.
         episode: has the numbers of episode and step; None where the robot counts them itself.
         action: what an action is, on the wire.
@@ -254,6 +255,14 @@ class Contract:
     def number_dim(self) -> int:
         """S."""
         return sum(source.size for source in self.numbers)
+
+    @property
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """What the numbers of each key are, the parts of one that has several one after the other."""
+        entries: dict[str, tuple[str, ...]] = {}
+        for source in self.numbers:
+            entries[source.key] = (*entries.get(source.key, ()), *source.select)
+        return entries
 
     @property
     def goal_dim(self) -> int:

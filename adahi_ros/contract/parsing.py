@@ -137,11 +137,14 @@ def parse_contract(values: Any) -> Contract:
     observed: tuple[Source | Camera, ...] = (*numbers, *cameras)
     paced_by = top.get("paced_by", observed[0].channel.topic)
     encoder = top.get("encoder", "")
-    if not isinstance(encoder, str) or bool(encoder) != bool(cameras):
-        raise ValueError(f"encoder: {encoder!r}, must name one where there are cameras, and only there")
     for_target = top.get("images_for_target", False)
     if not isinstance(for_target, bool) or (for_target and not cameras):
         raise ValueError(f"images_for_target: {for_target!r}, must be true or false, true only with cameras")
+    if not isinstance(encoder, str) or (bool(encoder) != bool(cameras) and not for_target):
+        raise ValueError(
+            f"encoder: {encoder!r}, must name one where there are cameras, and only there; with "
+            "images_for_target there may be none"
+        )
     contract = Contract(
         _word("robot_type", top["robot_type"]),
         rate_hz,
@@ -298,7 +301,7 @@ def _check_whole(contract: Contract) -> None:
     if contract.paced_by not in observed:
         raise ValueError(f"paced_by: {contract.paced_by!r}, must be one of {', '.join(sorted(observed))}")
     sizes = {(camera.rows, camera.columns) for camera in contract.cameras}
-    if len(sizes) > 1:
+    if len(sizes) > 1 and contract.encoder:
         raise ValueError(
             f"observations: images resized to {sorted(sizes)}, must be of one size, the encoder's"
         )

@@ -32,6 +32,10 @@ class Sampling:
 AS_TRAINED = Sampling()
 
 
+class TargetUnavailableError(RuntimeError):
+    """A policy that runs elsewhere proposes nothing now, but may do so later; the message says why."""
+
+
 class Actor(Protocol):
     """Says what a robot may do.
 
@@ -70,4 +74,7 @@ class Policy(Actor, Protocol):
             observations: of B robots, as the signature says.
             draws: (B, draws) uniform in [0, 1).
             sampling: how to draw.
+
+        Raises:
+            TargetUnavailableError: it runs elsewhere, and nothing sound came from there.
         """

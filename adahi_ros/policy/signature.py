@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,6 +13,8 @@ GOAL = "goal"
 """The condition of a policy that is told where to go."""
 IMAGE_FEATURES = "image_features"
 """The feature of a target that sees by images which the robot sends, and itself does not read."""
+RATE_WITHIN = 0.01
+"""So much may the rate that actions are meant for be off, as a share."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,28 @@ class Feature:
     Attributes:
         name: such as observation.state.
         size: how many numbers.
+        entries: what each of them is, such as position.panda_joint1; empty where nobody says.
     """
 
     name: str
     size: int
+    entries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ImageInput:
+    """A camera's picture that a target reads as it is, and not as features.
+
+    Attributes:
+        name: such as observation.images.front.
+        rows, columns: that it reads; what is smaller is enlarged where it is read, never before it is sent.
+        padded: the picture keeps its aspect, with black around it; else it is stretched.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    padded: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,11 +71,13 @@ class Observations:
         features: by name, (B, H, size) float32, the newest H, oldest first.
         conditions: by name, (B, size) float32, as they are now.
         instructions: B sentences; empty where nobody is told any.
+        images: by name, (B, H, rows, columns, 3) uint8, as the newest H observations have them.
     """
 
     features: Mapping[str, np.ndarray]
     conditions: Mapping[str, np.ndarray]
     instructions: tuple[str, ...] = ()
+    images: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def rows(self, which: np.ndarray) -> Observations:
         """Return those of some robots, by mask or index."""
@@ -64,7 +86,29 @@ class Observations:
             {name: values[which] for name, values in self.features.items()},
             {name: values[which] for name, values in self.conditions.items()},
             told,
+            {name: values[which] for name, values in self.images.items()},
         )
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a robot can tell a policy, and what it does with its actions.
+
+    Attributes:
+        sizes: by name, of what it observes.
+        entries: by name, what the numbers of some of these are.
+        images: names of its cameras.
+        instruction: it can be told what to do in a sentence.
+        action_names: what the entries of an action are; empty where nobody says.
+        rate_hz: of its control steps; 0 where nobody says.
+    """
+
+    sizes: Mapping[str, int]
+    entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    images: tuple[str, ...] = ()
+    instruction: bool = False
+    action_names: tuple[str, ...] = ()
+    rate_hz: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +124,9 @@ class Signature:
         codes: of its tokenizer; None for a policy without one.
         instruction: it is told what to do in a sentence.
         parameters: number of trainable weights.
+        images: that it reads as they are, the newest H of each.
+        action_names: what the entries of an action are; empty where it does not say.
+        rate_hz: control steps per second that its actions are meant for; 0 where it does not say.
     """
 
     history: int
@@ -90,6 +137,9 @@ class Signature:
     codes: CodeSpace | None = None
     instruction: bool = False
     parameters: int = 0
+    images: tuple[ImageInput, ...] = ()
+    action_names: tuple[str, ...] = ()
+    rate_hz: float = 0.0
 
     def __str__(self) -> str:
         tokenizer = "no tokenizer" if self.codes is None else f"tokenizer {self.codes.fingerprint}"
@@ -121,29 +171,41 @@ class Signature:
             return np.zeros((batch, 0), dtype=np.float32)
         return _joined([observations.conditions[feature.name] for feature in self.conditions])
 
-    def unmet(self, offered: Mapping[str, int], instruction: bool = False) -> str | None:
-        """Name the first thing that is read and not offered, with what is; None where all is offered.
-
-        Args:
-            offered: sizes by name.
-            instruction: whether one is.
-        """
+    def unmet(self, offered: Offer) -> str | None:
+        """Name the first thing that is read and not offered, with what is; None where all is offered."""
         for feature in (*self.features, *self.conditions):
-            found = offered.get(feature.name)
+            found = offered.sizes.get(feature.name)
             if found is None:
-                return f"{feature.name}: is read, but the robot offers {', '.join(offered) or 'nothing'}"
+                there_are = ", ".join(offered.sizes) or "nothing"
+                return f"{feature.name}: is read, but the robot offers {there_are}"
             if found != feature.size:
                 return f"{feature.name}: {feature.size} numbers are read, the robot offers {found}"
-        if self.instruction and not instruction:
+            fault = _named_otherwise(feature.name, feature.entries, offered.entries.get(feature.name, ()))
+            if fault is not None:
+                return fault
+        for image in self.images:
+            if image.name not in offered.images:
+                there_are = ", ".join(offered.images) or "no camera"
+                return f"{image.name}: is read, but the robot offers {there_are}"
+        if self.instruction and not offered.instruction:
             return "instruction: is read, but the robot is told none"
-        return None
+        theirs, ours = self.rate_hz, offered.rate_hz
+        if theirs and ours and abs(theirs - ours) > RATE_WITHIN * ours:
+            return f"rate_hz: the target's actions are for {theirs:g} Hz, the robot's steps at {ours:g} Hz"
+        return _named_otherwise("action", self.action_names, offered.action_names)
 
     def nothing(self, batch: int = 1) -> Observations:
-        """Return observations that are all zero: to measure with, and to warm up."""
-        return self.observations(
+        """Return observations that are all zero, and black: to measure with, and to warm up."""
+        nothing = self.observations(
             np.zeros((batch, self.history, self.observation_dim), dtype=np.float32),
             np.zeros((batch, self.goal_dim), dtype=np.float32),
         )
+        black = {
+            each.name: np.zeros((batch, self.history, each.rows, each.columns, 3), dtype=np.uint8)
+            for each in self.images
+        }
+        told = ("",) * batch if self.instruction else ()
+        return Observations(nothing.features, nothing.conditions, told, black)
 
     def observations(self, window: np.ndarray, condition: np.ndarray) -> Observations:
         """Return the observations of which these are the flat vectors: the way back of both."""
@@ -159,6 +221,18 @@ def observed_features(observation_dim: int, image_dim: int) -> tuple[Feature, ..
     """
     numbers = Feature(OBSERVATION, observation_dim - image_dim)
     return (numbers, Feature(IMAGE_FEATURES, image_dim)) if image_dim else (numbers,)
+
+
+def _named_otherwise(what: str, read: Sequence[str], offered: Sequence[str]) -> str | None:
+    """Name the first entry that is called otherwise; None where all are alike, or one side says nothing."""
+    if not read or not offered:
+        return None
+    if len(read) != len(offered):
+        return f"{what}: {len(read)} entries, the robot's has {len(offered)}"
+    for index, (theirs, ours) in enumerate(zip(read, offered, strict=True)):
+        if theirs != ours:
+            return f"{what}[{index}]: is {theirs!r} to the target, {ours!r} to the robot; must be the same"
+    return None
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:

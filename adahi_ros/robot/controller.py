@@ -131,7 +131,7 @@ class Controller:
         """Start the episodes with these numbers; B is how many there are."""
         self._batch = len(episodes)
         self._history = History(self.policy.signature, self._batch)
-        self._plan = Plan(self._batch, self.policy.signature.action_dim, self._blend)
+        self.forget_plan()
         self._memory = Memory(LONGEST_MEMORY)
         self._deviation.reset()
         self._executed = np.full((self._batch, self.policy.signature.action_dim), np.nan)
@@ -141,6 +141,10 @@ class Controller:
         self._begun = False
         if self._backup is not None:
             self._backup.reset(seed, episodes)
+
+    def forget_plan(self) -> None:
+        """Drop what the target has planned, for something else is to be done."""
+        self._plan = Plan(self._batch, self.policy.signature.action_dim, self._blend)
 
     def begin(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.plain import plain_contract
-from adahi_ros.policy.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Signature
+from adahi_ros.policy.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Offer, Signature
 from adahi_ros.robot.target_view import VIEWS, TargetView
 from adahi_ros.vision.encoder import Encoder, EncoderFiles
 from adahi_ros.wire.description import Wants
@@ -139,30 +139,50 @@ def check_images(view: str, cameras: int, history: int, most: int, images_for_ta
         )
 
 
+def offer_of(contract: Contract, observation_dim: int, image_dim: int = 0) -> Offer:
+    """Return what a robot of a contract can tell a target.
+
+    Args:
+        contract: its.
+        observation_dim: O, of all that its own policy may read.
+        image_dim: features that the verifier makes of an observation's images, where they are for the target.
+    """
+    named = contract.named
+    sizes = {name: len(entries) for name, entries in named.items()}
+    sizes |= {OBSERVATION: observation_dim, GOAL: contract.goal_dim}
+    if image_dim:
+        sizes[IMAGE_FEATURES] = image_dim
+    return Offer(
+        sizes,
+        named,
+        tuple(camera.key for camera in contract.cameras),
+        instruction=True,
+        action_names=contract.action.select,
+        rate_hz=contract.rate_hz,
+    )
+
+
 def wants_of(
     signature: Signature,
-    goal_dim: int,
+    offered: Offer,
     target: str,
     view: TargetView,
     encoder: Encoder | EncoderFiles | None,
     horizon: int | None = None,
-    image_dim: int = 0,
 ) -> Wants:
     """Return what a verifier must fit.
 
     Args:
         signature: the draft policy's.
-        goal_dim: entries of the contract's goal.
+        offered: to the target.
         target: name of the policy to ask; empty for the verifier's only one.
         view: what it gets to see; only of images must it have the robot's encoder.
         encoder: of the images; None without cameras.
         horizon: see `Wants`.
-        image_dim: features that the verifier makes of an observation's images, where they are for the target.
     """
-    offered = {OBSERVATION: signature.observation_dim, GOAL: goal_dim}
     return Wants(
         signature,
-        offered | ({IMAGE_FEATURES: image_dim} if image_dim else {}),
+        offered,
         target,
         encoder.fingerprint if encoder is not None and view.needs_encoder else None,
         horizon,

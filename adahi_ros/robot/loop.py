@@ -29,6 +29,7 @@ WITHOUT_REQUEST = {
     Link.MISMATCHED: Reason.REFUSED,
     Link.DOUBTED: Reason.BREAKER_OPEN,
 }
+UNTOLD = "instruction: none was told, and the target is told what to do in a sentence"
 
 
 class CommandSink(Protocol):
@@ -92,6 +93,7 @@ class ControlLoop:
         self.fallback = fallback
         self.deadline_s = deadline_s
         self.totals = Totals()
+        self.instruction = ""
         self._session = session
         self._view = view
         self._robot_id = robot_id
@@ -130,6 +132,14 @@ class ControlLoop:
         self.controller.config = config
         self.deadline_s = deadline_s
 
+    def tell(self, instruction: str) -> None:
+        """Take what the target is told from now on; what it planned for something else is dropped."""
+        if instruction == self.instruction:
+            return
+        self.instruction = instruction
+        self._forget_plans()
+        self.controller.forget_plan()
+
     def stop(self) -> None:
         """Drop the step that waits for a reply, without a command, and start anew after it."""
         self._forget_plans()
@@ -164,7 +174,7 @@ class ControlLoop:
             self._supersede(observation, received_s)
         if self._last is not None and _is_repeated(observation, self._last.observation):
             self.totals.repeated += 1
-            if self._last.withheld and self._session.link is Link.READY:
+            if self._last.withheld and self._trouble is None:
                 self._commands.heard()
                 step = self.controller.again(self._last.step)
                 again = replace(self._last, observation=observation, received_s=received_s, step=step)
@@ -187,7 +197,7 @@ class ControlLoop:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
         begun = Begun(observation, step, received_s, self._milliseconds_since(received_s))
-        self._view.add(observed, observation.images)
+        self._view.add({**observation.named, **observed}, observation.images)
         self._commands.heard()
         self._go_on(begun)
 
@@ -195,10 +205,10 @@ class ControlLoop:
         """Ask the target where it is time, and command, now or when the reply is there."""
         withheld = self.fallback.withholds and not self._goes_by_plan(begun)
         wanted = bool(begun.step.transmit[0]) or withheld
-        ready = self._session.link is Link.READY
+        trouble = self._trouble
         if self._ahead is not None:
             left, now_s = int(begun.step.plan_left[0]), self._clock()
-            if not ready:
+            if trouble is not None:
                 self._ahead.cancel()
             elif self._ahead.due(wanted, left, now_s):
                 committed = min(left, self._ahead.delay_steps, self._session.target.horizon - 1)
@@ -207,13 +217,23 @@ class ControlLoop:
             self._finish(begun, self._so_far(begun))
         elif not wanted:
             self._finish(begun, Outcome(None, Reason.NONE))
-        elif ready:
+        elif trouble is None:
             self._waiting = begun
             begun.pending = self._session.submit(
                 self._request(begun), self.deadline_s, self._clock(), self._ended
             )
         else:
-            self._finish(begun, Outcome(None, WITHOUT_REQUEST[self._session.link], self._session.trouble))
+            self._finish(begun, trouble)
+
+    @property
+    def _trouble(self) -> Outcome | None:
+        """What comes of a step that wants the target and cannot ask; None where it can."""
+        link = self._session.link
+        if link is not Link.READY:
+            return Outcome(None, WITHOUT_REQUEST[link], self._session.trouble)
+        if self._session.target.instruction and not self.instruction:
+            return Outcome(None, Reason.REFUSED, UNTOLD)
+        return None
 
     def _is_unattended(self) -> bool:
         return self._session.link is Link.ABSENT and self.totals.steps == 0
@@ -243,7 +263,9 @@ class ControlLoop:
             draft = self.controller.committed(begun.step, committed)
             committed = draft.actions.shape[1]
         draft = self._session.to_send(draft, committed)
-        return StepRequest(draft, *begun.observation.key, self._view.window(self._session.target), committed)
+        target = self._session.target
+        told = self.instruction if target.instruction else ""
+        return StepRequest(draft, *begun.observation.key, self._view.window(target), committed, told)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in what came of a request of this step, which nobody waits for."""
@@ -264,10 +286,7 @@ class ControlLoop:
             arrived = Outcome(None, Reason.NONE)
         if begun.planned or arrived.reason is not Reason.NONE:
             return arrived
-        link = self._session.link
-        return replace(
-            arrived, reason=WITHOUT_REQUEST.get(link, Reason.NO_PLAN), message=self._session.trouble
-        )
+        return self._trouble or replace(arrived, reason=Reason.NO_PLAN)
 
     def _goes_by_plan(self, begun: Begun) -> bool:
         """Whether the robot has no will of its own in a step: the target's plan is there, and executed."""

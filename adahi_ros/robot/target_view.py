@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from adahi_ros.contract.contract import BY_CONTRACT
-from adahi_ros.policy.signature import IMAGE_FEATURES, Feature, Signature
-from adahi_ros.vision.images import QUALITIES, ImageError, jpeg_within, to_jpeg
-from adahi_ros.wire.description import LONGEST_HISTORY
+from adahi_ros.policy.signature import IMAGE_FEATURES, Feature, ImageInput, Signature
+from adahi_ros.vision.images import QUALITIES, ImageError, jpeg_within, resized, to_jpeg, within
+from adahi_ros.wire.description import LONGEST_HISTORY, MOST_PICTURED
 from adahi_ros.wire.window import WireWindow
 
 
@@ -22,13 +22,13 @@ class Seen:
 
     Attributes:
         observed: by name, (size,).
-        images: (rows, columns, 3) uint8, one of each camera, where they are to be sent.
-        jpegs: of the images, once they were asked for.
+        images: of each camera, by name, (rows, columns, 3) uint8, where they may be sent.
+        jpegs: of the images, once they were asked for: by name and size.
     """
 
     observed: Mapping[str, np.ndarray]
-    images: tuple[np.ndarray, ...] = ()
-    jpegs: list[bytes] | None = None
+    images: Mapping[str, np.ndarray] = field(default_factory=dict)
+    jpegs: dict[tuple[str, int, int], bytes] = field(default_factory=dict)
 
     def values(self, features: Sequence[Feature]) -> np.ndarray:
         """Return some features (size,) float32, one after the other."""
@@ -62,17 +62,22 @@ class TargetView(ABC):
         """Begin an episode."""
         self._seen.clear()
 
-    def add(self, observed: Mapping[str, np.ndarray], images: Sequence[np.ndarray] = ()) -> None:
+    def add(self, observed: Mapping[str, np.ndarray], images: Mapping[str, np.ndarray] | None = None) -> None:
         """Take the newest observation.
 
         Args:
             observed: by name, (size,).
-            images: (rows, columns, 3) uint8, one of each camera.
+            images: of each camera, by name, (rows, columns, 3) uint8.
         """
-        self._seen.append(Seen(observed, tuple(images) if self.needs_encoder else ()))
+        if not self.needs_encoder and len(self._seen) >= MOST_PICTURED:
+            oldest = self._seen[-MOST_PICTURED]
+            oldest.images, oldest.jpegs = {}, {}
+        self._seen.append(Seen(observed, images or {}))
 
     def window(self, target: Signature) -> WireWindow:
         """Return what is sent to a target. Before as many as it reads have come, the first is repeated.
+
+        One that reads images as they are gets these, whatever else is shown of cameras.
 
         Raises:
             LookupError: nothing has been seen.
@@ -81,7 +86,33 @@ class TargetView(ABC):
         shown = [seen[0]] * (target.history - len(seen)) + seen
         read = [feature for feature in target.features if feature.name != IMAGE_FEATURES]
         values = np.stack([each.values(read) for each in shown])
-        return self._sent(values, shown[-1].values(target.conditions), shown)
+        goal = shown[-1].values(target.conditions)
+        if target.images:
+            jpegs = [self._jpeg(each, image) for each in shown for image in target.images]
+            return WireWindow.of(values, goal, images=jpegs)
+        return self._sent(values, goal, shown)
+
+    def _jpeg(self, seen: Seen, wanted: ImageInput) -> bytes:
+        """Return an image of the size that is wanted, or of its own where that is smaller."""
+        rows, columns = seen.images[wanted.name].shape[:2]
+        size = within((rows, columns), wanted.rows, wanted.columns, wanted.padded)
+        return self._compressed(seen, wanted.name, *size)
+
+    def _compressed(self, seen: Seen, name: str, rows: int, columns: int) -> bytes:
+        # Only what is sent is compressed, and only once.
+        known = name, rows, columns
+        if known not in seen.jpegs:
+            seen.jpegs[known] = self._compress(resized(seen.images[name], rows, columns))
+        return seen.jpegs[known]
+
+    def _compress(self, image: np.ndarray) -> bytes:
+        jpeg = to_jpeg(image, self.jpeg_quality)
+        if not self.jpeg_budget_bytes or len(jpeg) <= self.jpeg_budget_bytes:
+            return jpeg
+        try:
+            return jpeg_within(image, self.jpeg_budget_bytes)
+        except ImageError:
+            return to_jpeg(image, QUALITIES[0])
 
     @abstractmethod
     def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen]) -> WireWindow:
@@ -110,33 +141,30 @@ class Jpegs(TargetView):
     needs_encoder = True
 
     def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen]) -> WireWindow:
-        jpegs = [jpeg for each in shown for jpeg in self._jpegs(each)]
+        jpegs = [
+            self._compressed(each, name, *image.shape[:2])
+            for each in shown
+            for name, image in each.images.items()
+        ]
         return WireWindow.of(values[:, : self.number_dim], goal, images=jpegs)
-
-    def _jpegs(self, seen: Seen) -> list[bytes]:
-        # Only what is sent is compressed, and only once.
-        if seen.jpegs is None:
-            seen.jpegs = [self._compress(image) for image in seen.images]
-        return seen.jpegs
-
-    def _compress(self, image: np.ndarray) -> bytes:
-        jpeg = to_jpeg(image, self.jpeg_quality)
-        if not self.jpeg_budget_bytes or len(jpeg) <= self.jpeg_budget_bytes:
-            return jpeg
-        try:
-            return jpeg_within(image, self.jpeg_budget_bytes)
-        except ImageError:
-            return to_jpeg(image, QUALITIES[0])
 
 
 VIEWS: dict[str, type[TargetView]] = {"features": Features, "jpeg": Jpegs, "none": Numbers}
 
 
-def view_of_contract(name: str, images_for_target: bool) -> str:
-    """Return which of `VIEWS` a robot has, by a key of it or `BY_CONTRACT`."""
+def view_of_contract(name: str, images_for_target: bool, encoded: bool = True) -> str:
+    """Return which of `VIEWS` a robot has.
+
+    Args:
+        name: a key of it, or `BY_CONTRACT`.
+        images_for_target: the robot has no features of them.
+        encoded: somebody has; else only a target that reads them as they are makes anything of them.
+    """
     if name != BY_CONTRACT:
         return name
-    return "jpeg" if images_for_target else "features"
+    if not images_for_target:
+        return "features"
+    return "jpeg" if encoded else "none"
 
 
 def target_view(name: str, number_dim: int, jpeg_quality: int, jpeg_budget_bytes: int) -> TargetView:

@@ -22,6 +22,7 @@ class StepRequest:
         window: of observations and conditions, as they are sent.
         ahead: how many of the draft's actions, which are all sent then, the robot executes whatever is
             replied; the reply begins after them.
+        instruction: what the target is told to do; empty for one that is told nothing.
     """
 
     draft: Proposal
@@ -29,6 +30,7 @@ class StepRequest:
     step: int
     window: WireWindow
     ahead: int = 0
+    instruction: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.server.received_images import pictures
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, WindowCache
 from adahi_ros.wire.fingerprints import fingerprint_number
@@ -54,8 +55,8 @@ class Engine:
         self._target = target
         self._signature = signature = verifier.policy.signature
         self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
-        length, dim = signature.history, signature.observation_dim
-        self._windows = WindowCache(length, dim, images, robots, max_age_s)
+        length, dim, seen = signature.history, signature.observation_dim, len(signature.images)
+        self._windows = WindowCache(length, dim, images, robots, max_age_s, seen)
         self._remembered: OrderedDict[Hashable, Verdict] = OrderedDict()
 
     def verify(self, request: SentRequest, now_s: float) -> Replied:
@@ -86,6 +87,7 @@ class Engine:
                 *flat,
                 request.instruction,
                 ahead,
+                pictures(self._signature.images, window.images),
             )
             count = self._verifier.policy.draws
             draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)

@@ -1,14 +1,17 @@
-"""What the verifier makes of images that robots send: features, by an encoder like the robot's."""
+"""What the verifier makes of images that robots send: pictures, or features by an encoder."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import numpy as np
 from PIL import Image
 
+from adahi_ros.policy.signature import ImageInput
 from adahi_ros.vision.encoder import Encoder
-from adahi_ros.vision.images import ImageError, from_jpeg
+from adahi_ros.vision.images import ImageError, from_jpeg, padded, resized
+from adahi_ros.wire.request import RequestError, RequestFault
 
 HEADER_BYTES = 4096  # of a JPEG, beside its pixels
 
@@ -32,23 +35,56 @@ class ReceivedImages:
         Raises:
             ImageError: it is no JPEG, damaged, too long, or not of the encoder's size.
         """
-        self._check_size(jpeg)
+        rows, columns = self._encoder.image_size
+        size = _size(jpeg, rows, columns)
+        if size != (rows, columns):
+            raise ImageError(f"data: {size[0]} x {size[1]} pixels, must be {rows} x {columns}")
         features: np.ndarray = self._encoder.encode(from_jpeg(jpeg)[None])[0]
         return features
 
-    def _check_size(self, jpeg: bytes) -> None:
-        """Check how long a JPEG is, and what it says of itself, before any of its pixels is made.
 
-        They may be very many, or be made very many times: each scan of a JPEG goes over all of them.
-        """
-        rows, columns = self._encoder.image_size
-        most = 3 * rows * columns + HEADER_BYTES
-        if len(jpeg) > most:
-            raise ImageError(f"data: {len(jpeg)} bytes, must be at most {most}, no more than the pixels are")
-        try:
-            with Image.open(io.BytesIO(jpeg), formats=("JPEG",)) as picture:
-                size = picture.height, picture.width
-        except Exception as error:
-            raise ImageError(f"data: {len(jpeg)} bytes, must be a JPEG ({type(error).__name__})") from error
-        if size != (rows, columns):
-            raise ImageError(f"data: {size[0]} x {size[1]} pixels, must be {rows} x {columns}")
+def pictures(inputs: Sequence[ImageInput], jpegs: Sequence[bytes]) -> dict[str, np.ndarray]:
+    """Return what a target reads of the images of strangers: by name, (H, rows, columns, 3) uint8.
+
+    Args:
+        inputs: C, what it reads.
+        jpegs: H x C, those of the oldest observation first.
+
+    Raises:
+        RequestError: one is no JPEG, damaged, too long, or larger than what is read; names it.
+    """
+    read: dict[str, np.ndarray] = {}
+    for place, wanted in enumerate(inputs):
+        mine = range(place, len(jpegs), len(inputs))
+        read[wanted.name] = np.stack([_picture(index, jpegs[index], wanted) for index in mine])
+    return read
+
+
+def _picture(index: int, jpeg: bytes, wanted: ImageInput) -> np.ndarray:
+    rows, columns = wanted.rows, wanted.columns
+    try:
+        size = _size(jpeg, rows, columns)
+        if size[0] > rows or size[1] > columns:
+            raise ImageError(f"data: {size[0]} x {size[1]} pixels, must be {rows} x {columns} at most")
+        fitted = padded if wanted.padded else resized
+        return fitted(from_jpeg(jpeg), rows, columns)
+    except ImageError as error:
+        raise RequestError(RequestFault.WRONG_SHAPE, f"images[{index}].{error}") from error
+
+
+def _size(jpeg: bytes, rows: int, columns: int) -> tuple[int, int]:
+    """Return the rows and columns that a JPEG says it has, before any of its pixels is made.
+
+    They may be very many, or be made very many times: each scan of a JPEG goes over all of them.
+
+    Raises:
+        ImageError: it is none, or longer than the pixels that it may have.
+    """
+    most = 3 * rows * columns + HEADER_BYTES
+    if len(jpeg) > most:
+        raise ImageError(f"data: {len(jpeg)} bytes, must be at most {most}, no more than the pixels are")
+    try:
+        with Image.open(io.BytesIO(jpeg), formats=("JPEG",)) as picture:
+            return picture.height, picture.width
+    except Exception as error:
+        raise ImageError(f"data: {len(jpeg)} bytes, must be a JPEG ({type(error).__name__})") from error

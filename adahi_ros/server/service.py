@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from adahi_ros.policy.interface import TargetUnavailableError
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.sessions import Sessions
 from adahi_ros.wire.request import RequestError, RequestFault
@@ -113,6 +114,8 @@ class VerificationService:
                 )
         except RequestError as error:
             reply = SentReply(int(error.fault), shortened(str(error)), *about)
+        except TargetUnavailableError as error:
+            reply = SentReply(int(RequestFault.TARGET_UNAVAILABLE), shortened(str(error)), *about)
         except Exception as error:  # noqa: BLE001  one robot's request must not end the service of the others
             reply = SentReply(INTERNAL_ERROR, shortened(f"{type(error).__name__}: {error}"), *about)
         return Served(reply, self._counted(heading, reply), shared)

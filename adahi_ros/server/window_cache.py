@@ -44,6 +44,7 @@ class KnownWindow(NamedTuple):
         numbers: S, how many numbers an observation begins with.
         values: (H, O) float32, finite.
         goal: (G,) float32, unchecked.
+        images: H x C JPEGs, unchecked, of a target that reads images as they are; else none.
     """
 
     digest: int
@@ -51,6 +52,7 @@ class KnownWindow(NamedTuple):
     numbers: int
     values: np.ndarray
     goal: np.ndarray
+    images: tuple[bytes, ...] = ()
 
 
 @dataclass
@@ -73,6 +75,8 @@ class WindowCache:
         encoder: of the images that robots send; None where they may not.
         robots: for how many there is room.
         max_age_s: a robot that was not heard for so long loses its place.
+        pictures: C, images of an observation that are kept as they are; where there are any, no number of
+            an observation is a feature of one.
     """
 
     def __init__(
@@ -82,7 +86,9 @@ class WindowCache:
         encoder: ImageEncoder | None = None,
         robots: int = ROBOTS_KEPT,
         max_age_s: float = MAX_AGE_S,
+        pictures: int = 0,
     ) -> None:
+        self._pictures = pictures
         self._length = window_length
         self._dim = observation_dim
         self._encoder = encoder
@@ -99,7 +105,7 @@ class WindowCache:
         """
         windows = self._robots[robot_id].windows if robot_id in self._robots else {}
         sent, goal = update.rows, update.goal
-        if sent.images:
+        if sent.images and not self._pictures:
             self._check_takes_images(sent)
         if update.base == WHOLE:
             base, count, numbers = None, self._length, self._numbers(sent)
@@ -122,9 +128,12 @@ class WindowCache:
         _fill(values[kept:, :numbers], "observation_window", sent.numbers, np.float32)
         if sent.features:
             _fill(values[kept:, numbers:], "features", sent.features, np.float16)
-        elif sent.images:
+        elif sent.images and not self._pictures:
             self._encode(sent.images, values[kept:, numbers:], rows[kept:], windows)
-        return KnownWindow(digest, rows, numbers, values, np.frombuffer(goal, dtype=np.float32))
+        images = () if base is None else base.images[count * self._pictures :]
+        if self._pictures:
+            images += sent.images
+        return KnownWindow(digest, rows, numbers, values, np.frombuffer(goal, dtype=np.float32), images)
 
     def keep(self, robot_id: str, window: KnownWindow, now_s: float) -> bool:
         """Remember a window that was replied about; return whether there is room for the robot.
@@ -157,6 +166,8 @@ class WindowCache:
     def _numbers(self, sent: WireRows) -> int:
         """Return S, as a whole window shows it."""
         size, most = len(sent.numbers) // NUMBER_BYTES, self._length * self._dim
+        if self._pictures:
+            return self._dim
         if not any(sent) or size % self._length or size > most:
             raise _wrong_shape(
                 f"observation_window: {size} values, must be a multiple of {self._length} and at most {most}"
@@ -182,8 +193,9 @@ class WindowCache:
             raise _wrong_shape(f"images: {len(sent.images)} beside features, must be the one or the other")
 
     def _check_sizes(self, sent: WireRows, count: int, numbers: int) -> None:
+        needed = ("observation_window", "images") if self._pictures else ("observation_window",)
         for field, size, per_row in self._sizes(sent, numbers):
-            if size != count * per_row and (size or field == "observation_window"):
+            if size != count * per_row and (size or field in needed):
                 raise _wrong_shape(
                     f"{field}: {size} values, must be {count * per_row}, {per_row} per observation"
                 )
@@ -192,7 +204,7 @@ class WindowCache:
         """Return field, entries that were sent, and how many make an observation."""
         features = self._dim - numbers
         each = 0 if self._encoder is None else self._encoder.features
-        cameras = features // each if each and features % each == 0 else 0
+        cameras = self._pictures or (features // each if each and features % each == 0 else 0)
         return (
             ("observation_window", len(sent.numbers) // NUMBER_BYTES, numbers),
             ("features", len(sent.features) // FEATURE_BYTES, features),

@@ -213,6 +213,37 @@ def resized(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
     return np.array(Image.fromarray(image).resize((columns, rows), Image.Resampling.BOX))
 
 
+def within(size: tuple[int, int], rows: int, columns: int, keeps_aspect: bool) -> tuple[int, int]:
+    """Return the rows and columns of a picture that is to be so large at most.
+
+    Args:
+        size: rows and columns that it has.
+        rows: that it may have.
+        columns: likewise.
+        keeps_aspect: both are scaled alike, to a pixel.
+    """
+    scales = min(1.0, rows / size[0]), min(1.0, columns / size[1])
+    if keeps_aspect:
+        scales = min(scales), min(scales)
+    return max(1, round(size[0] * scales[0])), max(1, round(size[1] * scales[1]))
+
+
+def padded(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """Return a picture (H, W, 3) uint8 at another size, its aspect kept, with black around it.
+
+    Raises:
+        ImageError: as `resized`.
+    """
+    _check_picture(image)
+    _check_size(rows, columns)
+    scale = min(rows / image.shape[0], columns / image.shape[1])
+    high, wide = (max(1, round(scale * side)) for side in image.shape[:2])
+    top, left = (rows - high) // 2, (columns - wide) // 2
+    canvas = np.zeros((rows, columns, 3), dtype=np.uint8)
+    canvas[top : top + high, left : left + wide] = resized(image, high, wide)
+    return canvas
+
+
 def _check_picture(image: np.ndarray) -> None:
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         raise ImageError(f"image: {image.dtype} {image.shape}, must be uint8 (H, W, 3)")

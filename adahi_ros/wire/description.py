@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Signature
+from adahi_ros.policy.signature import Offer, Signature
 from adahi_ros.registry import RegistryError
 from adahi_ros.wire.request import PROTOCOL_VERSION
 
 LONGEST_HISTORY = 64  # observations that a robot keeps to send
+MOST_PICTURED = 8  # of them with their images, where these are sent as they are
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Wants:
 
     Attributes:
         draft: what its own policy reads and proposes.
-        offered: sizes by name of what it observes.
+        offered: what it observes, is told and does.
         target: name of the policy; empty takes any.
         encoder_fingerprint: of the encoder that the verifier must have; None where no images are sent.
         horizon: that its plans must have, for the robot corrects such; None where any will do.
     """
 
     draft: Signature
-    offered: Mapping[str, int]
+    offered: Offer
     target: str = ""
     encoder_fingerprint: str | None = None
     horizon: int | None = None
@@ -86,7 +86,11 @@ class Wants:
         except Exception as error:  # noqa: BLE001  a rule of another package must not end the robot's node
             return f"acceptance: {described.acceptance!r}, {type(error).__name__}: {error}"
         fault = fault or theirs.unmet(self.offered)
-        if fault is None and encoder not in (None, described.encoder_fingerprint):
+        if fault is None and theirs.images and theirs.history > MOST_PICTURED:
+            most = f"{MOST_PICTURED} at most where it reads images"
+            fault = f"history: the target's is {theirs.history}, must be {most}"
+        # A target that reads images as they are has no encoder, and needs none.
+        if fault is None and not theirs.images and encoder not in (None, described.encoder_fingerprint):
             fault = difference("encoder_fingerprint", encoder, described.encoder_fingerprint or "none")
         return fault
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -17,6 +17,7 @@ from adahi_ros.policy.signature import CodeSpace, Observations, Signature
 PROTOCOL_VERSION = 3
 """Of the messages. Another one means another thing by the same bytes."""
 NOTHING = np.empty(0, dtype=np.float32)
+NO_IMAGES: Mapping[str, np.ndarray] = {}
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class RequestFault(IntEnum):
     PROTOCOL_MISMATCH = 8
     UNKNOWN_TARGET = 9
     OVERTAKEN = 10
+    TARGET_UNAVAILABLE = 11
+    NOT_TOLD = 12
 
 
 class RequestError(ValueError):
@@ -131,6 +134,7 @@ def check_request(
     actions: np.ndarray = NOTHING,
     instruction: str = "",
     ahead: int = 0,
+    images: Mapping[str, np.ndarray] = NO_IMAGES,
 ) -> VerificationRequest:
     """Make one robot's request of a window and flat arrays, or refuse it.
 
@@ -146,6 +150,7 @@ def check_request(
         instruction: in a sentence.
         ahead: how many control steps after its own the reply begins; what was sent of the draft for these,
             the robot has committed to.
+        images: by name, (H, rows, columns, 3) uint8, those that the target reads as they are.
 
     Raises:
         RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
@@ -154,7 +159,10 @@ def check_request(
     check_finite("goal", goal)
     observations = signature.observations(window[None], goal[None].astype(np.float32))
     if signature.instruction:
-        observations = replace(observations, instructions=(instruction,))
+        observations = replace(observations, instructions=(_told(instruction),))
+    if signature.images:
+        shown = {each.name: images[each.name][None] for each in signature.images}
+        observations = replace(observations, images=shown)
     if rule.needs_codes or codes.size or counts.size:
         drawn = _check_codes(signature.codes, codes, counts)
     else:
@@ -162,6 +170,14 @@ def check_request(
     drafted = _check_actions(signature, rule, actions)
     committed = drafted[:, :ahead] if ahead and drafted.size else None
     return VerificationRequest(observations, Proposal(drafted, drawn), committed)
+
+
+def _told(instruction: str) -> str:
+    if not instruction.strip():
+        raise RequestError(
+            RequestFault.NOT_TOLD, "instruction: empty, must say what to do: the target is told in a sentence"
+        )
+    return instruction
 
 
 def _check_actions(signature: Signature, rule: Acceptance, actions: np.ndarray) -> np.ndarray:

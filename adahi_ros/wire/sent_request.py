@@ -53,6 +53,7 @@ class SentRequest:
         fingerprint: int = NO_FINGERPRINT,
         target: str = "",
         ahead: int = 0,
+        instruction: str = "",
     ) -> SentRequest:
         """Make the request about one robot's draft (M = 1).
 
@@ -65,6 +66,7 @@ class SentRequest:
             fingerprint: of the draft's tokenizer.
             target: see the class.
             ahead: how many control steps after its own the reply should begin.
+            instruction: see the class.
         """
         drawn = draft.distribution
         codes = counts = np.empty(0, dtype=np.int64)
@@ -80,7 +82,7 @@ class SentRequest:
             first_step=step + ahead,
             fingerprint=fingerprint,
             update=update,
-            instruction="",
+            instruction=instruction,
             actions=draft.actions[0].ravel(),
             codes=codes,
             counts=counts,

@@ -27,7 +27,7 @@ from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.nodes.robot.called_transport import CalledTransport
 from adahi_ros.nodes.server.called_verifier import CalledVerifier
 from adahi_ros.parallel import Job, run_jobs
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Offer, Signature
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.target_view import Jpegs, TargetView, target_view
 from adahi_ros.server.received_images import ReceivedImages
@@ -44,6 +44,7 @@ QUALITIES = (90, 50, 20)
 BUDGETS_BYTES = (1000, 800)
 BACKEND = "onnxruntime"
 FRAMES_TIMED = 100
+CAMERA = "observation.images.camera"
 
 T = TypeVar("T")
 
@@ -228,7 +229,7 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
         observed = {OBSERVATION: world.observation, GOAL: world.goal}
         step = controller.begin(observed)
         for index, (robot, image) in enumerate(zip(robots, world.images, strict=True)):
-            robot.view.add({name: values[index] for name, values in observed.items()}, [image])
+            robot.view.add({name: values[index] for name, values in observed.items()}, {CAMERA: image})
         asked = step.transmit & active
         verdicts = []
         for row in np.flatnonzero(asked):
@@ -255,7 +256,7 @@ def play(comparison: Comparison, method: str, view: str, episodes: Sequence[int]
 def _calls(called: CalledVerifier, draft: Signature, world: CameraTask) -> VerificationCalls:
     """Return a robot's way to a verifier of its own."""
     fingerprint = None if draft.codes is None else draft.codes.fingerprint
-    offered = {OBSERVATION: world.spec.observation_dim, GOAL: world.spec.goal_dim}
+    offered = Offer({OBSERVATION: world.spec.observation_dim, GOAL: world.spec.goal_dim})
     transport = CalledTransport(called.describe, called.verify, fingerprint)
     return VerificationCalls(transport, Wants(draft, offered))
 
@@ -315,7 +316,7 @@ def image_times(view: str, encoder: Encoder, images: np.ndarray, length: int) ->
     robot_ms, verifier_ms = [], []
     for image in images:
         looking.forget()
-        looking.add(nothing, [image])
+        looking.add(nothing, {CAMERA: image})
         sent, took_ms = _timed(looking.window, target)
         robot_ms.append(took_ms)
         verifier_ms.append(_timed(received.encode, sent.rows.images[-1])[1])

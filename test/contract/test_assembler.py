@@ -57,7 +57,11 @@ def test_images_for_the_target_are_kept_and_no_part_of_what_the_robot_observes()
         made.append(inputs.add(STATE, state(10), 10 * MS))
     for observation in made:
         assert values(observation) == [0.0, 1.0, 5.0, 6.0]
-        np.testing.assert_array_equal(observation.images, [frame])
+        np.testing.assert_array_equal(observation.images["observation.images.camera"], frame)
+        assert {name: part.tolist() for name, part in observation.named.items()} == {
+            "observation.joints": [0.0, 1.0],
+            "observation.task": [5.0, 6.0],
+        }
     assert [observation.image_features.tolist() for observation in made] == [[], [7.0] * 3]
     with pytest.raises(ValueError, match=r"^encode: None, must be the encoder of the contract's images$"):
         ObservationAssembler(replace(contract, images_for_target=False))

@@ -28,7 +28,7 @@ from adahi_ros.nodes.robot.request_messages import described_of, reply_of
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import UNITS
 from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.signature import GOAL, OBSERVATION
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop, DraftError
@@ -135,7 +135,7 @@ class Robot:
         config = GuardConfig(PERIOD_S, HOLD_AFTER_S, EARLY)
         self.guard = Guard(Envelope(limits, "positions", PERIOD_S), config, self.now_s)
         self.guard.start(self.now_s)
-        offered = {OBSERVATION: draft.signature.observation_dim, GOAL: 2}
+        offered = Offer({OBSERVATION: draft.signature.observation_dim, GOAL: 2})
         self.session = VerifierSession(self, Wants(draft.signature, offered), True, lambda: None)
         self.loop = ControlLoop(
             Controller(draft, ControllerConfig(Trigger("always"))),

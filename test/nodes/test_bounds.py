@@ -179,6 +179,7 @@ def test_more_images_than_a_request_may_have_are_refused_before_the_first(camera
     contract = SimpleNamespace(
         cameras=("camera",) * cameras,
         images_for_target=False,
+        encoder="arm",
         number_dim=60 - 8 * cameras,
         check_image_size=lambda size: None,
     )

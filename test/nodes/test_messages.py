@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from dataclasses import fields, replace
 
@@ -35,7 +36,7 @@ from adahi_ros.nodes.common.messages import (
 )
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import CodeSpace, Feature, Signature
+from adahi_ros.policy.signature import CodeSpace, Feature, ImageInput, Signature
 from adahi_ros.robot.session import Link
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.fingerprints import fingerprint_number
@@ -210,6 +211,40 @@ def test_a_description_with_a_name_too_many_is_refused(kind: str) -> None:
     size = len(getattr(broken, f"{kind}_sizes"))
     expected = f"{kind}_sizes: {size}, must be as many as {kind}_names, {size + 1}"
     with pytest.raises(ValueError, match=f"^{expected}$"):
+        from_description(broken)
+
+
+SEES = Signature(
+    2,
+    4,
+    2,
+    (Feature("observation.state", 2, ("a.pos", "b.pos")), Feature("observation.force", 1, ("z",))),
+    images=(ImageInput("front", 480, 640), ImageInput("wrist", 224, 224, padded=True)),
+    instruction=True,
+    action_names=("a", "b"),
+    rate_hz=12.5,
+)
+
+
+def test_what_a_target_reads_by_name_survives_the_wire() -> None:
+    told = Description("arm/act", "replace", SEES)
+    sent = serialize_message(describe(told))
+    assert from_description(deserialize_message(sent, DescribeTarget.Response)) == told
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("feature_entries", ["a.pos"], "feature_entries: 1, must be none, or the sum of feature_sizes, 3"),
+        ("image_rows", [480], "image_rows: 1, must be as many as image_names, 2"),
+        ("image_padded", [True] * 3, "image_padded: 3, must be as many as image_names, 2"),
+        ("image_columns", [640, 0], "image_columns: 0, must be from 1 to 65500"),
+    ],
+)
+def test_a_description_whose_parts_do_not_fit_is_refused(field: str, value: list, message: str) -> None:
+    broken = describe(Description("arm/act", "replace", SEES))
+    setattr(broken, field, value)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         from_description(broken)
 
 

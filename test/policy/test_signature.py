@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.policy.signature import CodeSpace, Feature, Observations, Signature
+from adahi_ros.policy.signature import CodeSpace, Feature, ImageInput, Observations, Offer, Signature
 
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 
@@ -77,16 +78,57 @@ READS = Signature(2, 1, 1, (Feature("state", 4),), (Feature("goal", 2),))
     ],
 )
 def test_what_is_read_and_not_offered_is_named(offered: dict[str, int], message: str | None) -> None:
-    assert READS.unmet(offered) == message
+    assert READS.unmet(Offer(offered)) == message
 
 
 def test_an_instruction_must_be_offered_where_it_is_read() -> None:
-    offered = {"state": 4, "goal": 2}
+    offered = Offer({"state": 4, "goal": 2})
     told = replace(READS, instruction=True)
     assert told.unmet(offered) == "instruction: is read, but the robot is told none"
-    assert told.unmet(offered, instruction=True) is None
+    assert told.unmet(replace(offered, instruction=True)) is None
 
 
 def test_a_signature_is_told_in_short() -> None:
     assert str(replace(READS, parameters=7)) == "7 parameters, no tokenizer"
     assert re.fullmatch("0 parameters, tokenizer feed", str(replace(READS, codes=CodeSpace("feed", 2, 4))))
+
+
+FRONT = ImageInput("observation.images.front", 4, 6)
+SEES = Signature(
+    2,
+    1,
+    2,
+    (Feature("state", 2, ("a.pos", "b.pos")),),
+    images=(FRONT,),
+    action_names=("a", "b"),
+    rate_hz=20.0,
+)
+OFFERS = Offer({"state": 2}, {"state": ("a.pos", "b.pos")}, (FRONT.name,), False, ("a", "b"), 20.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, None),
+        ({"entries": {}, "action_names": (), "rate_hz": 0.0}, None),
+        (
+            {"entries": {"state": ("b.pos", "a.pos")}},
+            "state[0]: is 'a.pos' to the target, 'b.pos' to the robot; must be the same",
+        ),
+        ({"images": ()}, "observation.images.front: is read, but the robot offers no camera"),
+        ({"images": ("wrist",)}, "observation.images.front: is read, but the robot offers wrist"),
+        ({"action_names": ("a", "c")}, "action[1]: is 'b' to the target, 'c' to the robot; must be the same"),
+        ({"action_names": ("a",)}, "action: 2 entries, the robot's has 1"),
+        ({"rate_hz": 10.0}, "rate_hz: the target's actions are for 20 Hz, the robot's steps at 10 Hz"),
+    ],
+)
+def test_what_has_another_name_or_rate_is_named(changes: dict[str, Any], message: str | None) -> None:
+    """Where both sides say it: joints in another order are no fit, though they are as many."""
+    assert SEES.unmet(replace(OFFERS, **changes)) == message
+
+
+def test_images_are_kept_with_the_robots_that_saw_them() -> None:
+    nothing = SEES.nothing(3)
+    assert nothing.images[FRONT.name].shape == (3, 2, 4, 6, 3)
+    one = nothing.rows(np.array([True, False, False]))
+    assert (len(one.features["state"]), len(one.images[FRONT.name])) == (1, 1)

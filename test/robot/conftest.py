@@ -17,7 +17,7 @@ from adahi_ros.contract.assembler import Observation
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.signature import GOAL, OBSERVATION
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
@@ -33,7 +33,7 @@ from adahi_ros.wire.window import window_digest
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
-OFFERED = {OBSERVATION: 3, GOAL: 1}
+OFFERED = Offer({OBSERVATION: 3, GOAL: 1})
 DEADLINE_S = 0.1
 DELAY_S = 0.005  # each way
 PERIOD_S = 0.05

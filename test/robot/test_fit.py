@@ -11,13 +11,14 @@ import pytest
 
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
-from adahi_ros.policy.signature import CodeSpace, Feature, Signature
+from adahi_ros.policy.signature import CodeSpace, Feature, Offer, Signature
 from adahi_ros.robot.fit import (
     FitError,
     check_images,
     check_observation,
     contract_of_joints,
     named_contract,
+    offer_of,
     wants_of,
 )
 from adahi_ros.robot.target_view import target_view, view_of_contract
@@ -128,8 +129,15 @@ def test_a_robot_that_makes_no_features_of_its_images_can_send_none() -> None:
         "for the target, and the robot makes no features of them"
     ):
         check_images(view_of_contract("features", True), 1, 10, 60, images_for_target=True)
-    wants = wants_of(numbers, 0, "", target_view("jpeg", 2, 80, 0), encoder(8), image_dim=8)
-    assert wants.offered == {"observation": 2, "goal": 0, "image_features": 8}
+    offered = offer_of(contract, 2, image_dim=8)
+    assert offered.sizes == {
+        "observation.joints": 2,
+        "observation": 2,
+        "goal": 2,
+        "image_features": 8,
+    }
+    wants = wants_of(numbers, offered, "", target_view("jpeg", 2, 80, 0), encoder(8))
+    assert wants.offered == offered
     assert wants.encoder_fingerprint == "e" * 16
 
 
@@ -139,6 +147,7 @@ def test_a_verifier_needs_the_robots_encoder_only_where_it_gets_images() -> None
         ("jpeg", encoder(8), "e" * 16),
         ("jpeg", None, None),
     ):
-        wants = wants_of(CAMERA, 2, "large", target_view(view, 2, 80, 0), cameras)
+        offered = Offer({"observation": 10, "goal": 2})
+        wants = wants_of(CAMERA, offered, "large", target_view(view, 2, 80, 0), cameras)
         assert wants.encoder_fingerprint == wanted
-        assert (wants.target, wants.offered) == ("large", {"observation": 10, "goal": 2})
+        assert (wants.target, wants.offered) == ("large", offered)

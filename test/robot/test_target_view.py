@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 from adahi_ros.policy.history import History
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Signature, observed_features
+from adahi_ros.policy.signature import (
+    GOAL,
+    OBSERVATION,
+    Feature,
+    ImageInput,
+    Signature,
+    observed_features,
+)
 from adahi_ros.robot.target_view import Features, Jpegs, Numbers, TargetView
-from adahi_ros.vision.images import to_jpeg
-from adahi_ros.wire.description import LONGEST_HISTORY
+from adahi_ros.vision.images import from_jpeg, to_jpeg
+from adahi_ros.wire.description import LONGEST_HISTORY, MOST_PICTURED
 from adahi_ros.wire.window import WireWindow
 
 H, QUALITY = 3, 50
@@ -27,7 +34,7 @@ def test_a_window_has_the_images_of_its_own_observations(every: int) -> None:
     jpegs: list[bytes] = []
     for step in range(40):
         frame = draw.integers(256, size=(8, 8, 3), dtype=np.uint8)
-        view.add(observed(), [frame])
+        view.add(observed(), {"front": frame})
         jpegs.append(to_jpeg(frame, QUALITY))
         if step % every == 0:
             expected = ([jpegs[0]] * H + jpegs)[-H:]
@@ -38,7 +45,7 @@ def test_images_go_to_a_target_that_reads_what_is_made_of_them_and_the_robot_rea
     view, target = Jpegs(1, QUALITY), Signature(H, 1, 1, observed_features(1 + 4, 4))
     frames = [np.full((8, 8, 3), shade, dtype=np.uint8) for shade in (10, 90, 200)]
     for step, frame in enumerate(frames):
-        view.add(observed(step), [frame])
+        view.add(observed(step), {"front": frame})
     window = view.window(target)
     assert list(window.rows.images) == [to_jpeg(frame, QUALITY) for frame in frames]
     assert np.frombuffer(window.rows.numbers, np.float32).tolist() == [0.0, 1.0, 2.0]
@@ -54,7 +61,7 @@ def test_an_image_is_compressed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adahi_ros.robot.target_view.to_jpeg", counted)
     view = Jpegs(1, QUALITY)
     for number in range(5):
-        view.add(observed(), [np.full((8, 8, 3), number, dtype=np.uint8)])
+        view.add(observed(), {"front": np.full((8, 8, 3), number, dtype=np.uint8)})
         view.window(TARGET)
     assert len(calls) == 5
 
@@ -90,3 +97,33 @@ def test_what_a_target_does_not_read_is_not_sent(view: TargetView) -> None:
     window = view.window(target)
     assert np.frombuffer(window.rows.numbers, np.float32).tolist() == [5.0, 3.0]
     assert window.goal == b""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "size"),
+    [
+        (ImageInput("front", 8, 8), (8, 8)),
+        (ImageInput("front", 8, 8, padded=True), (4, 8)),
+        (ImageInput("front", 100, 20), (20, 20)),
+        (ImageInput("front", 100, 100, padded=True), (20, 40)),
+    ],
+)
+def test_a_target_gets_images_no_larger_than_it_reads_them(wanted: ImageInput, size: tuple[int, int]) -> None:
+    """Nor larger than they are; black around them is not sent, either."""
+    view = Features(1)
+    view.add(observed(), {"wrist": np.zeros((4, 4, 3), np.uint8), "front": np.zeros((20, 40, 3), np.uint8)})
+    window = view.window(Signature(1, 1, 1, (Feature(OBSERVATION, 1),), images=(wanted,)))
+    (jpeg,) = window.rows.images
+    assert from_jpeg(jpeg).shape[:2] == size
+
+
+def test_images_are_kept_of_as_many_observations_as_a_target_may_read_with_them() -> None:
+    view = Numbers(1)
+    target = Signature(MOST_PICTURED, 1, 1, (Feature(OBSERVATION, 1),), images=(ImageInput("front", 8, 8),))
+    frames = [np.full((8, 8, 3), 2 * step, dtype=np.uint8) for step in range(20)]
+    for frame in frames:
+        view.add(observed(), {"front": frame})
+        view.window(target)
+    assert list(view.window(target).rows.images) == [to_jpeg(each, 80) for each in frames[-MOST_PICTURED:]]
+    kept = [bool(seen.images) for seen in view._seen]
+    assert kept == [False] * (20 - MOST_PICTURED) + [True] * MOST_PICTURED

@@ -20,7 +20,7 @@ from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import GOAL, OBSERVATION
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.transport import StepRequest
@@ -82,7 +82,7 @@ class End:
         fingerprint = signature.codes.fingerprint if signature.codes else None
         self.transport = DdsTransport(stage.node, "robot", "", fingerprint, "reliable", self._poll)
         self._due = DueTimer(stage.node, self._poll)
-        wants = Wants(signature, {OBSERVATION: 6, GOAL: 2}, encoder_fingerprint=encoder_fingerprint)
+        wants = Wants(signature, Offer({OBSERVATION: 6, GOAL: 2}), encoder_fingerprint=encoder_fingerprint)
         self.session = VerifierSession(self.transport, wants, False, lambda: None)
         self.session.start(time.monotonic())
         self._due.set(self.session.next_due_s)

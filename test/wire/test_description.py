@@ -10,13 +10,13 @@ import pytest
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import CodeSpace, Feature, Signature
+from adahi_ros.policy.signature import CodeSpace, Feature, Offer, Signature
 from adahi_ros.wire import description
 from adahi_ros.wire.description import LONGEST_HISTORY, Description, Wants
 from adahi_ros.wire.request import PROTOCOL_VERSION, sent_codes
 
 DRAFT = Signature(3, 1, 2, (Feature("state", 5),), (), CodeSpace("a", 2, 4))
-OFFERED = {"state": 5, "goal": 2}
+OFFERED = Offer({"state": 5, "goal": 2})
 GOOD = Description("ball/target", "speculative", replace(DRAFT, history=5, conditions=(Feature("goal", 2),)))
 
 

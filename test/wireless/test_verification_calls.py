@@ -16,7 +16,7 @@ from adahi_ros.nodes.server.called_verifier import CalledVerifier
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Observations
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Observations, Offer
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.wire.description import Wants
 from adahi_ros.wire.request import VerificationRequest, sent_codes
@@ -25,7 +25,7 @@ from adahi_ros.wireless.verification_calls import VerificationCalls
 
 SEED, EPISODE = 3, 5
 EVEN = np.full((2, 4), 0.25)
-OFFERED = {OBSERVATION: 3, GOAL: 1}
+OFFERED = Offer({OBSERVATION: 3, GOAL: 1})
 ROWS = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
 AIM = np.float32([0.5])
 DRAFT = Proposal(np.zeros((1, 1, 2), np.float32), sent_codes(np.array([[1, 2]]), counted(EVEN)[None]))

@@ -75,6 +75,7 @@ def check_signature_bounds(signature: Signature) -> None:
         "goal_dim": (signature.goal_dim, REQUEST["goal"]),
         "horizon times action_dim": (actions, min(REQUEST["draft_actions"], RESPONSE["actions"])),
         "action_dim": (signature.action_dim, STATUS["action"]),
+        "history times images": (signature.history * len(signature.images), REQUEST["images"]),
     }
     if signature.codes is not None:
         books, size = signature.codes.codebooks, signature.codes.codebook_size

@@ -16,7 +16,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.nodes.common.bounds import check_request_bounds
-from adahi_ros.policy.signature import CodeSpace, Feature, Signature
+from adahi_ros.policy.signature import CodeSpace, Feature, ImageInput, Signature
+from adahi_ros.vision.images import MAX_SIDE
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.fingerprints import fingerprint_number, fingerprint_text
 from adahi_ros.wire.records import EpisodeRecord, StepRecord
@@ -149,12 +150,19 @@ def describe(description: Description) -> DescribeTarget.Response:
         acceptance=description.acceptance,
         feature_names=[each.name for each in features],
         feature_sizes=[each.size for each in features],
+        feature_entries=_entries(features),
+        image_names=[each.name for each in signature.images],
+        image_rows=[each.rows for each in signature.images],
+        image_columns=[each.columns for each in signature.images],
+        image_padded=[each.padded for each in signature.images],
         condition_names=[each.name for each in conditions],
         condition_sizes=[each.size for each in conditions],
         instruction=signature.instruction,
         history=signature.history,
         horizon=signature.horizon,
         action_dim=signature.action_dim,
+        action_names=list(signature.action_names),
+        rate_hz=signature.rate_hz,
         tokenizer_fingerprint=fingerprint_number("" if codes is None else codes.fingerprint),
         codebooks=0 if codes is None else codes.codebooks,
         codebook_size=0 if codes is None else codes.codebook_size,
@@ -167,7 +175,7 @@ def from_description(response: DescribeTarget.Response) -> Description:
     """Return what a message describes; a stranger's texts, which may be of any length, are shortened.
 
     Raises:
-        ValueError: it names features, or conditions, without their sizes, or the other way round.
+        ValueError: it names features, conditions or images without their sizes, or the other way round.
     """
     fingerprint = fingerprint_text(response.tokenizer_fingerprint)
     codes = CodeSpace(fingerprint, response.codebooks, response.codebook_size) if fingerprint else None
@@ -178,11 +186,14 @@ def from_description(response: DescribeTarget.Response) -> Description:
             history=response.history,
             horizon=response.horizon,
             action_dim=response.action_dim,
-            features=_parts("feature", response.feature_names, response.feature_sizes),
+            features=_features(response),
             conditions=_parts("condition", response.condition_names, response.condition_sizes),
             codes=codes,
             instruction=response.instruction,
             parameters=response.parameters,
+            images=_images(response),
+            action_names=tuple(map(shortened, response.action_names)),
+            rate_hz=response.rate_hz,
         ),
         encoder_fingerprint=fingerprint_text(response.encoder_fingerprint),
         protocol=response.protocol,
@@ -193,6 +204,43 @@ def _parts(kind: str, names: Sequence[str], sizes: Sequence[int]) -> tuple[Featu
     if len(names) != len(sizes):
         raise ValueError(f"{kind}_sizes: {len(sizes)}, must be as many as {kind}_names, {len(names)}")
     return tuple(Feature(shortened(name), size) for name, size in zip(names, sizes, strict=True))
+
+
+def _entries(features: Sequence[Feature]) -> list[str]:
+    """Return what the numbers of all features are, one after the other; nothing where one does not say."""
+    if not all(len(each.entries) == each.size for each in features):
+        return []
+    return [entry for each in features for entry in each.entries]
+
+
+def _features(response: DescribeTarget.Response) -> tuple[Feature, ...]:
+    features = _parts("feature", response.feature_names, response.feature_sizes)
+    entries = list(map(shortened, response.feature_entries))
+    if not entries:
+        return features
+    if len(entries) != sum(each.size for each in features):
+        raise ValueError(
+            f"feature_entries: {len(entries)}, must be none, or the sum of feature_sizes, "
+            f"{sum(each.size for each in features)}"
+        )
+    named, start = [], 0
+    for each in features:
+        named.append(Feature(each.name, each.size, tuple(entries[start : start + each.size])))
+        start += each.size
+    return tuple(named)
+
+
+def _images(response: DescribeTarget.Response) -> tuple[ImageInput, ...]:
+    names, told = response.image_names, ("image_rows", "image_columns", "image_padded")
+    for field in told:
+        values = getattr(response, field)
+        if len(values) != len(names):
+            raise ValueError(f"{field}: {len(values)}, must be as many as image_names, {len(names)}")
+        for size in values:
+            if field != "image_padded" and not 1 <= size <= MAX_SIDE:
+                raise ValueError(f"{field}: {size}, must be from 1 to {MAX_SIDE}")
+    sizes = zip(names, *(getattr(response, field) for field in told), strict=True)
+    return tuple(ImageInput(shortened(name), *size) for name, *size in sizes)
 
 
 def to_command(

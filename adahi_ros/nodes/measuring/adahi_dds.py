@@ -17,6 +17,7 @@ from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Offer
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.transport import StepRequest
@@ -42,7 +43,7 @@ class DdsClient:
         rclpy.init()
         node = Node("robot")
         signature = policy.signature
-        offered = {each.name: each.size for each in (*signature.features, *signature.conditions)}
+        offered = Offer({each.name: each.size for each in (*signature.features, *signature.conditions)})
         fingerprint = None if signature.codes is None else signature.codes.fingerprint
         transport = DdsTransport(node, "robot", "", fingerprint, "best_effort", self._poll)
         self._due = DueTimer(node, self._poll)

@@ -1,7 +1,8 @@
 """The robot's node: drafts an action for every observation, has the target verify it where the gate says so.
 
 Subscribes what its contract names, by default `joint_states` (sensor_msgs/JointState) and `task_state`
-(adahi_msgs/TaskState), and `enable` (std_msgs/Bool); publishes `command` (by default
+(adahi_msgs/TaskState), `enable` (std_msgs/Bool), and `instruction` (std_msgs/String, also what was said
+before it was there); publishes `command` (by default
 trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link_state`
 (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState) and /diagnostics; serves
 `~/set_enabled` (std_srvs/SetBool); calls
@@ -21,16 +22,18 @@ from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from std_msgs.msg import String
 
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
 from adahi_ros.health import Health, Level
+from adahi_ros.nodes.common.bounds import REQUEST
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import to_link_state, to_status
-from adahi_ros.nodes.common.policies import encoder_files_from, encoder_from, policy_from
+from adahi_ros.nodes.common.policies import encoder_files_from, encoder_from
 from adahi_ros.nodes.common.qos import observation_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import DueTimer
@@ -40,19 +43,20 @@ from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.nodes.robot.draft_policy_parameters import (
     DraftPolicyParameters,
     check_fit,
-    contract_of,
     controller_config,
     controller_of,
     fallback_of,
     first_episode,
+    policy_and_contract,
     view_of,
 )
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.condition import Condition
-from adahi_ros.robot.fit import wants_of
+from adahi_ros.robot.fit import offer_of, wants_of
 from adahi_ros.robot.health import calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
+from adahi_ros.texts import printable
 from adahi_ros.vision.encoder import Encoder, EncoderFiles
 
 LINK_STATE_PERIOD_S = 0.2
@@ -101,16 +105,16 @@ class DraftPolicyNode(ManagedNode):
         self._close()
 
     def _open(self, values: DraftPolicyParameters) -> None:
-        policy = policy_from(values)
+        policy, contract = policy_and_contract(values)
         self._values = values
+        self._contract = contract
         self._condition = Condition(time.monotonic())
-        contract = self._contract = contract_of(values, policy.signature)
         encoder: Encoder | EncoderFiles | None = None
         encode, image_dim = None, 0
-        if contract.images_for_target:  # what the verifier makes of them must be known, no more
+        if contract.encoder and contract.images_for_target:  # only what the verifier makes of them is known
             encoder = encoder_files_from(contract.encoder)
             image_dim = len(contract.cameras) * encoder.features
-        elif contract.cameras:
+        elif contract.encoder:
             encoder = encoder_from(contract.encoder)
             encode = encoder.encode
         check_fit(values, contract, policy.signature, encoder)
@@ -143,7 +147,8 @@ class DraftPolicyNode(ManagedNode):
         # Codes that are not drafted need not be understood.
         signature = policy.signature if controller.drafts else replace(policy.signature, codes=None)
         horizon = controller.policy.signature.horizon if values.proposer == "corrector" else None
-        wants = wants_of(signature, contract.goal_dim, target, view, encoder, horizon, image_dim)
+        offered = offer_of(contract, policy.signature.observation_dim, image_dim)
+        wants = wants_of(signature, offered, target, view, encoder, horizon)
         self._session = VerifierSession(transport, wants, reliability == "best_effort", self._on_link)
         self._loop = ControlLoop(
             controller,
@@ -159,6 +164,8 @@ class DraftPolicyNode(ManagedNode):
             contract.period_s if values.wait_policy == "ahead" else None,
         )
         self._opened.callback(self._stop_loop)  # before its timer and clients
+        self._loop.tell(values.instruction)
+        self._open_instruction()
         observations = [
             self._open_subscription(topic, channel) for topic, channel in contract.channels.items()
         ]
@@ -194,6 +201,23 @@ class DraftPolicyNode(ManagedNode):
         )
         self._opened.callback(self.destroy_subscription, subscription)
         return subscription
+
+    def _open_instruction(self) -> None:
+        """Hear what the target is to be told, also what was said before this node was there."""
+        kept = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        subscription = self.create_subscription(String, "instruction", self._on_instruction, kept)
+        self._opened.callback(self.destroy_subscription, subscription)
+
+    def _on_instruction(self, message: String) -> None:
+        most = REQUEST["instruction"]
+        if len(message.data) > most:
+            self.get_logger().warning(
+                f"ignored: instruction: {len(message.data)} characters, must be {most} at most",
+                throttle_duration_sec=WARNING_PERIOD_S,
+            )
+            return
+        self._loop.tell(message.data)
+        self.get_logger().info(f"instruction: {printable(message.data)!r}")
 
     def _close(self) -> None:
         self._condition.active = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS, Contract
-from adahi_ros.contract.parsing import ContractError
+from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import GATES, Trigger
@@ -15,7 +15,14 @@ from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
-from adahi_ros.nodes.common.policies import PolicyParameters, VerificationParameters, corrector_from
+from adahi_ros.nodes.common.policies import (
+    CHECKPOINT,
+    PolicyParameters,
+    VerificationParameters,
+    corrector_from,
+    policy_from,
+)
+from adahi_ros.policy.absent import AbsentPolicy
 from adahi_ros.policy.interface import Actor, Policy
 from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.controller import Controller
@@ -141,6 +148,11 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     autostart: bool = parameter(
         False, "Configure and activate the node as it starts; where that cannot be, it ends with exit code 1"
     )
+    checkpoint: str = parameter(
+        "ball/draft",
+        f"{CHECKPOINT}; '' for none, with a contract and the proposer plan: held where there is no plan",
+        optional=True,
+    )
     seed: int = parameter(0, "Seed of the draft's and the gate's draws", 0, LARGEST_INTEGER)
     first_episode: int = parameter(
         DRAWN,
@@ -151,6 +163,12 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     )
     robot_id: str = parameter(
         "robot", "Names this robot's stream of random draws at the verifier", longest=NAME_LENGTH
+    )
+    instruction: str = parameter(
+        "",
+        "What a target that is told in a sentence is to do, until the topic instruction says otherwise",
+        optional=True,
+        longest=REQUEST["instruction"],
     )
     contract: str = parameter(
         "",
@@ -296,8 +314,34 @@ def fallback_of(values: DraftPolicyParameters) -> Fallback:
 def view_of(values: DraftPolicyParameters, contract: Contract) -> TargetView:
     """Return what the target gets to see."""
     told = values.verification
-    view = view_of_contract(told.vision, contract.images_for_target)
+    view = view_of_contract(told.vision, contract.images_for_target, bool(contract.encoder))
     return target_view(view, contract.number_dim, told.jpeg_quality, told.jpeg_budget_bytes)
+
+
+def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract]:
+    """Return a robot's own policy, and what observation and action are made of.
+
+    A robot that goes on by its plans alone may have no policy: then the contract says the sizes.
+
+    Raises:
+        ParameterError: one cannot be loaded, or they do not fit; names the parameter, its value and what was
+            allowed.
+    """
+    if values.checkpoint:
+        policy = policy_from(values)
+        return policy, contract_of(values, policy.signature)
+    if values.proposer != "plan" or not values.contract:
+        raise ParameterError("checkpoint: '', must name a policy, but for the proposer plan with a contract")
+    try:
+        contract = load_contract(values.contract)
+    except ContractError as error:
+        raise ParameterError(str(error)) from None
+    if contract.encoder and not contract.images_for_target:
+        raise ParameterError(
+            f"checkpoint: '', must name a policy, for the contract {values.contract!r} has its images "
+            "encoded on the robot"
+        )
+    return AbsentPolicy(contract.number_dim, contract.goal_dim, contract.action.size), contract
 
 
 def contract_of(values: DraftPolicyParameters, signature: Signature) -> Contract:
@@ -334,7 +378,7 @@ def check_fit(
         ParameterError: they do not; names the parameter, its value and what was allowed.
     """
     for_target = contract.images_for_target
-    view = view_of_contract(values.verification.vision, for_target)
+    view = view_of_contract(values.verification.vision, for_target, bool(contract.encoder))
     try:
         check_observation(values.contract, contract, signature, encoder)
         check_images(view, len(contract.cameras), signature.history, REQUEST["images"], for_target)

@@ -37,7 +37,7 @@ class Sender:
         """Return what is sent of a request, of whose window only this."""
         number = fingerprint_number(self.fingerprint or "")
         draft, episode, step = request.draft, request.episode, request.step
-        about = (self.robot_id, episode, step, number, self.target, request.ahead)
+        about = (self.robot_id, episode, step, number, self.target, request.ahead, request.instruction)
         sent = SentRequest.of(draft, update, *about)
         return to_request(sent, self.session)
 
