@@ -36,6 +36,10 @@ class Acceptance(Protocol):
             not depend on what was drawn.
         needs_codes: the draft's codes must be sent, with their distributions.
         needs_actions: the draft's actions must be sent.
+
+    A rule may have `keeps_drafts = True`: a draft of which all parts are accepted is executed as it is, and a
+    reply only says what comes after it; and `takes_distance = True`: it is made with `within` (A,), how
+    far apart actions may be, in action units.
     """
 
     exact: bool

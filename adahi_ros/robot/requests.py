@@ -124,10 +124,11 @@ def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: f
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     try:
         parts = target.parts(request.draft)
-        verification = check_reply(target.signature, ahead, parts, reply.accepted, reply.actions)
+        known = target.known(request.draft, reply.accepted, ahead)
+        verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions)
     except RequestError as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
-    if ahead:  # whole again: from the step of the request on
-        actions = np.concatenate([request.draft.actions[:, :ahead], verification.actions], axis=1)
+    if known:  # whole again: from the step of the request on
+        actions = np.concatenate([request.draft.actions[:, :known], verification.actions], axis=1)
         verification = Verdict(actions, verification.accepted)
     return Outcome(verification, Reason.NONE, "", verify_ms, reply.compute_ms, size)

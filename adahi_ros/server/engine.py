@@ -92,9 +92,14 @@ class Engine:
             count = self._verifier.policy.draws
             draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)
             verdict = self._verifier.verify(checked, draws)
-            verdict = Verdict(verdict.actions[:, ahead:], verdict.accepted)
+            told = checked.draft.actions.shape[1] if self._stands(verdict) else 0
+            verdict = Verdict(verdict.actions[:, max(ahead, told) :], verdict.accepted)
             self._remember(asked, verdict)
         return Replied(verdict, self._windows.keep(request.robot_id, window, now_s))
+
+    def _stands(self, verdict: Verdict) -> bool:
+        """Whether the robot executes its own draft, which it need not be told."""
+        return self._verifier.keeps_drafts and bool(verdict.accepted.all())
 
     def _check(self, request: SentRequest) -> None:
         """Check what a request is about."""

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts
 from adahi_ros.policy.interface import Policy, Sampling
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.server.choice import SAMPLES, NearestPlan
@@ -35,6 +36,7 @@ class TargetVerifier:
         sendable: see `Sampling`.
         agreement: a key of `AGREEMENTS`.
         samples: of how many plans to choose one.
+        distance: of a rule that takes one: how far apart actions may be, in action scales of the policy.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -48,6 +50,7 @@ class TargetVerifier:
         sendable: bool = False,
         agreement: str = "none",
         samples: int = SAMPLES,
+        distance: float = WITHIN,
     ) -> None:
         if rule not in ACCEPTANCES:
             raise ValueError(f"rule: {rule!r}, must be one of {', '.join(sorted(ACCEPTANCES))}")
@@ -62,7 +65,11 @@ class TargetVerifier:
                 f"agreement: 'choose', must be another with the rule {rule!r}, which is about codes"
             )
         self.policy = NearestPlan(policy, samples) if agreement == "choose" else policy
-        self.acceptance = ACCEPTANCES[rule]()
+        told: dict[str, np.ndarray] = {}
+        if getattr(ACCEPTANCES[rule], "takes_distance", False):
+            told["within"] = distance * policy.action_scale
+        self.acceptance = ACCEPTANCES[rule](**told)
+        self.keeps_drafts = keeps_drafts(rule)
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"
 

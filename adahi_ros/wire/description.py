@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adahi_ros.acceptance.interface import codes_differ, difference
-from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Offer, Signature
 from adahi_ros.registry import RegistryError
@@ -32,6 +33,18 @@ class Description:
     signature: Signature
     encoder_fingerprint: str = ""
     protocol: int = PROTOCOL_VERSION
+
+    def known(self, draft: Proposal, accepted: Sequence[bool], ahead: int) -> int:
+        """Return how many of the first actions a reply leaves out, because the robot knows them.
+
+        Args:
+            draft: as it was sent.
+            accepted: which of its parts were, by the reply.
+            ahead: of its actions, that are executed whatever is replied.
+        """
+        if not (keeps_drafts(self.acceptance) and accepted and all(accepted)):
+            return ahead
+        return max(ahead, min(draft.actions.shape[1], self.signature.horizon))
 
     def parts(self, draft: Proposal) -> int | None:
         """Return how many parts of a draft a reply judges: its codes; None where the rule has other parts."""

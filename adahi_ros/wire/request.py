@@ -209,7 +209,7 @@ def check_reply(
 
     Args:
         target: what the target proposes.
-        ahead: how many control steps after that of the request the reply should begin.
+        ahead: of how many control steps, from that of the request on, the reply leaves out the actions.
         parts: N, of the draft, that are judged; None where the rule says how many.
         accepted: N.
         actions: (T - ahead) * A.

@@ -16,6 +16,7 @@ from typing import Any
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
+from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.health import Health
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
@@ -83,8 +84,14 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     rule: str = parameter(
         "speculative",
         "speculative accepts or resamples the drafted codes; replace takes the target's own proposal, "
-        "whatever was drafted",
+        "whatever was drafted; distance lets the draft stand where it is near to the target's own proposal",
         choices=tuple(ACCEPTANCES),
+    )
+    distance: float = parameter(
+        WITHIN,
+        "For the rule distance: how far off each entry of an action may be, in action scales",
+        0.0,
+        1e6,
     )
     temperature: float = parameter(1.0, "Of the target's distributions", 1e-3, 100.0)
     added_compute_s: float = parameter(
@@ -160,6 +167,7 @@ class TargetVerifierNode(ManagedNode):
             values.temperature,
             agreement=values.agreement,
             samples=values.samples,
+            distance=values.distance,
         )
         self._service = VerificationService(
             Engine(verifier, values.seed, images, name, values.cache.robots, values.cache.max_age_s)

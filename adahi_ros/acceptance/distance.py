@@ -1,0 +1,47 @@
+"""Distance: the draft stands while it is near to what the target proposes itself.
+
+Relaxed acceptance for actions that are numbers, as Spec-VLA (arXiv 2507.22424) has it for tokens: what comes
+out is not distributed as the target's own proposals, but is never further from one than so much.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adahi_ros.acceptance.interface import Verdict, difference
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Signature
+
+WITHIN = 0.25  # action scales, unless told otherwise
+
+
+class Distance:
+    """Keeps a draft whose every entry, at every step, is near to the target's; else the target's plan comes.
+
+    Of a draft that is shorter than the target's plan, the rest is the target's.
+
+    Args:
+        within: (A,) in action units, how far off an entry may be; infinite where nobody says, as on a robot.
+    """
+
+    exact = False
+    needs_codes = False
+    needs_actions = True
+    keeps_drafts = True
+    takes_distance = True
+
+    def __init__(self, within: np.ndarray | float = np.inf) -> None:
+        self._within = within
+
+    def compatible(self, draft: Signature, target: Signature) -> str | None:
+        """See `Acceptance`: both must speak of the same robot."""
+        return difference("action_dim", draft.action_dim, target.action_dim)
+
+    def verify(self, draft: Proposal, target: Proposal, draws: np.ndarray) -> Verdict:
+        """See `Acceptance`; one part, the whole draft."""
+        count = min(draft.actions.shape[1], target.actions.shape[1])
+        own = draft.actions[:, :count]
+        near = (np.abs(own - target.actions[:, :count]) <= self._within).all(axis=(1, 2)) & (count > 0)
+        actions = target.actions.copy()
+        actions[near, :count] = own[near]
+        return Verdict(actions, near[:, None])

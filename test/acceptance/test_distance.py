@@ -1,0 +1,119 @@
+"""A draft that is near to the target's plan stands and is not said again; none further off is executed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.acceptance.distance import Distance
+from adahi_ros.policy.absent import LARGEST
+from adahi_ros.policy.action_range import ActionRange
+from adahi_ros.policy.direct import DirectPolicy
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import OBSERVATION, Feature, Observations, Signature
+from adahi_ros.robot.requests import judged
+from adahi_ros.robot.target_view import Features
+from adahi_ros.robot.transport import Reply, StepRequest
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.description import Description
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.sent_request import SentRequest
+from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
+
+T, SCALE = 4, np.float32([1.0, 10.0])
+NO_DRAWS = np.zeros((1, 0, 2))
+
+
+class Still(DirectPolicy):
+    """Plans zeros."""
+
+    def __init__(self) -> None:
+        most = np.full(2, LARGEST)
+        super().__init__(
+            Signature(1, T, 2, (Feature(OBSERVATION, 1),)), ActionRange(-most, most), SCALE, "still"
+        )
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        return np.zeros((len(draws), T, 2))
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(0, T + 2),
+    st.floats(0.0, 2.0),
+)
+def test_what_is_executed_is_never_further_off_than_allowed(seed: int, count: int, within: float) -> None:
+    draw = np.random.default_rng(seed)
+    drafted = (draw.normal(size=(3, count, 2)) * SCALE).astype(np.float32)
+    plan = Proposal((draw.normal(size=(3, T, 2)) * 0.3 * SCALE).astype(np.float32))
+    verdict = Distance(within * SCALE).verify(Proposal(drafted), plan, np.zeros((3, 0, 2)))
+    assert verdict.actions.shape == plan.actions.shape
+    assert (np.abs(verdict.actions - plan.actions) <= within * SCALE).all()
+    for row, accepted in enumerate(verdict.accepted[:, 0]):
+        told = min(count, T) if accepted else 0
+        np.testing.assert_array_equal(verdict.actions[row, :told], drafted[row, :told])
+        np.testing.assert_array_equal(verdict.actions[row, told:], plan.actions[row, told:])
+
+
+def test_each_entry_has_its_own_scale() -> None:
+    rule = Distance(0.25 * SCALE)
+    for off, accepted in (((0.2, 2.0), True), ((0.3, 0.0), False), ((0.0, 2.6), False)):
+        draft = np.zeros((1, T, 2), np.float32)
+        draft[0, 2] = off
+        assert (
+            rule.verify(Proposal(draft), Proposal(np.zeros((1, T, 2))), NO_DRAWS).accepted.item() is accepted
+        )
+
+
+def asked(drafted: np.ndarray, ahead: int) -> tuple[StepRequest, SentRequest]:
+    view = Features(1)
+    view.add({OBSERVATION: np.zeros(1)})
+    window = view.window(Still().signature)
+    draft = Proposal(drafted[None])
+    sent = SentRequest.of(draft, WindowUpdate(WHOLE, window.rows, window.goal), "arm", 0, 7, ahead=ahead)
+    return StepRequest(draft, 0, 7, window, ahead), sent
+
+
+@pytest.mark.parametrize(
+    ("count", "ahead", "off", "said"),
+    [
+        (T, 0, 0.1, 0),  # a yes
+        (2, 0, 0.1, 2),  # a yes, and what comes after
+        (2, 1, 0.1, 2),
+        (3, 2, 0.1, 1),
+        (T + 3, 1, 0.1, 0),
+        (T, 0, 0.9, T),  # a no
+        (2, 1, 0.9, T - 1),
+    ],
+)
+def test_a_draft_that_stands_is_not_said_again_and_the_robot_has_it_whole(
+    count: int, ahead: int, off: float, said: int
+) -> None:
+    drafted = np.full((count, 2), off, np.float32)
+    request, sent = asked(drafted, ahead)
+    replied = Engine(TargetVerifier(Still(), "distance"), 0).verify(sent, 1.0)
+    verdict = replied.verdict
+    assert verdict.actions.shape == (1, said, 2)
+    flat, accepted = verdict.actions.ravel().tolist(), verdict.accepted[0].tolist()
+    reply = Reply(0, 0, "", 0, 7, 7 + ahead, accepted, flat, 1.0, True, 10)
+    outcome = judged(Description("still", "distance", Still().signature), request, reply, 2.0)
+    assert outcome.reason is Reason.NONE
+    assert outcome.verification is not None
+    near = off < 0.25
+    expected = np.zeros((T, 2), np.float32)
+    own = min(count, T) if near else ahead
+    expected[:own] = drafted[:own]
+    np.testing.assert_array_equal(outcome.verification.actions[0], expected)
+
+
+def test_a_reply_that_says_yes_to_more_than_was_asked_is_none() -> None:
+    request, _ = asked(np.full((2, 2), 0.1, np.float32), 0)
+    reply = Reply(0, 0, "", 0, 7, 7, [True], [], 1.0, True, 10)
+    outcome = judged(Description("still", "distance", Still().signature), request, reply, 2.0)
+    assert (outcome.reason, outcome.message) == (
+        Reason.BAD_REPLY,
+        "actions: 0 values, expected 4 for shape (2, 2)",
+    )
