@@ -33,7 +33,7 @@ from adahi_ros.wire.window import window_digest
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
-OFFERED = Offer({OBSERVATION: 3, GOAL: 1})
+OFFERED = Offer({OBSERVATION: 3, GOAL: 1}, instruction=True)
 DEADLINE_S = 0.1
 DELAY_S = 0.005  # each way
 PERIOD_S = 0.05

@@ -98,7 +98,11 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Any, exported: Path) -> N
             {"autostart": True, "checkpoint": "/nowhere/draft"},
             ["cannot be configured: checkpoint: '/nowhere/draft'", "error: autostart: "],
         ),
-        ("target_verifier_node", {"rule": "generous"}, ["rule: 'generous'", "one of speculative, replace, distance"]),
+        (
+            "target_verifier_node",
+            {"rule": "generous"},
+            ["rule: 'generous'", "one of speculative, replace, distance"],
+        ),
         ("target_verifier_node", {"checkpoint": "/nowhere/target"}, ["checkpoint: '/nowhere/target'"]),
         ("robot_simulator_node", {"task": "chess"}, ["task: 'chess'", "one of ball"]),
         ("robot_simulator_node", {"episodes": -1}, ["episodes", "-1", "from 0"]),
