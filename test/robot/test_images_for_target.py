@@ -7,7 +7,7 @@ import pytest
 from adahi_ros.assets import CHECKPOINTS, ENCODERS, named
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.robot.fit import wants_of
+from adahi_ros.robot.fit import offer_of, wants_of
 from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.vision.encoder import load_files
 from adahi_ros.wire.description import Description, Wants
@@ -21,7 +21,8 @@ def wants() -> Wants:
         view_of_contract("by_contract", contract.images_for_target), contract.number_dim, 80, 0
     )
     draft = load_policy(named("ball_seen/draft", CHECKPOINTS), "onnxruntime").signature
-    return wants_of(draft, contract.goal_dim, "", view, encoder, image_dim=encoder.features)
+    offered = offer_of(contract, draft.observation_dim, encoder.features)
+    return wants_of(draft, offered, "", view, encoder)
 
 
 @pytest.mark.parametrize(
