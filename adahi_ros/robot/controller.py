@@ -252,10 +252,14 @@ class Controller:
         return intended
 
     def again(self, step: Step) -> Step:
-        """Return a step by what is planned now; what was proposed where there was no plan is dropped."""
+        """Return a step by what is planned now.
+
+        What was proposed where there was no plan is dropped, and what was made of a plan that is gone.
+        """
         planned, left = self._plan.at(step.index), self._plan.left(step.index)
-        newly = (step.plan_left == 0) & (left > 0)
-        intended = np.where(newly[:, None], planned, step.intended)
+        otherwise = (step.plan_left > 0) != (left > 0)
+        otherwise &= (left > 0) | self._proposer.needs_plan
+        intended = np.where(otherwise[:, None], planned, step.intended)
         age = self._plan.age(step.index)
         return replace(step, intended=intended, planned=planned, plan_age=age, plan_left=left)
 

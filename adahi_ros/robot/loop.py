@@ -133,12 +133,20 @@ class ControlLoop:
         self.deadline_s = deadline_s
 
     def tell(self, instruction: str) -> None:
-        """Take what the target is told from now on; what it planned for something else is dropped."""
+        """Take what the target is told from now on; what it planned for something else is dropped.
+
+        A step that waits for a reply asks anew.
+        """
         if instruction == self.instruction:
             return
         self.instruction = instruction
         self._forget_plans()
         self.controller.forget_plan()
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            assert waiting.pending is not None
+            self._session.cancel(waiting.pending)
+            self._go_on(replace(waiting, step=self.controller.again(waiting.step), pending=None))
 
     def stop(self) -> None:
         """Drop the step that waits for a reply, without a command, and start anew after it."""

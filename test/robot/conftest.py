@@ -255,10 +255,17 @@ class Robot:
 
     Args:
         plans: horizon of the target's plans, by which the robot then goes on, and waits for no reply.
+        waits: it waits for replies all the same.
     """
 
     def __init__(
-        self, policy: Policy, gate: str = "always", seed: int = 0, limit: int | None = None, plans: int = 0
+        self,
+        policy: Policy,
+        gate: str = "always",
+        seed: int = 0,
+        limit: int | None = None,
+        plans: int = 0,
+        waits: bool = False,
     ) -> None:
         self.policy = policy
         self.verifier = SimulatedVerifier(policy, plans)
@@ -278,7 +285,7 @@ class Robot:
             self.records.append,
             Fallback(limit),
             lambda: self.link.now_s,
-            PERIOD_S if plans else None,
+            PERIOD_S if plans and not waits else None,
         )
         self._numbers = count(1)
 

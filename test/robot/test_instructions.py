@@ -12,14 +12,24 @@ from test.robot.conftest import PERIOD_S, Robot, planned
 HORIZON = 8
 
 
-@pytest.fixture
-def told(make_robot: Callable[..., Robot]) -> Robot:
-    """A robot that goes on by the plans of a target which is told in a sentence."""
-    robot = make_robot("age", plans=HORIZON)
+def connected(robot: Robot) -> Robot:
+    """Have a robot find a target which is told in a sentence."""
     robot.choose("age", 4.0)
     robot.verifier.describe_otherwise(instruction=True)
     robot.connect()
     return robot
+
+
+@pytest.fixture
+def told(make_robot: Callable[..., Robot]) -> Robot:
+    """A robot that goes on by the plans of a target, and waits for none."""
+    return connected(make_robot("age", plans=HORIZON))
+
+
+@pytest.fixture
+def waiting(make_robot: Callable[..., Robot]) -> Robot:
+    """A robot that goes on by the plans of a target, and waits for the reply to a request."""
+    return connected(make_robot("age", plans=HORIZON, waits=True))
 
 
 def steps(robot: Robot, first: int, last: int) -> None:
@@ -64,3 +74,45 @@ def test_what_was_planned_or_asked_for_something_else_is_not_done(told: Robot) -
     assert [request.instruction for request, _ in told.link.updates[asked:]] == ["open the drawer"] * 2
     number = float(now.values[0])
     assert told.record(last).planned_action[0] == planned(number, 5)
+
+
+def test_a_step_that_waits_for_its_reply_asks_anew_when_something_else_is_told(waiting: Robot) -> None:
+    waiting.loop.tell("fold the towel")
+    steps(waiting, 0, 2)
+    assert waiting.records[-1].plan_left > 1
+    waiting.choose("always")
+    now = waiting.see(1, 3)
+    waiting.loop.tell("open the drawer")
+    assert [request.instruction for request, _ in waiting.link.updates] == [
+        *("fold the towel", "fold the towel"),
+        "open the drawer",
+    ]
+    done = len(waiting.commands.sent)
+    waiting.pass_time(PERIOD_S)
+    assert waiting.record(now).verified
+    assert waiting.commands.sent[done:] == [(now.stamp_ns, (planned(float(now.values[0]), 3),) * 2)]
+    waiting.choose("age", 4.0)
+    next_one = waiting.see(1, 4)
+    assert waiting.record(next_one).planned_action[0] == planned(float(now.values[0]), 4)
+
+
+@pytest.mark.parametrize("trouble", ["silent", "told nothing"])
+def test_a_step_that_waited_executes_nothing_that_was_planned_for_something_else(
+    waiting: Robot, trouble: str
+) -> None:
+    """The draft of its own is there only for steps that begin without a plan."""
+    waiting.loop.tell("fold the towel")
+    steps(waiting, 0, 2)
+    waiting.choose("always")
+    waiting.link.delay_s = (0.02, 0.02)
+    now = waiting.see(1, 3)
+    waiting.verifier.replies = False
+    done = len(waiting.commands.sent)
+    waiting.loop.tell("open the drawer" if trouble == "silent" else "")
+    waiting.pass_time(1.0)
+    assert waiting.commands.sent[done:] == []
+    assert waiting.record(now).reason is Reason.FALLBACK_LIMIT
+    assert waiting.record(now).plan_left == 0
+    later = waiting.see(1, 4)
+    waiting.pass_time(1.0)
+    assert waiting.record(later).plan_left == 0

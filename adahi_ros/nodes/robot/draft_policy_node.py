@@ -216,8 +216,11 @@ class DraftPolicyNode(ManagedNode):
                 throttle_duration_sec=WARNING_PERIOD_S,
             )
             return
-        self._loop.tell(message.data)
+        if message.data == self._loop.instruction:
+            return
         self.get_logger().info(f"instruction: {printable(message.data)!r}")
+        self._loop.tell(message.data)
+        self._due.set(self._loop.next_due_s)
 
     def _close(self) -> None:
         self._condition.active = False
