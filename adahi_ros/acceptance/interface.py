@@ -35,7 +35,8 @@ class Acceptance(Protocol):
         exact: what comes out is distributed as the target's own proposals, if which drafts are sent does
             not depend on what was drawn.
         needs_codes: the draft's codes must be sent, with their distributions.
-        needs_actions: the draft's actions must be sent.
+        needs_actions: the draft's actions are sent, (M, 0, A) of robots that have none: they go by the
+            target's plan, and it is over.
 
     A rule may have `keeps_drafts = True`: a draft of which all parts are accepted is executed as it is, and a
     reply only says what comes after it; and `takes_distance = True`: it is made with `within` (A,), how

@@ -78,8 +78,11 @@ class Step:
         return UNSAID if said is None or not np.isfinite(said[0]) else float(said[0])
 
     def draft(self, rows: np.ndarray) -> Proposal:
-        """Return what the target is told of the proposals of some robots, by mask or index."""
-        if self.proposal is None:
+        """Return what the target is told of the proposals of some robots, by mask or index.
+
+        Nothing where nothing is proposed: they go by their plan, or it is over.
+        """
+        if self.proposal is None or np.isnan(self.proposal.actions[rows]).all():
             return Proposal(np.zeros((*self.intended[rows].shape[:1], 0, self.intended.shape[1]), np.float32))
         actions, drawn = self.proposal.actions[rows], self.proposal.distribution
         if drawn is None or drawn.counts is None:

@@ -146,7 +146,7 @@ def check_request(
         codes: (N,) integers; empty where there are none.
         counts: (N * K,) integers, the draft's probabilities as `distribution.counted` rounds them; empty
             without codes.
-        actions: (T * A,) of the draft; empty where they were not sent.
+        actions: (T * A,) of the draft; empty where they were not sent, or there are none.
         instruction: in a sentence.
         ahead: how many control steps after its own the reply begins; what was sent of the draft for these,
             the robot has committed to.
@@ -167,7 +167,7 @@ def check_request(
         drawn = _check_codes(signature.codes, codes, counts)
     else:
         drawn = None
-    drafted = _check_actions(signature, rule, actions)
+    drafted = _check_actions(signature, actions)
     committed = drafted[:, :ahead] if ahead and drafted.size else None
     return VerificationRequest(observations, Proposal(drafted, drawn), committed)
 
@@ -180,14 +180,12 @@ def _told(instruction: str) -> str:
     return instruction
 
 
-def _check_actions(signature: Signature, rule: Acceptance, actions: np.ndarray) -> np.ndarray:
-    """Return actions (1, T, A) float32 of flat ones."""
+def _check_actions(signature: Signature, actions: np.ndarray) -> np.ndarray:
+    """Return actions (1, T, A) float32 of flat ones; T is 0 of a robot that has none to be judged."""
     size = signature.action_dim
-    if actions.size % size or (rule.needs_actions and not actions.size):
-        least = size if rule.needs_actions else 0
+    if actions.size % size:
         raise RequestError(
-            RequestFault.WRONG_SHAPE,
-            f"draft_actions: {actions.size} values, must be a multiple of {size} and at least {least}",
+            RequestFault.WRONG_SHAPE, f"draft_actions: {actions.size} values, must be a multiple of {size}"
         )
     check_finite("draft_actions", actions)
     return actions.astype(np.float32, copy=False).reshape(1, -1, size)

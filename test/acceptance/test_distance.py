@@ -8,17 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.acceptance.distance import Distance
+from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.absent import LARGEST
 from adahi_ros.policy.action_range import ActionRange
 from adahi_ros.policy.direct import DirectPolicy
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import OBSERVATION, Feature, Observations, Signature
-from adahi_ros.robot.requests import judged
+from adahi_ros.policy.signature import OBSERVATION, Feature, Observations, Offer, Signature
+from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.requests import Outcome, judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Reply, StepRequest
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.description import Description
+from adahi_ros.wire.description import Description, Wants
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.sent_request import SentRequest
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
@@ -38,6 +41,9 @@ class Still(DirectPolicy):
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         return np.zeros((len(draws), T, 2))
+
+
+DESCRIPTION = Description("still", "distance", Still().signature)
 
 
 @given(
@@ -68,13 +74,22 @@ def test_each_entry_has_its_own_scale() -> None:
         )
 
 
-def asked(drafted: np.ndarray, ahead: int) -> tuple[StepRequest, SentRequest]:
+def asked(draft: Proposal, ahead: int) -> tuple[StepRequest, SentRequest]:
     view = Features(1)
     view.add({OBSERVATION: np.zeros(1)})
     window = view.window(Still().signature)
-    draft = Proposal(drafted[None])
     sent = SentRequest.of(draft, WindowUpdate(WHOLE, window.rows, window.goal), "arm", 0, 7, ahead=ahead)
     return StepRequest(draft, 0, 7, window, ahead), sent
+
+
+def outcome_of(draft: Proposal, ahead: int, said: int) -> Outcome:
+    """Return what comes of a request to a verifier that says so many actions in its reply."""
+    request, sent = asked(draft, ahead)
+    verdict = Engine(TargetVerifier(Still(), "distance"), 0).verify(sent, 1.0).verdict
+    assert verdict.actions.shape == (1, said, 2)
+    flat, accepted = verdict.actions.ravel().tolist(), verdict.accepted[0].tolist()
+    reply = Reply(0, 0, "", 0, 7, 7 + ahead, accepted, flat, 1.0, True, 10)
+    return judged(DESCRIPTION, request, reply, 2.0)
 
 
 @pytest.mark.parametrize(
@@ -93,13 +108,7 @@ def test_a_draft_that_stands_is_not_said_again_and_the_robot_has_it_whole(
     count: int, ahead: int, off: float, said: int
 ) -> None:
     drafted = np.full((count, 2), off, np.float32)
-    request, sent = asked(drafted, ahead)
-    replied = Engine(TargetVerifier(Still(), "distance"), 0).verify(sent, 1.0)
-    verdict = replied.verdict
-    assert verdict.actions.shape == (1, said, 2)
-    flat, accepted = verdict.actions.ravel().tolist(), verdict.accepted[0].tolist()
-    reply = Reply(0, 0, "", 0, 7, 7 + ahead, accepted, flat, 1.0, True, 10)
-    outcome = judged(Description("still", "distance", Still().signature), request, reply, 2.0)
+    outcome = outcome_of(Proposal(drafted[None]), ahead, said)
     assert outcome.reason is Reason.NONE
     assert outcome.verification is not None
     near = off < 0.25
@@ -110,10 +119,21 @@ def test_a_draft_that_stands_is_not_said_again_and_the_robot_has_it_whole(
 
 
 def test_a_reply_that_says_yes_to_more_than_was_asked_is_none() -> None:
-    request, _ = asked(np.full((2, 2), 0.1, np.float32), 0)
+    request, _ = asked(Proposal(np.full((1, 2, 2), 0.1, np.float32)), 0)
     reply = Reply(0, 0, "", 0, 7, 7, [True], [], 1.0, True, 10)
-    outcome = judged(Description("still", "distance", Still().signature), request, reply, 2.0)
+    outcome = judged(DESCRIPTION, request, reply, 2.0)
     assert (outcome.reason, outcome.message) == (
         Reason.BAD_REPLY,
         "actions: 0 values, expected 4 for shape (2, 2)",
     )
+
+
+@pytest.mark.parametrize("proposer", ["plan", "draft_checks_plan"])
+def test_a_robot_that_goes_by_plans_and_has_none_gets_the_target_s(proposer: str) -> None:
+    controller = Controller(Still(), ControllerConfig(Trigger("always", 0.0)), proposer)
+    step = controller.begin({OBSERVATION: np.zeros((1, 1), np.float32)})
+    wants = Wants(Still().signature, Offer({OBSERVATION: 1}))
+    outcome = outcome_of(wants.to_send(step.draft(np.array([0])), DESCRIPTION), 0, T)
+    assert outcome.verification is not None
+    assert outcome.verification.accepted.tolist() == [[False]]
+    np.testing.assert_array_equal(outcome.verification.actions, np.zeros((1, T, 2)))

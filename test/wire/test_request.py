@@ -68,6 +68,11 @@ def test_a_good_request_gets_its_shapes_and_types(dtype: type) -> None:
         assert values.dtype == np.float32
 
 
+def test_a_robot_may_have_no_actions_to_be_judged() -> None:
+    draft = check_request(TARGET, Near(), WINDOW, np.zeros(1), NONE, NONE, NONE).draft
+    assert draft.actions.shape == (1, 0, 2)
+
+
 def test_an_instruction_is_read_by_a_target_that_is_told_one() -> None:
     flat = (WINDOW, np.zeros(1), np.array([0, 3]), P, np.zeros(0), "fold")
     assert check_request(TARGET, RULE, *flat).observations.instructions == ()
@@ -103,7 +108,7 @@ def test_what_a_rule_does_not_need_may_be_missing(rule: Acceptance, codes: CodeS
             np.zeros(3),
             "draft_actions: 3 values, must be a multiple of 2",
         ),
-        (Near(), NONE, NONE, NONE, "draft_actions: 0 values, must be a multiple of 2 and at least 2"),
+        (Near(), NONE, NONE, np.zeros(1), "draft_actions: 1 values, must be a multiple of 2"),
     ],
 )
 def test_what_a_rule_needs_must_be_there_and_whole(
