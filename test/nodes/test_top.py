@@ -20,7 +20,7 @@ from adahi_ros.wire.records import Reason, StepRecord
 Make = Callable[..., StepRecord]
 
 DEADLINE_S = 30.0
-KEPT = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+DEEP = QoSProfile(depth=100)
 
 
 def test_numbers_and_names_are_those_of_the_messages() -> None:
@@ -42,7 +42,7 @@ class Draft:
         self.observer = Observer(domain, f"draft_policy_of_{robot_id}")
         node = self.observer.node
         self._namespace, self._robot_id, self._make, self._steps = namespace, robot_id, make, 0
-        self._status = node.create_publisher(DraftStatus, f"{namespace}/draft_status", KEPT)
+        self._status = node.create_publisher(DraftStatus, f"{namespace}/draft_status", DEEP)
         self._link = node.create_publisher(LinkState, f"{namespace}/link_state", 1)
         self._safety = node.create_publisher(SafetyState, f"{namespace}/safety_state", 1)
         self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 10)

@@ -15,7 +15,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -82,12 +82,11 @@ class Robot:
         self.commands: list[JointTrajectory] = []
         self.steps: list[StepRecord] = []
         node, deep = stage.node, QoSProfile(depth=1000)
-        kept = QoSProfile(depth=1000, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.joints_out = node.create_publisher(JointState, "joint_states", deep)
         self.state_out = node.create_publisher(TaskState, "task_state", deep)
         node.create_subscription(JointTrajectory, "command", self.commands.append, deep)
         node.create_subscription(
-            DraftStatus, "draft_status", lambda message: self.steps.append(from_status(message)), kept
+            DraftStatus, "draft_status", lambda message: self.steps.append(from_status(message)), deep
         )
 
     def now(self) -> int:

@@ -87,9 +87,9 @@ def watched(stage: Any, make_robot: Callable[[Any], Any], exported: Path, limits
             for topic in ("joint_states", "task_state")
         },
     )
+    watched = Watched(stage, make_robot(stage), process)
     assert stage.change_state("configure")
     assert stage.change_state("activate")
-    watched = Watched(stage, make_robot(stage), process)
     watched.robot.show_until_answered(1)
     yield watched
     stage.processes.end()
@@ -198,9 +198,9 @@ def test_it_moves_only_while_it_is_enabled_where_that_is_required(
         safety__require_enable=True,
         safety__enable_timeout_s=0.2,
     )
+    watched = Watched(stage, make_robot(stage), process)
     assert stage.change_state("configure")
     assert stage.change_state("activate")
-    watched = Watched(stage, make_robot(stage), process)
     step = 0
 
     def answered() -> bool:

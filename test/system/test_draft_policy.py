@@ -7,9 +7,10 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from adahi_msgs.msg import LinkState
+from adahi_msgs.msg import DraftStatus, LinkState
 from adahi_msgs.srv import DescribeTarget
 from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.qos import QoSProfile
 
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.wire.fingerprints import fingerprint_text
@@ -52,6 +53,25 @@ def test_the_state_of_the_link_is_published(scene: Any) -> None:
     assert 0.0 < state.rtt_ms < 30_000.0
     assert state.goodput_bytes_s > 0.0
     assert state.replies <= state.requests
+
+
+def test_who_subscribes_late_as_a_recorder_does_hears_nothing_of_before(scene: Any) -> None:
+    """`ros2 bag record` asks for what the publisher offers, and a bag notes when a message came."""
+    episode, robot, node = scene.new_episode(), scene.robot, scene.stage.node
+    assert not scene.set(gate__name="never")
+    (publisher,) = node.get_publishers_info_by_topic("draft_status")
+    offered = publisher.qos_profile
+    as_offered = QoSProfile(depth=1000, reliability=offered.reliability, durability=offered.durability)
+    heard: list[DraftStatus] = []
+    subscription = node.create_subscription(DraftStatus, "draft_status", heard.append, as_offered)
+    for step in range(1, 1000):
+        robot.show(episode, step)
+        robot.answer_to(episode, step)
+        if heard:
+            break
+    node.destroy_subscription(subscription)
+    assert heard
+    assert {(each.episode_id, each.step_id > 0) for each in heard} == {(episode, True)}
 
 
 def test_live_parameters(scene: Any) -> None:

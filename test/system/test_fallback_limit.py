@@ -45,9 +45,9 @@ def test_a_robot_without_its_target_is_held_and_goes_on_when_that_is_there(
             for topic in ("joint_states", "task_state")
         },
     )
+    robot, step = make_robot(stage), 0
     assert stage.change_state("configure")
     assert stage.change_state("activate")
-    robot, step = make_robot(stage), 0
     robot.show_until_answered(1)
 
     def observe() -> StepRecord:

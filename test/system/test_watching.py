@@ -144,7 +144,7 @@ def test_the_markers_of_an_episode_are_published(stage: Any) -> None:
     got: list[MarkerArray] = []
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     stage.node.create_subscription(MarkerArray, "path_markers", got.append, latched)
-    out = stage.node.create_publisher(DraftStatus, "draft_status", latched)
+    out = stage.node.create_publisher(DraftStatus, "draft_status", 1)
 
     def show(episode: int, step: int) -> None:
         status = DraftStatus(episode_id=episode, step_id=step, verified=True, transmitted=True)

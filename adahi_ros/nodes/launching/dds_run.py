@@ -125,6 +125,13 @@ def _observed(task: str) -> dict[str, Any]:
 
 
 class _Collector:
+    """Collects every step and every episode of a run.
+
+    Of the steps nothing is kept for who subscribes late. So make this before the first client of the draft
+    policy's services: DDS announces what a process opens in order, so a node that has sent a reply to that
+    client knows of this subscription, too.
+    """
+
     def __init__(
         self,
         node: Node,
@@ -137,8 +144,9 @@ class _Collector:
         self._node = node
         self._on_status = on_status
         self._on_episode = on_episode
+        deep = QoSProfile(depth=STATUSES_KEPT)
         kept = QoSProfile(depth=STATUSES_KEPT, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        node.create_subscription(DraftStatus, "draft_status", self._add_step, kept)
+        node.create_subscription(DraftStatus, "draft_status", self._add_step, deep)
         node.create_subscription(EpisodeResult, "episode_result", self._add_episode, kept)
 
     def connected(self) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 from adahi_msgs.msg import DraftStatus, LinkState
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
@@ -60,7 +60,7 @@ from adahi_ros.texts import printable
 from adahi_ros.vision.encoder import Encoder, EncoderFiles
 
 LINK_STATE_PERIOD_S = 0.2
-STATUS_DEPTH = 100  # for a recorder that was busy, or came a moment late
+STATUS_DEPTH = 100  # for a recorder that is busy
 WARNING_PERIOD_S = 1.0
 
 
@@ -127,8 +127,9 @@ class DraftPolicyNode(ManagedNode):
             )
         view = view_of(values, contract)
         self._commands = CommandPublisher(self, contract, values, self._opened)
-        kept = QoSProfile(depth=STATUS_DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._status_publisher = self._open_publisher(DraftStatus, "draft_status", kept)
+        # Not kept for who subscribes later: a bag would have old steps with the time at which it began.
+        deep = QoSProfile(depth=STATUS_DEPTH)
+        self._status_publisher = self._open_publisher(DraftStatus, "draft_status", deep)
         self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
         reliability = values.verification.reliability
         target, codes = values.verification.target, policy.signature.codes

@@ -20,7 +20,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import QoSProfile
 from rclpy.task import Future
 from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import JointState
@@ -88,11 +88,12 @@ class RecordingRobotNode(Node):
         self._shown = 0
         self._asked: list[Future] = []
         deep = QoSProfile(depth=DEPTH)
-        kept = QoSProfile(depth=DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._joints_out = self.create_publisher(JointState, "joint_states", deep)
         self._state_out = self.create_publisher(TaskState, "task_state", deep)
         self.create_subscription(JointTrajectory, "command", self._on_command, deep)
-        self.create_subscription(DraftStatus, "draft_status", self._on_status, kept)
+        self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
+        # DDS announces what a process opens in order: a draft policy that replies to this client knows of the
+        # subscriptions above, and no step of it goes unheard.
         self._change_state = self.create_client(ChangeState, "draft_policy/change_state")
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(1.0 / values.rate_hz, self._show, clock=steady)
@@ -140,14 +141,18 @@ class RecordingRobotNode(Node):
         self._write("record", asdict(from_status(message)))
 
     def _look_after_draft(self) -> None:
-        """Ask for both transitions; one that the present state does not have is refused."""
+        """Ask for both transitions in turn; one that the present state does not have is refused."""
         while self._asked:
             self._change_state.remove_pending_request(self._asked.pop())
         if time.monotonic() - self._heard < SILENT_S or not self._change_state.service_is_ready():
             return
-        for wanted in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
-            request = ChangeState.Request(transition=Transition(id=wanted))
-            self._asked.append(self._change_state.call_async(request))
+        configured = self._ask(Transition.TRANSITION_CONFIGURE)
+        configured.add_done_callback(lambda reply: self._ask(Transition.TRANSITION_ACTIVATE))
+
+    def _ask(self, wanted: int) -> Future:
+        request = ChangeState.Request(transition=Transition(id=wanted))
+        self._asked.append(self._change_state.call_async(request))
+        return self._asked[-1]
 
 
 def main() -> None:
