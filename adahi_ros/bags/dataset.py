@@ -15,7 +15,7 @@ import numpy as np
 
 from adahi_ros.assets import ENCODERS, named
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.reader import Received, read_bag
+from adahi_ros.bags.reader import OnLoss, Received, read_bag
 from adahi_ros.bags.tally import BagSurvey, Tally
 from adahi_ros.bags.topics import EPISODE_RESULT, topics_of
 from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
@@ -85,8 +85,10 @@ def encoder_of(contract: Contract) -> Encode | None:
     return encoder.encode
 
 
-def survey_bag(path: Path, contract: Contract, namespace: str = "") -> BagSurvey:
-    """Count what a bag has for a contract; no encoder is needed.
+def survey_bag(
+    path: Path, contract: Contract, namespace: str = "", on_loss: OnLoss | None = None
+) -> BagSurvey:
+    """Count what a bag has for a contract; no encoder is needed. For `on_loss` see `read_bag`.
 
     Raises:
         BagError: the bag cannot be used.
@@ -94,7 +96,7 @@ def survey_bag(path: Path, contract: Contract, namespace: str = "") -> BagSurvey
     tally = Tally()
     nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
     passed = _Pass(contract, lambda images: nothing, tally)
-    for received in read_bag(path, topics_of(contract), namespace=namespace):
+    for received in read_bag(path, topics_of(contract), namespace=namespace, on_loss=on_loss):
         passed.take(received)
     return tally.survey()
 
@@ -105,6 +107,7 @@ def read_dataset(
     namespace: str = "",
     keep_failures: bool = False,
     on_bag: OnBag = lambda path: None,
+    on_loss: OnLoss | None = None,
 ) -> BagDataset:
     """Read bags, one after the other, as a robot's node would have seen them.
 
@@ -114,6 +117,7 @@ def read_dataset(
         namespace: of the robot.
         keep_failures: keep episodes that the topic `episode_result` says have failed.
         on_bag: told each bag before it is read.
+        on_loss: where it is given, bags that were cut off are read, too; see `read_bag`.
 
     Raises:
         BagError: a bag cannot be used, or there is not one step with its action in all of them.
@@ -121,10 +125,17 @@ def read_dataset(
     encode = encoder_of(contract)
     tally = Tally()
     episodes: list[list[_Step]] = []
+
+    def lost(loss: str) -> None:
+        tally.loss = loss
+        if on_loss is not None:
+            on_loss(loss)
+
     for path in paths:
         on_bag(path)
         passed = _Pass(contract, encode, tally)
-        for received in read_bag(path, topics_of(contract), EPISODE_RESULT, namespace):
+        told = None if on_loss is None else lost
+        for received in read_bag(path, topics_of(contract), EPISODE_RESULT, namespace, told):
             passed.take(received)
         found = passed.episodes(keep_failures)
         tally.end_of_bag(path, namespace, sum(map(len, found)))

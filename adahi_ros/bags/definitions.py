@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from rosbags.interfaces import MessageDefinition, MessageDefinitionFormat, Nodetype
+from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
 from adahi_ros.assets import asset
 
 IDL_SEPARATOR = "=" * 80 + "\nIDL: "
+LITTLE_ENDIAN, BIG_ENDIAN = b"\0\1", b"\0\0"  # what a message in CDR begins with
 
 
 class BagError(ValueError):
@@ -49,6 +51,30 @@ def types_of(kinds: Iterable[str]) -> Typestore:
 def how_to_recover(path: Path) -> str:
     """Say what to do with a bag that was not closed, or is damaged."""
     return f"'adahi bag recover {path} --out NEW' makes a whole bag of what can be read of it"
+
+
+def how_to_read(path: Path) -> str:
+    """Say what a verb that reads bags can do with such a one."""
+    return (
+        "give --incomplete to read what is whole of it, or make a bag of that: "
+        f"'adahi bag recover {path} --out NEW'"
+    )
+
+
+def check_cdr(data: bytes) -> None:
+    """Refuse what is no serialized message.
+
+    Raises:
+        SerdeError: names its first bytes.
+    """
+    if data[:2] not in (LITTLE_ENDIAN, BIG_ENDIAN):
+        raise SerdeError(f"a message begins with {data[:2].hex()}, which is not CDR")
+
+
+def in_words(error: Exception) -> str:
+    """Return what a library says, in one line of bearable length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else f"{text[:197]}..."
 
 
 @lru_cache(maxsize=64)

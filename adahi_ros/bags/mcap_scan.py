@@ -26,27 +26,28 @@ def scan(file: Path) -> Iterator[tuple[Connection, int, bytes]]:
     """Yield messages with their topics and times in ns, in the order of the file.
 
     Raises:
-        BagError: something is no whole record; what stands before it has been yielded.
+        BagError: something is no whole record, or the file ends before its data do; what stands before it
+            has been yielded.
     """
     schemas: dict[int, Schema] = {}
     connections: dict[int, Connection] = {}
     with file.open("rb") as data:
         if data.read(len(MAGIC)) != MAGIC:
-            raise BagError(f"{file.name}: does not begin as an mcap")
-        try:
-            for what, body in _records(data, file.stat().st_size):
-                content = BytesIO(body)
-                if what == SCHEMA:
-                    (number,) = SCHEMA_HEAD.unpack(content.read(SCHEMA_HEAD.size))
-                    schemas[number] = Schema(number, *(read_string(content) for _ in range(3)))
-                elif what == CHANNEL:
-                    number, of = CHANNEL_HEAD.unpack(content.read(CHANNEL_HEAD.size))
-                    connections[number] = _connection(number, schemas[of], content)
-                elif what == MESSAGE:
-                    number, _, time_ns, _ = MESSAGE_HEAD.unpack_from(body)
-                    yield connections[number], time_ns, body[MESSAGE_HEAD.size :]
-        except BagError as error:
-            raise BagError(f"{file.name}: {error}") from None
+            raise BagError("does not begin as an mcap")
+        for what, body in _records(data, file.stat().st_size):
+            content = BytesIO(body)
+            if what == SCHEMA:
+                (number,) = SCHEMA_HEAD.unpack(content.read(SCHEMA_HEAD.size))
+                schemas[number] = Schema(number, *(read_string(content) for _ in range(3)))
+            elif what == CHANNEL:
+                number, of = CHANNEL_HEAD.unpack(content.read(CHANNEL_HEAD.size))
+                connections[number] = _connection(number, schemas[of], content)
+            elif what == MESSAGE:
+                number, _, time_ns, _ = MESSAGE_HEAD.unpack_from(body)
+                yield connections[number], time_ns, body[MESSAGE_HEAD.size :]
+            elif what in (DATA_END, FOOTER):
+                return
+        raise BagError(f"ends at byte {data.tell()} without having been closed")
 
 
 def _connection(number: int, schema: Schema, content: BinaryIO) -> Connection:
@@ -55,24 +56,29 @@ def _connection(number: int, schema: Schema, content: BinaryIO) -> Connection:
     return Connection(number, topic, schema.name, get_msgdef(schema), "", 0, said, None)
 
 
-def _records(data: BinaryIO, size: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the records before the summary, those of chunks among them, even of one that is cut."""
+def _records(data: BinaryIO, size: int, at: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yield records, those of chunks among them, even of one that is cut.
+
+    Args:
+        data: to read.
+        size: bytes that it has.
+        at: where it begins in its file.
+    """
     while head := data.read(HEAD.size):
         begin = data.tell() - len(head)
         what, length = HEAD.unpack(head) if len(head) == HEAD.size else (0, 0)
         whole = length <= size - data.tell()
-        if what in (DATA_END, FOOTER):
-            return
         if what == CHUNK:
             content = BytesIO(data.read(min(length, size)))
             _, _, unpacked, checksum = CHUNK_HEAD.unpack(content.read(CHUNK_HEAD.size))
             compression = read_string(content)
             content.seek(8, 1)  # how long what follows is
+            packed_at = at + data.tell() - len(content.getbuffer()) + content.tell()
             packed = content.read()
             if whole or compression:
                 packed = decompress(packed, compression, unpacked, checksum)
-            yield from _records(BytesIO(packed), len(packed))
+            yield from _records(BytesIO(packed), len(packed), packed_at)
         elif what and whole:
             yield what, data.read(length)
         if not what or not whole:
-            raise BagError(f"no whole record at byte {begin} of {size}")
+            raise BagError(f"no whole record at byte {at + begin} of {at + size}")

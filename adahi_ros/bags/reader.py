@@ -14,14 +14,24 @@ from rosbags.interfaces import Connection, MessageDefinitionFormat
 from rosbags.rosbag2 import Reader
 from rosbags.serde import SerdeError
 
-from adahi_ros.bags.definitions import BagError, carried_types, how_to_recover, types_of
+from adahi_ros.bags.definitions import (
+    BIG_ENDIAN,
+    LITTLE_ENDIAN,
+    BagError,
+    carried_types,
+    check_cdr,
+    how_to_read,
+    in_words,
+    types_of,
+)
+from adahi_ros.bags.files import closed, damaged
+from adahi_ros.bags.remains import Remains
 from adahi_ros.bags.topics import NO_TOPICS, Kinds, absolute
 
-MCAP, SQLITE = ".mcap", ".db3"
-BAG_FILES = (MCAP, SQLITE)
-JOURNALS = ("-journal", "-wal")  # of a database that is, or was, being written
-LITTLE_ENDIAN, BIG_ENDIAN, CDR_HEADER_BYTES = b"\0\1", b"\0\0", 4
+CDR_HEADER_BYTES = 4
 Decode = Callable[[bytes], Any]
+OnLoss = Callable[[str], None]
+"""Told of a bag that was cut off why not all of it is read, and how much is."""
 
 
 @dataclass(frozen=True)
@@ -39,32 +49,12 @@ class Received:
     received_ns: int
 
 
-def is_bag(path: Path) -> bool:
-    """Whether this looks like a bag, closed or not: its folder, or a single file of one."""
-    return (path / "metadata.yaml").is_file() or any(_files(path))
-
-
-def _files(path: Path) -> list[Path]:
-    there = sorted(path.iterdir()) if path.is_dir() else [path]
-    return [file for file in there if file.is_file() and file.suffix in BAG_FILES]
-
-
-def files_of(path: Path) -> list[Path]:
-    """Return the files of a bag that have its messages, in the order of their names.
-
-    Raises:
-        BagError: there is no such bag, or it is none.
-    """
-    if not path.exists():
-        raise BagError(f"{path}: no such bag")
-    files = _files(path)
-    if not files:
-        raise BagError(f"{path}: expected the folder of a bag, or a file {' or '.join(BAG_FILES)}")
-    return files
-
-
 def read_bag(
-    path: Path, topics: Kinds, optional: Kinds = NO_TOPICS, namespace: str = ""
+    path: Path,
+    topics: Kinds,
+    optional: Kinds = NO_TOPICS,
+    namespace: str = "",
+    on_loss: OnLoss | None = None,
 ) -> Iterator[Received]:
     """Yield the messages of a bag, as they came.
 
@@ -73,6 +63,8 @@ def read_bag(
         topics: that must be there and have messages.
         optional: that may be absent.
         namespace: of the robot; topics that begin with a slash are not in it.
+        on_loss: where it is given, what is whole of a bag that was cut off is read, or of a damaged one, and
+            this is told of the rest before the first message. Such a bag is refused otherwise.
 
     Raises:
         BagError: there is no bag, it is damaged, or not of these topics and types; a damaged one may yield
@@ -80,7 +72,7 @@ def read_bag(
     """
     kinds = {absolute(topic, namespace): (topic, kind) for topic, kind in {**optional, **topics}.items()}
     came: Counter[str] = Counter()
-    with _faults_of(path), Reader(_existing(path)) as reader:
+    with _faults_of(path), _opened(path, on_loss) as reader:
         needed = {absolute(topic, namespace) for topic in topics}
         connections = _chosen(path, reader.connections, kinds, needed)
         decoders = {connection.msgtype: _decoder(path, connection) for connection in connections}
@@ -102,33 +94,28 @@ def read_bag(
 
 @contextmanager
 def _faults_of(path: Path) -> Iterator[None]:
-    """Name the bag in whatever the library makes of a damaged one."""
+    """Name the bag, and the file of it, in whatever the library makes of a damaged one."""
     try:
         yield
     except BagError:
         raise
     except Exception as error:  # noqa: BLE001 (of garbage the library raises this and that)
         raise BagError(
-            f"{path}: expected a rosbag2, sqlite3 or mcap ({in_words(error)}); {how_to_recover(path)}"
+            f"{path}: {damaged(path)}expected a rosbag2, sqlite3 or mcap ({in_words(error)}); "
+            f"{how_to_read(path)}"
         ) from None
 
 
-def _existing(path: Path) -> Path:
-    if path.is_dir() and not (path / "metadata.yaml").is_file():
-        hint = (
-            f": it was not closed; {how_to_recover(path)}"
-            if _files(path)
-            else ", expected the folder of a bag"
-        )
-        raise BagError(f"{path}: no metadata.yaml{hint}")
-    for file in _files(path) if path.is_dir() else files_of(path):
-        for journal in JOURNALS:
-            beside = file.with_name(file.name + journal)
-            if beside.exists() and beside.stat().st_size:
-                raise BagError(
-                    f"{path}: {beside.name} is beside it: it was not closed; {how_to_recover(path)}"
-                )
-    return path
+@contextmanager
+def _opened(path: Path, on_loss: OnLoss | None) -> Iterator[Reader | Remains]:
+    if on_loss is None:
+        with Reader(closed(path)) as reader:
+            yield reader
+    else:
+        remains = Remains(path)
+        if remains.loss:
+            on_loss(remains.loss)
+        yield remains
 
 
 def _chosen(
@@ -184,19 +171,3 @@ def _decoder(path: Path, connection: Connection) -> Decode:
         return message
 
     return decode
-
-
-def check_cdr(data: bytes) -> None:
-    """Refuse what is no serialized message, such as a compressed one.
-
-    Raises:
-        SerdeError: names its first bytes.
-    """
-    if data[:2] not in (LITTLE_ENDIAN, BIG_ENDIAN):
-        raise SerdeError(f"a message begins with {data[:2].hex()}, which is not CDR")
-
-
-def in_words(error: Exception) -> str:
-    """Return what the library says, in one line of bearable length."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 200 else f"{text[:197]}..."

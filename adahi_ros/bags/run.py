@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.reader import read_bag
+from adahi_ros.bags.reader import OnLoss, read_bag
 from adahi_ros.bags.topics import BESIDE_A_RUN, DRAFT_STATUS
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.evaluation.metrics import wilson_interval
@@ -44,6 +44,7 @@ class BagRun:
         episodes: how they ended, where somebody judged that.
         link: samples of the link's state.
         interventions: of the safety envelope, by kind.
+        loss: what was left out of a bag that was cut off; see `read_bag`.
     """
 
     steps: tuple[StepRecord, ...]
@@ -51,6 +52,7 @@ class BagRun:
     episodes: tuple[EpisodeRecord, ...]
     link: tuple[LinkSample, ...]
     interventions: dict[str, int]
+    loss: str = ""
 
 
 def step_record(message: Any) -> StepRecord:
@@ -58,8 +60,8 @@ def step_record(message: Any) -> StepRecord:
     return StepRecord.told(message, stamp_ns(message.header.stamp))
 
 
-def read_run(path: Path, namespace: str = "") -> BagRun:
-    """Read the run of one robot from a bag.
+def read_run(path: Path, namespace: str = "", on_loss: OnLoss | None = None) -> BagRun:
+    """Read the run of one robot from a bag. For `on_loss` see `read_bag`.
 
     Raises:
         BagError: the bag cannot be used, or has no `draft_status`.
@@ -68,7 +70,15 @@ def read_run(path: Path, namespace: str = "") -> BagRun:
     episodes: list[EpisodeRecord] = []
     states: list[tuple[int, Any]] = []
     counts: list[Counter[str]] = []
-    for received in read_bag(path, DRAFT_STATUS, BESIDE_A_RUN, namespace):
+    losses: list[str] = []
+
+    def lost(loss: str) -> None:
+        losses.append(loss)
+        if on_loss is not None:
+            on_loss(loss)
+
+    told = None if on_loss is None else lost
+    for received in read_bag(path, DRAFT_STATUS, BESIDE_A_RUN, namespace, told):
         message = received.message
         if received.topic == "draft_status":
             try:
@@ -88,7 +98,8 @@ def read_run(path: Path, namespace: str = "") -> BagRun:
         for at, each in states
     ]
     times_s = (np.array([step.stamp_ns for step in steps]) - start_ns) / NANOSECONDS
-    return BagRun(tuple(steps), times_s, tuple(episodes), tuple(link), dict(_since_activations(counts)))
+    interventions = dict(_since_activations(counts))
+    return BagRun(tuple(steps), times_s, tuple(episodes), tuple(link), interventions, "; ".join(losses))
 
 
 def _since_activations(counts: Sequence[Counter[str]]) -> Counter[str]:
@@ -133,6 +144,7 @@ def bag_run_figures(run: BagRun) -> dict[str, Any]:
         "link_rtt_ms": _spread([sample.rtt_ms for sample in known]),
         "link_loss": (_spread([sample.loss for sample in known]) or {}).get("mean"),
         "interventions": run.interventions,
+        "cut_off": run.loss or None,
         "plan": _plan_figures(steps),
     }
 

@@ -49,6 +49,7 @@ class Tally:
     strangers: Counter[str] = field(default_factory=Counter)  # with none of the names; may well be another's
     observations: int = 0
     actions: int = 0
+    loss: str = ""  # of this bag, where it was cut off
     bags: list[dict[str, Any]] = field(default_factory=list)
     messages: Counter[str] = field(default_factory=Counter)
     here: Counter[str] = field(default_factory=Counter)  # in this bag
@@ -100,10 +101,12 @@ class Tally:
     def end_of_bag(self, path: Path, namespace: str, steps: int) -> None:
         """Close the account of one bag, which gave so many steps."""
         here = {absolute(topic, namespace): count for topic, count in self.here.items()}
-        self.bags.append({"path": str(path), "messages": here, "steps": steps})
+        cut_off = {"cut_off": self.loss} if self.loss else {}
+        self.bags.append({"path": str(path), "messages": here, "steps": steps, **cut_off})
         self.messages.update(self.here)
         self.here.clear()
         self.last_ns.clear()
+        self.loss = ""
 
     def summary(self, contract: Contract, trajectories: Trajectories) -> dict[str, Any]:
         """Return what `dataset.json` says."""

@@ -16,6 +16,7 @@ from adahi_ros.assets import asset
 from adahi_ros.cli.options import (
     Backend,
     ContractName,
+    Incomplete,
     JsonFile,
     Namespace,
     Seed,
@@ -101,6 +102,7 @@ def from_bag(
     keep_failures: Annotated[
         bool, typer.Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
     ] = False,
+    incomplete: Incomplete = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the dataset that is in --out already.")
     ] = False,
@@ -117,7 +119,12 @@ def from_bag(
     tried("--out", out / TRAJECTORIES)
     with console.status("reading") as status:
         dataset = read_dataset(
-            bags, read, namespace, keep_failures, lambda path: status.update(f"reading {path}")
+            bags,
+            read,
+            namespace,
+            keep_failures,
+            lambda path: status.update(f"reading {path}"),
+            say if incomplete else None,
         )
     dataset.save(out, contract, command_line())
     draw_dataset(dataset, out / PICTURE)
@@ -165,6 +172,7 @@ def replay(
     keep_failures: Annotated[
         bool, typer.Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
     ] = False,
+    incomplete: Incomplete = False,
     picture: Annotated[
         Path | None, typer.Option("--figure", help="Picture to write. Default: results/replay-BAG.png.")
     ] = None,
@@ -201,7 +209,8 @@ def replay(
         policies = with_plans(policies, plans, draft, backend)
     check_fits(calibration, read.robot_type, policies)
     with console.status("reading") as status:
-        recorded = read_dataset(bags, read, namespace, keep_failures).trajectories
+        dataset = read_dataset(bags, read, namespace, keep_failures, on_loss=say if incomplete else None)
+        recorded = dataset.trajectories
         found = run(
             recorded,
             policies,
@@ -217,6 +226,7 @@ def replay(
         json_file,
         {
             "bags": list(map(str, bags)),
+            "cut_off": [each["cut_off"] for each in dataset.summary["bags"] if "cut_off" in each],
             "robot_type": read.robot_type,
             "episodes": len(recorded),
             "steps": len(recorded.observations),

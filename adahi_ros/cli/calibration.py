@@ -15,6 +15,7 @@ from adahi_ros.cli.options import (
     TEMPERATURES,
     Backend,
     Checkpoints,
+    Incomplete,
     JsonFile,
     Namespace,
     Overwrite,
@@ -57,6 +58,7 @@ def calibrate(
         Path | None, typer.Option(help="With --bag: the target policy. Default: the one beside the draft.")
     ] = None,
     namespace: Namespace = "",
+    incomplete: Incomplete = False,
     rate: Annotated[
         float | None,
         typer.Option(callback=share, help="Transmission rate to reach, between 0 and 1. Default: 0.6."),
@@ -128,7 +130,16 @@ def calibrate(
 
         if task is None:
             found, node = _of_bags(
-                bag or [], contract, (draft, target), namespace, backend, wanted, seed, how, tell
+                bag or [],
+                contract,
+                (draft, target),
+                namespace,
+                say if incomplete else None,
+                backend,
+                wanted,
+                seed,
+                how,
+                tell,
             )
         else:
             files = PolicyFiles(folder_of(task, checkpoints), backend)
@@ -161,6 +172,7 @@ def _of_bags(
     contract: str | None,
     policies: tuple[Path | None, Path | None],
     namespace: str,
+    on_loss: Callable[[str], None] | None,
     backend: str,
     rate: float,
     seed: int,
@@ -178,7 +190,7 @@ def _of_bags(
         missing = "contract" if contract is None else "draft"
         raise ValueError(f"{missing}: none, must be given with a bag")
     say_what("reading")
-    recorded = read_dataset(bags, load_contract(contract), namespace).trajectories
+    recorded = read_dataset(bags, load_contract(contract), namespace, on_loss=on_loss).trajectories
     pair = load_pair(draft, target, backend)
     check_sizes(pair.draft.signature, recorded)
     found = calibrate_recorded(pair, recorded, rate, seed, *how, say_what)

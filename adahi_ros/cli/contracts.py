@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adahi_ros.cli.options import Namespace, Overwrite, known_task, replaceable
+from adahi_ros.cli.options import Incomplete, Namespace, Overwrite, known_task, replaceable
 from adahi_ros.cli.terminal import command_line, console, say
 from adahi_ros.files import replacing
 
@@ -54,6 +54,7 @@ def check(
         typer.Option("--bag", help="Count what this bag has for it; may be given several times."),
     ] = None,
     namespace: Namespace = "",
+    incomplete: Incomplete = False,
 ) -> None:
     """Read a contract and tell what it makes; of a bag, how much, and what is refused."""
     from adahi_ros.bags.dataset import survey_bag
@@ -64,7 +65,7 @@ def check(
         say(line)
     for bag in bags or ():
         with console.status(f"reading {bag}"):
-            found = survey_bag(bag, read, namespace)
+            found = survey_bag(bag, read, namespace, say if incomplete else None)
         for line in _found(bag, found):
             say(line)
 

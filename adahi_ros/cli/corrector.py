@@ -11,6 +11,7 @@ from adahi_ros.assets import asset, shipped
 from adahi_ros.cli.options import (
     Backend,
     ContractName,
+    Incomplete,
     JsonFile,
     Namespace,
     Overwrite,
@@ -51,6 +52,7 @@ def from_bag(
         ),
     ] = 0.2,
     namespace: Namespace = "",
+    incomplete: Incomplete = False,
     backend: Backend = "onnxruntime",
     seed: Annotated[int | None, typer.Option(min=0, help="Replaces the recipe's.")] = None,
     overwrite: Overwrite = False,
@@ -80,7 +82,12 @@ def from_bag(
     say(f"target: {where}")
     with console.status("reading") as status:
         recorded = read_dataset(
-            bags, read, namespace, True, lambda path: status.update(f"reading {path}")
+            bags,
+            read,
+            namespace,
+            True,
+            lambda path: status.update(f"reading {path}"),
+            say if incomplete else None,
         ).trajectories
     check_sizes(policy.signature, recorded)
     chosen = how.seed if seed is None else seed

@@ -163,5 +163,11 @@ CalibrationFile = Annotated[
     Path | None, typer.Option(help="File of 'adahi calibrate'. Default: config/TASK.yaml.")
 ]
 ProfileName = Annotated[str, typer.Option("--profile", help="A name of 'adahi link list', or a YAML file.")]
+Incomplete = Annotated[
+    bool,
+    typer.Option(
+        "--incomplete", help="Read what is whole of bags that were cut off, and tell what is left out."
+    ),
+]
 Namespace = Annotated[str, typer.Option(help="Of the robot whose topics these are.")]
 ContractName = Annotated[str, typer.Option("--contract", help="A shipped contract's name, or a YAML file.")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adahi_ros.assets import asset
-from adahi_ros.cli.options import Backend, JsonFile, Namespace, Seed, Workers, tried
+from adahi_ros.cli.options import Backend, Incomplete, JsonFile, Namespace, Seed, Workers, tried
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 from adahi_ros.files import parse_json, read_bytes
 
@@ -231,26 +231,27 @@ def report(
         typer.Option(help="File to write. Default: FOLDER/report.html; of a bag, BAG.html beside it."),
     ] = None,
     namespace: Namespace = "",
+    incomplete: Incomplete = False,
     json_file: JsonFile = None,
 ) -> None:
     """Write one self-contained HTML file: of tables and pictures, or of a run that a bag holds."""
-    from adahi_ros.bags.reader import is_bag
+    from adahi_ros.bags.files import is_bag
     from adahi_ros.reporting.report import REPORT, write_report
 
     if is_bag(source):
         path = out if out is not None else source.with_name(f"{source.name}.html")
-        _report_bag(source, tried("--out", path), namespace, json_file)
+        _report_bag(source, tried("--out", path), namespace, incomplete, json_file)
     else:
         path = out if out is not None else source / REPORT
         write_report(source, tried("--out", path))
     say(f"report: {path}, {path.stat().st_size / 1e6:.1f} MB")
 
 
-def _report_bag(bag: Path, path: Path, namespace: str, json_file: Path | None) -> None:
+def _report_bag(bag: Path, path: Path, namespace: str, incomplete: bool, json_file: Path | None) -> None:
     from adahi_ros.bags.run import bag_run_figures, read_run
     from adahi_ros.reporting.bag_report import write_bag_report
 
-    run = read_run(bag, namespace)
+    run = read_run(bag, namespace, say if incomplete else None)
     found = bag_run_figures(run)
     write_json(json_file, found)
     write_bag_report(run, found, bag, command_line(), path)

@@ -76,6 +76,20 @@ def test_a_corrector_comes_of_bags_alone(
     assert "3 episodes held out: plans are" in result.output
 
 
+def test_what_is_whole_of_a_bag_that_was_cut_off_is_learnt_from_where_asked(
+    bag: Path, options: list[Any], folder: Path, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    half = Path(shutil.copytree(bag, tmp_path / "half"))
+    (file,) = half.glob("*.mcap")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    words = ["corrector", "from-bag", half, *options]
+    assert f"{half}: {file.name}: expected a rosbag2, " in fails(*words)
+    result = CliRunner().invoke(cli.app, [*map(str, words), "--incomplete"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert f"{half}: cut off or damaged: {file.name}: no whole record at byte " in result.output
+    assert 3 < load_corrector(folder / "corrector").training["episodes"] < 12
+
+
 def test_episodes_that_failed_are_learnt_from(
     demonstrations: Callable[[int], Trajectories],
     toy: ModuleType,

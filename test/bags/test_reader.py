@@ -11,7 +11,8 @@ import pytest
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from adahi_ros.bags.definitions import BagError, types_of
-from adahi_ros.bags.reader import Received, is_bag, read_bag
+from adahi_ros.bags.files import is_bag
+from adahi_ros.bags.reader import Received, read_bag
 from adahi_ros.bags.topics import EPISODE_RESULT, absolute
 from adahi_ros.bags.writer import STORAGES, BagWriter
 

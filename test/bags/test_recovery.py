@@ -10,7 +10,8 @@ import pytest
 from rosbags.rosbag2 import Reader
 
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.reader import is_bag, read_bag
+from adahi_ros.bags.files import is_bag
+from adahi_ros.bags.reader import read_bag
 from adahi_ros.bags.recovery import recover
 from adahi_ros.bags.writer import STORAGES, BagWriter
 
@@ -64,7 +65,7 @@ def test_what_was_flushed_is_recovered_from_a_bag_that_was_never_closed(
     killed = shutil.copytree(bag, tmp_path / "killed")
     writer.close()
     assert is_bag(killed)
-    with pytest.raises(BagError, match=f"it was not closed; 'adahi bag recover {killed} --out NEW' makes"):
+    with pytest.raises(BagError, match=f"it was not closed; give --incomplete .*recover {killed} --out NEW'"):
         next(read_bag(killed, WANTED))
     found = recover(killed, tmp_path / "new")
     assert found.counts == {"/joint_states": 150}
@@ -82,7 +83,7 @@ def test_what_sqlite_had_begun_to_write_is_taken_back(
     killed = shutil.copytree(bag, tmp_path / "killed")
     assert (killed / "run.db3-journal").exists()
     for damaged in (killed, killed / "run.db3"):
-        with pytest.raises(BagError, match="it was not closed; 'adahi bag recover"):
+        with pytest.raises(BagError, match=r"it was not closed; give --incomplete .*'adahi bag recover"):
             next(read_bag(damaged, WANTED))
     recover(killed, tmp_path / "new")
     assert messages_of(tmp_path / "new") == messages[:150]
@@ -157,7 +158,7 @@ def test_a_damaged_bag_says_how_to_recover_it(
     bag = in_bag(lines)
     (file,) = bag.glob("*.mcap")
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(BagError, match=f"expected a rosbag2, .*; 'adahi bag recover {bag} --out NEW'"):
+    with pytest.raises(BagError, match=f"{file.name}: expected a rosbag2, .*recover {bag} --out NEW'"):
         list(read_bag(bag, WANTED))
 
 
@@ -190,11 +191,23 @@ def test_what_cannot_be_recovered_is_told(bag: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_a_bag_of_compressed_messages_is_not_taken_for_another(
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("compression", ["file", "message"])
+def test_what_was_compressed_is_recovered_without(
+    storage: str, compression: str, lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path
+) -> None:
+    bag = in_bag(lines, storage=storage, compression=compression)
+    assert recover(bag, tmp_path / "new").faults == []
+    assert content(tmp_path / "new") == content(bag)
+
+
+def test_a_message_that_is_none_is_told(
     lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
-    with pytest.raises(BagError, match="a message begins with 28b5, which is not CDR"):
-        recover(in_bag(lines, compression="message"), tmp_path / "new")
+    garbage = [*lines[:5], lines[5]._replace(message=b"\x28\xb5garbage"), *lines[6:10]]
+    found = recover(in_bag(garbage), tmp_path / "new")
+    assert sum(found.counts.values()) == 5
+    assert found.faults == ["some.mcap: a message begins with 28b5, which is not CDR"]
 
 
 @pytest.mark.parametrize("storage", STORAGES)

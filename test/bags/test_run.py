@@ -139,6 +139,22 @@ def test_a_report_is_one_file_that_shows_the_run(run_bag: Path, tmp_path: Path) 
         assert shown in html
 
 
+def test_a_report_of_a_bag_that_was_cut_off_says_so(run_bag: Path, tmp_path: Path) -> None:
+    whole = read_run(run_bag)
+    (file,) = run_bag.glob("*.mcap")
+    content = file.read_bytes()
+    file.write_bytes(content[: content.index(b"robot", len(content) // 3)])
+    losses: list[str] = []
+    run = read_run(run_bag, on_loss=losses.append)
+    assert run.steps == whole.steps[: len(run.steps)]
+    assert 0 < len(run.steps) < len(whole.steps)
+    figures = bag_run_figures(run)
+    assert [figures["cut_off"]] == losses
+    assert bag_run_figures(whole)["cut_off"] is None
+    write_bag_report(run, figures, run_bag, "adahi report run", tmp_path / "run.html")
+    assert f"cut off or damaged: {file.name}: no whole record" in (tmp_path / "run.html").read_text()
+
+
 def test_a_run_without_link_envelope_or_judge_is_reported_too(
     step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path, toy: Any
 ) -> None:

@@ -175,27 +175,63 @@ def test_policies_of_other_sizes_than_the_contracts_are_told(
     assert said == "observation: the contract's has 6 entries, the policies' 59; must agree"
 
 
-def test_of_a_bag_that_was_not_closed_every_verb_says_how_to_recover_it(
-    bag: Path, params: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
+def test_of_a_bag_that_was_cut_off_every_verb_says_what_can_be_done_and_does_it(
+    bag: Path,
+    params: Path,
+    contract_file: Path,
+    checkpoints: Path,
+    tmp_path: Path,
+    fails: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    killed = shutil.copytree(bag, tmp_path / "killed")
+    monkeypatch.setattr(latency, "REPETITIONS", 3)
+    killed, data = shutil.copytree(bag, tmp_path / "killed"), tmp_path / "data"
     (killed / "metadata.yaml").unlink()
     (file,) = killed.iterdir()
-    file.write_bytes(file.read_bytes()[:-100])
-    for verb in (
-        ("report", killed),
-        ("replay", killed, "--params", params, "--backend", "torch"),
-        ("dataset", "from-bag", killed, "--contract", contract_file, "--out", tmp_path / "never"),
-    ):
-        assert fails(*verb) == (
-            f"{killed}: no metadata.yaml: it was not closed; 'adahi bag recover {killed} --out NEW' makes "
-            "a whole bag of what can be read of it"
-        )
-    said = run("bag", "recover", killed, "--out", tmp_path / "new")
-    assert f"{tmp_path / 'new'}: 1092 messages of 4 topics" in said
-    assert "12 episodes, 360 steps" in run(
-        *("dataset", "from-bag", tmp_path / "new", "--contract", contract_file, "--out", tmp_path / "data")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    contract, picture = ("--contract", contract_file), tmp_path / "picture.png"
+    draft = ("--draft", checkpoints / "draft", "--backend", "torch")
+    told = (
+        f"{killed}: cut off or damaged: no metadata.yaml that can be read; {file.name}: no whole record at "
     )
+    refused = (
+        f"{killed}: no metadata.yaml: it was not closed; give --incomplete to read what is whole of it, or "
+        f"make a bag of that: 'adahi bag recover {killed} --out NEW'"
+    )
+    for verb in (
+        ("contract", "check", contract_file, "--bag", killed),
+        ("dataset", "from-bag", killed, *contract, "--out", data),
+        (
+            "replay",
+            killed,
+            "--params",
+            params,
+            "--backend",
+            "torch",
+            "--figure",
+            picture,
+            "--methods",
+            "draft",
+        ),
+        (
+            *("calibrate", "--bag", killed, *contract, *draft, "--out", tmp_path / "params.yaml"),
+            *("--picture", picture, "--workers", 1, "--smoothing", 0.5, "--normalization", "std"),
+        ),
+    ):
+        assert fails(*verb) == refused
+        said = run(*verb, "--incomplete")
+        assert said.count(told) == 1
+        assert "; left out: unknown\n" in said
+    assert fails("report", killed) == refused
+    (of_it,) = json.loads((data / "dataset.json").read_text())["bags"]
+    assert of_it["cut_off"].startswith(told)
+    assert 100 < of_it["steps"] < 300
+    said = run("bag", "recover", killed, "--out", tmp_path / "new")
+    assert f"{killed}: the rest is lost: {file.name}: no whole record at byte " in said
+    again = tmp_path / "again"
+    run("dataset", "from-bag", tmp_path / "new", *contract, "--out", again)
+    one, other = (each / "trajectories.safetensors" for each in (data, again))
+    assert one.read_bytes() == other.read_bytes()
     assert fails("bag", "recover", tmp_path, "--out", tmp_path / "x").startswith(f"{tmp_path}: expected the")
 
 
