@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -111,6 +112,17 @@ def check_writable(path: Path) -> None:
         with suppress(OSError):  # somebody else uses them by now
             for folder in missing:
                 folder.rmdir()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Have a folder to oneself among all threads and processes of this machine that ask for it so."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)  # which unlocks it
 
 
 @contextmanager

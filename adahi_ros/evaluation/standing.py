@@ -33,7 +33,7 @@ from adahi_ros.evaluation.file_methods import FileMethod
 from adahi_ros.evaluation.harm_oracle import HarmOracleMethod
 from adahi_ros.evaluation.methods import METHODS, GatedMethod, Method, OracleMethod
 from adahi_ros.evaluation.plan_methods import PlanMethod
-from adahi_ros.files import LARGEST_WEIGHTS, read_bytes, read_json, replacing
+from adahi_ros.files import LARGEST_WEIGHTS, locked, read_bytes, read_json, replacing
 from adahi_ros.gates.scores import WITHOUT_THRESHOLD
 from adahi_ros.parallel import Job, ended_jobs
 from adahi_ros.tasks import make
@@ -132,11 +132,12 @@ class Rows:
         """
         same = ("task", "method", "kind", "episodes", "seed", "link")
         about = [row["key"].get(name) for name in same]
-        self._rows = [each for each in self._read() if [each["key"].get(name) for name in same] != about]
-        self._rows.append(row)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(self._path) as partial:
-            partial.write_text(json.dumps({"rows": self._rows}, indent=1) + "\n")
+        with locked(self._path.resolve().parent):
+            rows = [each for each in self._read() if [each["key"].get(name) for name in same] != about]
+            self._rows = [*rows, row]
+            with replacing(self._path) as partial:
+                partial.write_text(json.dumps({"rows": self._rows}, indent=1) + "\n")
 
 
 def _whole(row: dict[str, Any]) -> dict[str, Any]:

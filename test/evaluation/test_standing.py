@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -163,6 +165,24 @@ def test_what_another_run_writes_meanwhile_is_kept(comparison: Comparison, path:
     measure(wanted[1:], theirs, 1)
     measure(wanted[:1], ours, 1)
     assert [row["key"]["method"] for row in json.loads(path.read_text())["rows"]] == list(NAMES[:2])
+
+
+def test_no_row_is_lost_where_several_write_at_once(comparison: Comparison, path: Path) -> None:
+    (row,) = measured(comparison, path, ("draft",))
+    begin = threading.Barrier(4)
+
+    def write(first: int) -> None:
+        rows = Rows(path)
+        begin.wait()
+        for seed in range(first, first + 10):
+            rows.add({**row, "key": {**row["key"], "seed": seed}})
+
+    with ThreadPoolExecutor(4) as writers:
+        list(writers.map(write, range(100, 500, 100)))
+    seeds = sorted(each["key"]["seed"] for each in json.loads(path.read_text())["rows"])
+    assert seeds == sorted(
+        [row["key"]["seed"], *(first + each for first in range(100, 500, 100) for each in range(10))]
+    )
 
 
 def test_a_row_takes_the_place_of_the_one_before(comparison: Comparison, path: Path) -> None:
