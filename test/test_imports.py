@@ -18,6 +18,7 @@ ANYONE = {
     "health",
     "kinematics",
     "parallel",
+    "parameter_sections",
     "randomness",
     "registry",
     "signals",

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from adahi_ros.assets import CHECKPOINTS, named
-from adahi_ros.evaluation.bench import PLANS, Bench, Policies, load_plans
+from adahi_ros.evaluation.bench import Bench, Policies, check_fits
 from adahi_ros.evaluation.demands import on_task
 from adahi_ros.evaluation.latency import Costs, measure_costs, measure_plan_costs, simulated_latency
-from adahi_ros.evaluation.methods import DRAFTLESS, METHODS
+from adahi_ros.evaluation.methods import DRAFTLESS, METHODS, Method, gates_of_methods
 from adahi_ros.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio
 from adahi_ros.evaluation.plan_methods import PlanMethod
-from adahi_ros.evaluation.recommended import BestMethod
+from adahi_ros.evaluation.recommended import BestMethod, Recommendation
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.evaluation.run_metrics import spread
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.backends import is_policy, load_policy
+from adahi_ros.policy.corrector.checkpoint import load_corrector
+from adahi_ros.policy.corrector.corrector import Corrector
 from adahi_ros.policy.signature import Signature
 from adahi_ros.trajectories import Trajectories
 from adahi_ros.wireless.link.profile import LinkProfile
-from adahi_ros.yaml_files import read_yaml
 
 REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")
 
@@ -49,33 +49,6 @@ class Replay:
     figures: dict[str, dict[str, Any]]
 
 
-def node_settings(path: Path) -> dict[str, Any]:
-    """Return what a parameter file sets of the draft policy node.
-
-    Raises:
-        ValueError: it is no such file.
-    """
-    try:
-        values = read_yaml(path)["/**"]["ros__parameters"]
-    except (ValueError, LookupError, TypeError):
-        raise ValueError(f"{path}: expected a parameter file of 'adahi calibrate'") from None
-    if not isinstance(values, Mapping):
-        raise ValueError(f"{path}: /**.ros__parameters: {values!r}, must be a mapping")
-    return dict(values)
-
-
-def draft_of(path: Path) -> Path:
-    """Return where the draft of a parameter file is: the policy that the node would load.
-
-    Raises:
-        ValueError: it is no such file, or names none.
-    """
-    name = node_settings(path).get("checkpoint")
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"{path}: checkpoint: {name!r}, must be FOLDER/NAME of a policy, or give --draft")
-    return named(name, CHECKPOINTS)
-
-
 def load_pair(draft: Path, target: Path | None, backend: str) -> Policies:
     """Load a draft and its target, by default that beside it.
 
@@ -92,22 +65,45 @@ def load_pair(draft: Path, target: Path | None, backend: str) -> Policies:
     return Policies(policies[0], policies[1])
 
 
-def with_plans(pair: Policies, folder: Path | None, draft: Path, backend: str) -> Policies:
+def with_plans(pair: Policies, target: Path | None, corrector: Path | None, backend: str) -> Policies:
     """Add a target that plans, and the corrector of its plans, where there are any.
 
     Args:
         pair: draft and target.
-        folder: of the two, `target` and `corrector`; None for that beside the draft, which may be missing.
-        draft: FOLDER/NAME.
+        target: FOLDER/NAME; None without one.
+        corrector: likewise.
         backend: inference backend.
 
     Raises:
-        ValueError: one cannot be loaded or does not belong to the pair, or the folder given has no target.
+        ValueError: one cannot be loaded or does not belong to the pair.
     """
-    plans, corrector = load_plans((draft.parent / PLANS if folder is None else folder).expanduser(), backend)
-    if plans is None and folder is not None:
-        raise ValueError(f"--plans: {folder}, has no target; must be a folder with a target that plans")
-    return replace(pair, plans=plans, corrector=corrector)
+    plans = load_policy(target, backend) if target is not None else None
+    mends = Corrector(load_corrector(corrector)) if corrector is not None else None
+    return replace(pair, plans=plans, corrector=mends)
+
+
+def plans_in(folder: Path) -> tuple[Path | None, Path | None]:
+    """Return the target that plans and the corrector of its plans in a folder; None for what is not there."""
+    paths = folder / "target", folder / "corrector"
+    target, corrector = (path if is_policy(path) else None for path in paths)
+    return target, corrector
+
+
+def calibration_of(
+    found: Calibration | None, robot_type: str, policies: Policies, names: Sequence[str]
+) -> Calibration:
+    """Return a calibration of these policies for these methods: an empty one where they need no threshold.
+
+    Raises:
+        ValueError: it is of others, or there is none, and a method needs a threshold.
+    """
+    needed = [name for name in gates_of_methods(names) if not goes_by_plans(name)]
+    if needed and found is None:
+        raise ValueError(f"--calibration: none, must be given for {', '.join(needed)}")
+    if needed and found is not None:
+        check_fits(found, robot_type, policies)
+        return found
+    return Calibration(robot_type, policies.draft.digest, policies.target.digest, 0.5, "std", 1.0, 1.0, {})
 
 
 def goes_by_plans(name: str) -> bool:
@@ -140,6 +136,7 @@ def replay(
     seed: int,
     on_method: Callable[[str], None] = lambda name: None,
     names: Sequence[str] = REPLAYED,
+    best: Recommendation | None = None,
 ) -> Replay:
     """Run methods over recorded observations.
 
@@ -155,13 +152,14 @@ def replay(
         seed: of every draw.
         on_method: told each method before it is run.
         names: of the methods, as `METHODS` knows them.
+        best: what `best` is among them; None for what is recommended for the task.
 
     Raises:
         ValueError: the policies are of other sizes, a gate was not calibrated, or a method lacks a policy.
     """
     check_sizes(policies.draft.signature, recorded)
     bench = Bench(recorded.task, policies, calibration)
-    methods = {name: on_task(METHODS[name], recorded.task) for name in names}
+    methods = {name: _on(METHODS[name], recorded.task, best) for name in names}
     thresholds = {name: method.threshold(bench) for name, method in methods.items()}
     costs = measure_costs(policies.draft, policies.target)
     plan_costs = measure_plan_costs(policies) if any(map(goes_by_plans, names)) else {}
@@ -192,3 +190,9 @@ def replay(
             "modelled_latency_ms": spread(latency[log.active].tolist()),
         }
     return Replay(recorded, logs, latencies, costs, figures)
+
+
+def _on(method: Method, task: str, best: Recommendation | None) -> Method:
+    if isinstance(method, BestMethod) and best is not None:
+        return best.method(method.label, method.about)
+    return on_task(method, task)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from adahi_ros import __version__
-from adahi_ros.cli.bags import bag_app, dataset_app, record, replay
+from adahi_ros.cli.bags import bag_app, dataset_app, record
 from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
 from adahi_ros.cli.comparison import compare, evaluate
@@ -25,6 +25,7 @@ from adahi_ros.cli.lerobot import app as lerobot
 from adahi_ros.cli.link import app as link
 from adahi_ros.cli.over_dds import demo
 from adahi_ros.cli.paper import figures, report, table
+from adahi_ros.cli.replay import replay
 from adahi_ros.cli.top import top
 from adahi_ros.cli.training import export, train
 from adahi_ros.signals import leaving_on

@@ -10,6 +10,7 @@ import typer
 from adahi_ros.assets import asset, shipped
 from adahi_ros.cli.options import (
     Backend,
+    Bags,
     ContractName,
     Incomplete,
     JsonFile,
@@ -32,7 +33,7 @@ def _correctors() -> None:
 
 @app.command("from-bag")
 def from_bag(
-    bags: Annotated[list[Path], typer.Argument(help="Bags: folders, or single .mcap or .db3 files.")],
+    bags: Bags,
     contract: ContractName,
     out: Annotated[Path, typer.Option(help="Folder to write; that of the target, to be found with it.")],
     target: Annotated[

@@ -80,6 +80,7 @@ def existing(option: str, path: Path) -> Path:
     Raises:
         ValueError: there is none; names the option.
     """
+    path = path.expanduser()  # a shell leaves --option=~/file as it is
     if not path.is_file():
         raise ValueError(f"{option}: {path}, no such file")
     return path
@@ -91,10 +92,25 @@ def tried(option: str, path: Path) -> Path:
     Raises:
         ValueError: it cannot be written; names the option.
     """
+    path = path.expanduser()
     try:
         check_writable(path)
     except OSError as error:
         raise ValueError(f"{option}: {path}, cannot be written ({error.strerror})") from None
+    return path
+
+
+def policy_there(option: str, path: Path) -> Path:
+    """Return the FOLDER/NAME of a policy.
+
+    Raises:
+        ValueError: there is none; names the option.
+    """
+    from adahi_ros.policy.backends import is_policy
+
+    path = path.expanduser()
+    if not (is_policy(path) or path.exists()):
+        raise ValueError(f"{option}: {path}, no such checkpoint")
     return path
 
 
@@ -130,6 +146,10 @@ def share(param: typer.CallbackParam, value: float | None) -> float | None:
     return value
 
 
+def _at_home(value: list[Path] | None) -> list[Path] | None:
+    return None if value is None else [path.expanduser() for path in value]
+
+
 def _tried(param: typer.CallbackParam, value: Path | None) -> Path | None:
     return None if value is None else tried(param.opts[0], value)
 
@@ -163,6 +183,9 @@ CalibrationFile = Annotated[
     Path | None, typer.Option(help="File of 'adahi calibrate'. Default: config/TASK.yaml.")
 ]
 ProfileName = Annotated[str, typer.Option("--profile", help="A name of 'adahi link list', or a YAML file.")]
+Bags = Annotated[
+    list[Path], typer.Argument(callback=_at_home, help="Bags: folders, or single .mcap or .db3 files.")
+]
 Incomplete = Annotated[
     bool,
     typer.Option(

@@ -74,13 +74,15 @@ def contract_path(name: str) -> Path:
     Raises:
         ContractError: there is none.
     """
+    path = Path(name)
     try:
-        if Path(name).suffix not in (".yaml", ".yml"):
+        if path.suffix not in (".yaml", ".yml"):
             return asset(f"{SHIPPED}/{name}.yaml")
-        if Path(name).is_file():
-            return Path(name)
+        path = path.expanduser()
+        if path.is_file():
+            return path
         raise ContractError(f"contract: {name!r}, no such file")
-    except OSError:  # such as a name that is too long for any file
+    except (OSError, RuntimeError):  # such as a name that is too long for any file, or nobody's home
         known = ", ".join(sorted(path.stem for path in asset(SHIPPED).glob("*.yaml")))
         raise ContractError(f"contract: {name!r}, must be a YAML file or one of {known}") from None
 

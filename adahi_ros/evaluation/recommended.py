@@ -46,6 +46,18 @@ class Recommendation:
                 raise ValueError(f"{field}: {value!r}, must be one of {', '.join(allowed)}")
         Trigger(self.gate, self.threshold)
 
+    def method(self, label: str, about: str) -> PlanMethod:
+        """Return it as a `Method`."""
+        return PlanMethod(
+            label,
+            about,
+            self.proposer,
+            self.gate,
+            self.threshold,
+            late=int(self.wait_policy == "ahead"),
+            wait_policy=self.wait_policy,
+        )
+
 
 @dataclass(frozen=True)
 class BestMethod:
@@ -68,16 +80,7 @@ class BestMethod:
         Raises:
             ValueError: nothing is recommended for it.
         """
-        told = recommended(task)
-        return PlanMethod(
-            self.label,
-            self.about,
-            told.proposer,
-            told.gate,
-            told.threshold,
-            late=int(told.wait_policy == "ahead"),
-            wait_policy=told.wait_policy,
-        )
+        return recommended(task).method(self.label, self.about)
 
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""

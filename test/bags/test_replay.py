@@ -14,10 +14,10 @@ from adahi_ros.bags.dataset import read_dataset
 from adahi_ros.bags.replay import (
     REPLAYED,
     Replay,
+    calibration_of,
     check_sizes,
-    draft_of,
     load_pair,
-    node_settings,
+    plans_in,
     replay,
     with_plans,
 )
@@ -28,6 +28,7 @@ from adahi_ros.evaluation.calibrate import calibrate_recorded
 from adahi_ros.evaluation.evaluate import Comparison, expert_error
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.metrics import transmission_rate
+from adahi_ros.evaluation.recommended import Recommendation
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.policy.signature import Feature
@@ -122,7 +123,7 @@ BY_PLANS = ["best", "plan_8", "corrector_8", "corrector_8+2", "plan:age@3", "dra
 @pytest.fixture(scope="module")
 def by_plans(data: Trajectories, policies: Policies, calibration: Calibration) -> Replay:
     """The toy robot, of the ball's sizes, by the plans for the ball."""
-    both = with_plans(policies, named("ball/plans", CHECKPOINTS), Path("no/draft"), "onnxruntime")
+    both = with_plans(policies, *plans_in(named("ball/plans", CHECKPOINTS)), "onnxruntime")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(latency, "REPETITIONS", 3)
         return replay(replace(data, task="ball"), both, calibration, LINK, seed=5, names=BY_PLANS)
@@ -163,14 +164,37 @@ def test_plans_are_shown(by_plans: Replay, tmp_path: Path) -> None:
     assert table.row_count == len(BY_PLANS)
 
 
-def test_plans_lie_beside_the_draft_or_where_one_says(policies: Policies, tmp_path: Path) -> None:
-    beside = with_plans(policies, None, named("ball/draft", CHECKPOINTS), "onnxruntime")
-    assert beside.plans is not None
-    assert beside.corrector is not None
-    none = with_plans(policies, None, tmp_path / "draft", "onnxruntime")
+def test_plans_are_those_that_are_there(policies: Policies, tmp_path: Path) -> None:
+    both = plans_in(named("ball/plans", CHECKPOINTS))
+    found = with_plans(policies, *both, "onnxruntime")
+    assert found.plans is not None
+    assert found.corrector is not None
+    assert plans_in(tmp_path) == (None, None)
+    none = with_plans(policies, None, None, "onnxruntime")
     assert none.plans is none.corrector is None
-    with pytest.raises(ValueError, match=f"--plans: {tmp_path}, has no target"):
-        with_plans(policies, tmp_path, tmp_path / "draft", "onnxruntime")
+
+
+def test_what_is_best_is_what_one_says(
+    by_plans: Replay, data: Trajectories, policies: Policies, calibration: Calibration
+) -> None:
+    both = with_plans(policies, *plans_in(named("ball/plans", CHECKPOINTS)), "onnxruntime")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(latency, "REPETITIONS", 3)
+        own = Recommendation("plan", "wait", "age", 7.0)
+        found = replay(data, both, calibration, LINK, 5, names=["best"], best=own)
+    assert data.task == "toy"  # for which nothing is recommended
+    assert found.figures["best"]["calls"] == by_plans.figures["plan_8"]["calls"]
+
+
+def test_a_calibration_is_needed_where_a_threshold_is(policies: Policies, calibration: Calibration) -> None:
+    assert calibration_of(calibration, calibration.task, policies, ["adahi"]) is calibration
+    empty = calibration_of(None, "toy", policies, ["best", "hybrid", "draft", "target"])
+    assert (empty.task, empty.thresholds) == ("toy", {})
+    with pytest.raises(ValueError, match=r"^--calibration: none, must be given for adahi, random$"):
+        calibration_of(None, "toy", policies, ["adahi", "hybrid", "random"])
+    with pytest.raises(ValueError, match=r"^calibration: made for other policies or another task"):
+        calibration_of(calibration, "toy", policies, ["adahi"])
+    assert calibration_of(calibration, "toy", policies, ["draft"]).task == "toy"
 
 
 def test_who_lacks_plans_is_told_before_anything_runs(
@@ -196,27 +220,3 @@ def test_a_pair_is_loaded_by_its_draft(checkpoints: Path, calibration: Calibrati
     assert load_pair(named("ball/draft", CHECKPOINTS), None, "onnxruntime").draft.signature.action_dim == 2
     with pytest.raises(ValueError, match=r"^no/draft.json: no such checkpoint"):
         load_pair(Path("no/draft"), None, "torch")
-
-
-def test_a_name_in_a_parameter_file_is_the_nodes_policy(
-    calibration: Calibration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "ball").mkdir()
-    (tmp_path / "ball/draft.json").write_text("{}")
-    monkeypatch.chdir(tmp_path)  # what lies here is another's
-    for name, path in (("ball/draft", named("ball/draft", CHECKPOINTS)), ("/a/draft", Path("/a/draft"))):
-        calibration.save(tmp_path / "params.yaml", "deviation", "by hand", {"checkpoint": name})
-        assert draft_of(tmp_path / "params.yaml") == path
-    calibration.save(tmp_path / "params.yaml", "deviation", "by hand")
-    with pytest.raises(ValueError, match=r"params.yaml: checkpoint: None, must be FOLDER/NAME"):
-        draft_of(tmp_path / "params.yaml")
-
-
-def test_what_a_parameter_file_sets_is_read(calibration: Calibration, tmp_path: Path) -> None:
-    path = tmp_path / "params.yaml"
-    replace(calibration, task="toy").save(path, "deviation", "by hand", {"contract": "toy.yaml"})
-    assert node_settings(path)["contract"] == "toy.yaml"
-    for damaged in ("{", "[]", "/**: {}", "/**: {ros__parameters: 5}", "\udc80"):
-        path.write_text(damaged, errors="surrogateescape")
-        with pytest.raises(ValueError, match=str(path)):
-            node_settings(path)

@@ -39,7 +39,7 @@ WITH_FIGURES = [
 WITH_PICTURE = [
     ("calibrate", "ball", "--picture"),
     ("demo", "ball", "--picture"),
-    ("replay", *BAG, "--figure"),
+    ("replay", *BAG, "--picture"),
     ("bench", "latency", "--picture"),
     ("bench", "peers", "--picture"),
     ("bench", "cameras", "--figure"),

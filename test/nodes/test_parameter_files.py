@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+import itertools
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import rclpy
+import yaml
 from rclpy.context import Context
 from rclpy.node import Node
 
-from adahi_ros.nodes.common.parameter_files import is_for, parameter_files, section_names, unheeded
+from adahi_ros.bags.robot_file import DEFAULTS
+from adahi_ros.nodes.common.parameter_files import parameter_files, unheeded
+from adahi_ros.nodes.common.parameters import filled
 from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.parameter_sections import is_for, parameters_for, section_names
 
 SECTIONS: tuple[Any, ...] = (
     {"/**": ...},
@@ -58,6 +65,28 @@ def test_a_section_is_for_a_node_where_ros_takes_it_to_be(tmp_path: Path) -> Non
                 node.destroy_node()
                 context.destroy()
                 assert (list(unheeded(arguments, name)) == []) == taken, (section, name)
+
+
+def test_what_several_sections_say_is_taken_as_ros_takes_it(tmp_path: Path) -> None:
+    file, names = tmp_path / "some.yaml", ("/node", "/**", "/**/node", "/*", "/other")
+    with exclusive_domain() as domain:
+        for order in itertools.permutations(names, 3):
+            told = {name: {"ros__parameters": {"a": {name[-1]: 1, "b": name}}} for name in order}
+            file.write_text(yaml.safe_dump(told, sort_keys=False))
+            context = Context()
+            rclpy.init(
+                args=["node", "--ros-args", "--params-file", str(file)], context=context, domain_id=domain
+            )
+            node = Node("node", context=context, enable_rosout=False, start_parameter_services=False)
+            taken = {name: each.value for name, each in node._parameter_overrides.items()}
+            node.destroy_node()
+            context.destroy()
+            assert parameters_for(told, "/node") == taken, order
+
+
+def test_what_a_replay_takes_for_the_nodes_defaults_are_these() -> None:
+    node = filled(DraftPolicyParameters, {})
+    assert dict(DEFAULTS) == {name: attrgetter(name)(node) for name in DEFAULTS}
 
 
 def test_the_names_of_sections_say_their_namespaces() -> None:

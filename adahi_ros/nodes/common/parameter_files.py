@@ -5,14 +5,11 @@ ROS ignores a section for another node without a word: with a name misspelt, a n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from adahi_ros.parameter_sections import is_for, section_names
 from adahi_ros.yaml_files import read_yaml
-
-PARAMETERS = "ros__parameters"
 
 
 def parameter_files(arguments: Sequence[str]) -> Iterator[Path]:
@@ -23,24 +20,6 @@ def parameter_files(arguments: Sequence[str]) -> Iterator[Path]:
             among_ros_args = argument == "--ros-args"
         elif among_ros_args and argument == "--params-file":
             yield Path(following)
-
-
-def section_names(content: Any, within: str = "") -> Iterator[str]:
-    """Yield the sections of a parameter file, namespaces first; a name may have * and ** in it."""
-    for name, section in content.items() if isinstance(content, dict) else ():
-        if name == PARAMETERS:
-            yield within
-        else:
-            yield from section_names(section, f"{within}/{str(name).lstrip('/')}")
-
-
-def is_for(section: str, node: str) -> bool:
-    """Say whether a section is for a node of that full name, as rcl decides.
-
-    `/*` stands for one part of a name, `/**` for any number of them.
-    """
-    pattern = re.escape(section).replace(r"/\*\*", r"(/\w+)*").replace(r"/\*", r"/\w+")
-    return re.fullmatch(pattern, node) is not None
 
 
 def unheeded(arguments: Sequence[str], node: str) -> Iterator[str]:

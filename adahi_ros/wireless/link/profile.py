@@ -188,10 +188,13 @@ def profile_path(name: str) -> Path:
     """Return the file of a shipped profile by its name; what ends in .yaml is the path of another.
 
     Raises:
-        ValueError: no such profile is shipped; lists those that are.
+        ValueError: there is no such file, or no such profile is shipped; lists those that are.
     """
     if name.endswith(".yaml"):
-        return Path(name)
+        path = Path(name).expanduser()
+        if not path.is_file():
+            raise ValueError(f"link: {name!r}, no such file")
+        return path
     shipped = shipped_profiles()
     if name not in shipped:
         raise ValueError(f"link: {name!r}, must be one of {', '.join(shipped)}, or a YAML file")

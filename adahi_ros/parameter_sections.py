@@ -1,0 +1,53 @@
+"""ROS parameter files: which sections they have, which of them are for a node, and what these say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+PARAMETERS = "ros__parameters"
+
+
+def section_names(content: Any, within: str = "") -> Iterator[str]:
+    """Yield the sections of a parameter file, namespaces first; a name may have * and ** in it."""
+    yield from (name for name, _ in _sections(content, within))
+
+
+def is_for(section: str, node: str) -> bool:
+    """Say whether a section is for a node of that full name, as rcl decides.
+
+    `/*` stands for one part of a name, `/**` for any number of them.
+    """
+    pattern = re.escape(section).replace(r"/\*\*", r"(/\w+)*").replace(r"/\*", r"/\w+")
+    return re.fullmatch(pattern, node) is not None
+
+
+def parameters_for(content: Any, node: str) -> dict[str, Any]:
+    """Return what a parameter file sets of a node, by the full names of the parameters.
+
+    Args:
+        content: of the file.
+        node: its full name. Of two sections that are for it the later one goes before, as rcl has it.
+    """
+    found: dict[str, Any] = {}
+    for name, values in _sections(content, ""):
+        if is_for(name, node) and isinstance(values, dict):
+            found |= dict(_leaves(values, ""))
+    return found
+
+
+def _sections(content: Any, within: str) -> Iterator[tuple[str, Any]]:
+    for name, section in content.items() if isinstance(content, dict) else ():
+        if name == PARAMETERS:
+            yield within, section
+        else:
+            yield from _sections(section, f"{within}/{str(name).lstrip('/')}")
+
+
+def _leaves(values: dict[Any, Any], within: str) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{within}{name}.")
+        else:
+            yield f"{within}{name}", value

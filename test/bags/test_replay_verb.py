@@ -1,0 +1,171 @@
+"""`adahi replay` with the parameter files that are shipped, and what it says of files that are not there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from adahi_ros import cli
+from adahi_ros.assets import CHECKPOINTS, asset, named
+from adahi_ros.bags import replay
+from adahi_ros.contract.plain import with_camera
+from adahi_ros.evaluation import latency
+from adahi_ros.evaluation.task_contract import contract_values
+from adahi_ros.tasks import make
+from adahi_ros.trajectories import Trajectories
+
+OF_THE_BALL = asset("config/ball.yaml")
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(cli.app, [str(each) for each in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return str(result.output)
+
+
+@pytest.fixture
+def ball(
+    toy: ModuleType,
+    demonstrations: Callable[[int], Trajectories],
+    in_bag: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
+    """A bag of two episodes with the names of the ball's joints."""
+    monkeypatch.setattr(toy, "JOINTS", make("ball").spec.joint_names)
+    monkeypatch.setattr(latency, "REPETITIONS", 3)
+    return in_bag(toy.recorded(demonstrations(2).episodes([0, 1])))
+
+
+@pytest.mark.parametrize("name", ["ball.yaml", "best/ball.yaml"])
+def test_shipped_parameter_files_do_as_they_are(name: str, ball: Path, tmp_path: Path) -> None:
+    picture, figures = tmp_path / "new/replay.png", tmp_path / "replay.json"
+    said = run("replay", ball, "--params", asset(f"config/{name}"), "--out", picture, "--out", figures)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    found = json.loads(figures.read_text(), parse_constant=pytest.fail)
+    assert (found["robot_type"], found["episodes"], found["cut_off"]) == ("ball", 2, [])
+    usual = ["adahi", "hybrid", "draft", "target", "random", "uncertainty"]
+    assert list(found["methods"]) == (["best", *usual] if name == "best/ball.yaml" else usual)
+    assert ("calls" in said) == (name == "best/ball.yaml")
+    assert f"picture: {picture}" in said
+
+
+def test_a_file_of_ones_own_is_gone_by(ball: Path, tmp_path: Path) -> None:
+    told = yaml.safe_load(asset("config/best/ball.yaml").read_text())
+    own, figures = tmp_path / "own.yaml", tmp_path / "replay.json"
+    calls = {}
+    for threshold in (3.0, 11.0):
+        told["/**/draft_policy"]["ros__parameters"]["gate"]["threshold"] = threshold
+        own.write_text(yaml.safe_dump(told))
+        run(
+            "replay",
+            ball,
+            "--params",
+            own,
+            "--methods",
+            "best",
+            "--json",
+            figures,
+            "--picture",
+            tmp_path / "a.png",
+        )
+        calls[threshold] = json.loads(figures.read_text())["methods"]["best"]["calls"]
+    assert calls[3.0] > 2 * calls[11.0] > 0
+    del told["/**/draft_policy"]["ros__parameters"]["safety"]
+    told["/**/draft_policy"]["ros__parameters"]["checkpoint"] = str(tmp_path / "arm/draft")
+    shutil.copytree(named("ball", CHECKPOINTS), tmp_path / "arm")
+    own.write_text(yaml.safe_dump(told))
+    said = run("replay", ball, "--params", own, "--out", tmp_path / "a.png")
+    assert "Best" in said
+    assert "ADAHI" not in said  # of which nobody knows the threshold for an arm
+    options = ("--calibration", OF_THE_BALL, "--methods", "adahi", "--contract", "ball")
+    assert "ADAHI" in run("replay", ball, "--params", own, *options, "--out", tmp_path / "a.png")
+
+
+def test_files_may_be_below_here_or_at_home(
+    ball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    shutil.copytree(ball, tmp_path / "home/bag")
+    shutil.copytree(ball, tmp_path / "bag")
+    shutil.copytree(named("ball", CHECKPOINTS), tmp_path / "home/policies")
+    for there in (tmp_path, tmp_path / "home"):
+        shutil.copy(OF_THE_BALL, there / "params.yaml")
+        shutil.copy(asset("config/contracts/ball.yaml"), there / "contract.yaml")
+        shutil.copy(asset("config/links/wired.yaml"), there / "link.yaml")
+    for where, folder in (("~/", tmp_path / "home"), ("", tmp_path)):
+        options = [f"--{name}={where}{name}.yaml" for name in ("params", "contract")]
+        options += [f"--profile={where}link.yaml", "--draft=~/policies/draft", "--plans=~/policies/plans"]
+        options += [f"--out={where}replay.png", f"--json={where}replay.json", "--methods=draft,plan_8"]
+        run("replay", f"{where}bag", *options)
+        assert (folder / "replay.png").is_file()
+        assert (folder / "replay.json").is_file()
+
+
+NOT_THERE = {
+    "bag": (["no"], "no: no such bag"),
+    "params": (["--params", "no.yaml"], "--params: no.yaml, no such file"),
+    "other_params": (
+        ["--params", asset("config/verifier.yaml")],
+        "checkpoint: None, must be FOLDER/NAME of a",
+    ),
+    "contract": (["--contract", "no.yaml"], "contract: 'no.yaml', no such file"),
+    "calibration": (["--calibration", "no.yaml"], "--calibration: no.yaml, no such file"),
+    "draft": (["--draft", "no/draft"], "--draft: no/draft, no such checkpoint"),
+    "target": (["--target", "no/target"], "--target: no/target, no such checkpoint"),
+    "plans": (["--plans", "no", "--methods", "plan_8"], "--plans: no, has no target; must be a folder"),
+    "profile": (["--profile", "no.yaml"], "link: 'no.yaml', no such file"),
+    "out": (["--out", "/proc/no.json"], "--out: /proc/no.json, cannot be written"),
+    "ending": (["--out", "replay.txt"], "--out: replay.txt, must end in one of .png"),
+    "twice": (
+        ["--out", "a.json", "--json", "b.json"],
+        "--out: a.json, must be left out where there is another",
+    ),
+    "method": (["--methods", "magic"], "methods: 'magic', must be of"),
+    "parameters": (["--contract", "so101", "--params="], "--params: none, must be given: none for 'so101'"),
+}
+
+
+@pytest.mark.parametrize("what", NOT_THERE)
+def test_what_is_missing_is_told_before_anything_is_loaded(
+    what: str, ball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(replay, "load_policy", pytest.fail)
+    changed, message = NOT_THERE[what]
+    bag = [] if what == "bag" else [ball]
+    params = [] if "--params" in changed or "--params=" in changed else ["--params", OF_THE_BALL]
+    if "--params=" in changed:
+        changed = changed[:-1]
+    assert message in fails("replay", *bag, *params, *changed)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_parameter_file_or_a_contract_names_is_missed_as_early(
+    ball: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., str]
+) -> None:
+    monkeypatch.setattr(replay, "load_policy", pytest.fail)
+    told = yaml.safe_load(asset("config/best/ball.yaml").read_text())
+    robot, verifier = (told[f"/**/{node}"]["ros__parameters"] for node in ("draft_policy", "target_verifier"))
+    params = tmp_path / "params.yaml"
+    for section, name in ((verifier, "checkpoint"), (robot, "corrector"), (robot, "checkpoint")):
+        section[name] = "no/such"
+        params.write_text(yaml.safe_dump(told))
+        assert fails("replay", ball, "--params", params).startswith(f"adahi: {params}: checkpoint")
+    robot["contract"] = "no.yaml"
+    params.write_text(yaml.safe_dump(told))
+    assert fails("replay", ball, "--params", params).startswith("adahi: contract: 'no.yaml', no such file")
+    seeing = tmp_path / "seeing.yaml"
+    seeing.write_text(yaml.safe_dump(with_camera(contract_values(make("ball")), "nobodys", 64, 64)))
+    said = fails("replay", ball, "--params", OF_THE_BALL, "--contract", seeing)
+    assert said.startswith("adahi: contract: encoder: ")
+    assert "checkpoints/encoders/nobodys, no such checkpoint" in said
+    (ball / "metadata.yaml").unlink()
+    assert "it was not closed; give --incomplete" in fails("replay", ball, "--params", OF_THE_BALL)

@@ -1,0 +1,129 @@
+"""Parameter files of a robot's node, read without ROS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from adahi_ros.assets import CHECKPOINTS, asset, named
+from adahi_ros.bags.robot_file import RobotFile
+from adahi_ros.contract.parsing import load_contract
+from adahi_ros.evaluation.recommended import Recommendation
+from adahi_ros.policy.backends import is_policy, load_policy
+
+SHIPPED = sorted(
+    path.relative_to(asset("config")).as_posix()
+    for folder in ("config", "config/best")
+    for path in asset(folder).glob("*.yaml")
+    if path.name != "verifier.yaml"
+)
+
+
+def written(path: Path, **parameters: Any) -> Path:
+    path.write_text(yaml.safe_dump({"/**": {"ros__parameters": {"checkpoint": "ball/draft", **parameters}}}))
+    return path
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_is_shipped_says_what_its_robot_observes_and_by_which_policies(name: str) -> None:
+    told = RobotFile.read(asset(f"config/{name}"))
+    task = Path(name).stem
+    draft = load_policy(told.draft, "onnxruntime")
+    contract = told.contract or told.contract_of(draft.signature)
+    assert contract == load_contract(task)
+    assert told.calibrated == (name == f"{task}.yaml")
+    assert (told.by_plans is None) == told.calibrated
+    if told.by_plans is not None:
+        assert told.plans == tuple(
+            named(f"{task}/plans/{each}", CHECKPOINTS) for each in ("target", "corrector")
+        )
+        assert all(map(is_policy, told.plans))
+    else:
+        assert told.robot_type == task
+
+
+def test_there_is_something_shipped() -> None:
+    assert {"ball.yaml", "best/ball.yaml", "kitchen_camera.yaml", "best/metaworld_50.yaml"} <= set(SHIPPED)
+
+
+def test_a_policy_is_the_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ball").mkdir()
+    (tmp_path / "ball/draft.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)  # what lies here is another's
+    for name, path in (("ball/draft", named("ball/draft", CHECKPOINTS)), ("/a/draft", Path("/a/draft"))):
+        assert RobotFile.read(written(tmp_path / "params.yaml", checkpoint=name)).draft == path
+
+
+def test_sections_are_taken_as_ros_takes_them(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "/**": {"ros__parameters": {"checkpoint": "a/draft", "gate.name": "age"}},
+                "/r1/draft_policy": {"ros__parameters": {"checkpoint": "b/draft"}},
+                "r2": {"draft_policy": {"ros__parameters": {"checkpoint": "c/draft"}}},
+            },
+            sort_keys=False,
+        )
+    )
+    for namespace, folder in (("", "a"), ("r1", "b"), ("/r2/", "c")):
+        assert RobotFile.read(path, namespace).draft == named(f"{folder}/draft", CHECKPOINTS)
+    path.write_text("/r1/draft_policy: {ros__parameters: {checkpoint: b/draft}}")
+    with pytest.raises(
+        ValueError, match=r"params.yaml: has /r1/draft_policy, must have .* of /draft_policy, or"
+    ):
+        RobotFile.read(path)
+
+
+def test_a_file_of_ones_own_says_how_it_goes_by_plans(tmp_path: Path) -> None:
+    own = written(
+        tmp_path / "own.yaml", proposer="plan", wait_policy="wait", gate={"name": "age", "threshold": 4.0}
+    )
+    told = RobotFile.read(own)
+    assert told.by_plans == Recommendation("plan", "wait", "age", 4.0)
+    assert told.plans == (
+        None,
+        None,
+    )  # the checkpoint is the robot's: what is said to all is not the verifier's
+    assert RobotFile.read(written(own, proposer="draft")).by_plans is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"checkpoint": ""}, "checkpoint: '', must be FOLDER/NAME of a policy, or give --draft"),
+        ({"contract": "chess"}, "contract: 'chess', must be a YAML file or one of "),
+        ({"contract": 3}, "contract: 3, must be a string"),
+        ({"joint_names": "a"}, "joint_names: 'a', must be a list of strings"),
+        ({"joint_names": [1]}, r"joint_names: \[1\], must be a list of strings"),
+        ({"control_rate_hz": "fast"}, "control_rate_hz: 'fast', must be a number"),
+        ({"command": {"joint_names": ["a"]}}, r"command.joint_names: \['a'\], must be 2, the size of"),
+        ({"proposer": "plan"}, "gate.threshold: None, must be a floating-point number"),
+        ({"proposer": "guess", "gate": {"threshold": 1.0}}, "proposer: 'guess', must be one of draft, "),
+        ({"proposer": "plan", "gate": {"name": "guess", "threshold": 1.0}}, "gate: 'guess', must be one of"),
+    ],
+)
+def test_what_cannot_be_used_is_told_by_file_field_and_value(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    path = written(tmp_path / "params.yaml", **changes)
+    signature = load_policy(named("ball/draft", CHECKPOINTS), "onnxruntime").signature
+
+    def use() -> Any:
+        told = RobotFile.read(path)
+        return told.draft, told.by_plans, told.contract or told.contract_of(signature)
+
+    with pytest.raises(ValueError, match=message) as refused:
+        use()
+    assert str(refused.value).startswith((f"{path}: ", "contract: 'chess'"))
+
+
+@pytest.mark.parametrize("damaged", ["{", "[]", "/**: {}", "/**: {ros__parameters: 5}", "\udc80"])
+def test_what_is_no_parameter_file_is_told(tmp_path: Path, damaged: str) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(damaged, errors="surrogateescape")
+    with pytest.raises(ValueError, match=f"^{path}: "):
+        RobotFile.read(path)
