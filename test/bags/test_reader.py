@@ -202,7 +202,8 @@ def test_a_damaged_bag_yields_some_of_its_messages_or_a_bag_error(
     storage: str, compression: str, lines: list[Any], in_bag: Callable[..., Path], tmp_path: Path
 ) -> None:
     bag = in_bag(lines[:91], storage=storage, compression=compression)
-    said = []
+    said: list[bool] = []
+    losses: list[str]
     for copy in damaged(bag, tmp_path, seed=len(storage) + len(compression), tries=60):
         found: list[Received] = []
         try:
@@ -210,5 +211,12 @@ def test_a_damaged_bag_yields_some_of_its_messages_or_a_bag_error(
         except BagError as error:
             said.append(str(copy) in str(error))
         assert len(found) <= 60
+        found, losses = [], []
+        try:
+            found.extend(read_bag(copy, WANTED, on_loss=losses.append))
+        except BagError as error:
+            said.append(str(copy) in str(error))
+        assert len(found) <= 60
+        said += [each.startswith(str(copy)) for each in losses]
     assert said
     assert all(said)
