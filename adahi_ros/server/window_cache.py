@@ -16,6 +16,7 @@ from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 ROBOTS_KEPT = 1024  # of them the windows, unless told otherwise
 MAX_AGE_S = 60.0  # likewise
 WINDOWS_KEPT = 4  # per robot: replies that come too late leave the robot with an older base
+IMAGES_KEPT_BYTES = 2**29  # of all robots together, as JPEG; counted anew in each window
 
 
 class ImageEncoder(Protocol):
@@ -54,6 +55,11 @@ class KnownWindow(NamedTuple):
     goal: np.ndarray
     images: tuple[bytes, ...] = ()
 
+    @property
+    def image_bytes(self) -> int:
+        """What its images take."""
+        return sum(map(len, self.images))
+
 
 @dataclass
 class _Robot:
@@ -67,7 +73,7 @@ class WindowCache:
     """The verifier's side: the last windows of each robot.
 
     A robot keeps its place for as long as it is heard, so that neither one robot too many nor a flood of new
-    names takes it. Whoever finds none sends whole windows.
+    names takes it. Whoever finds none sends whole windows; so does who finds none for his images.
 
     Args:
         window_length: H.
@@ -77,6 +83,7 @@ class WindowCache:
         max_age_s: a robot that was not heard for so long loses its place.
         pictures: C, images of an observation that are kept as they are; where there are any, no number of
             an observation is a feature of one.
+        images_bytes: for how many of these there is room.
     """
 
     def __init__(
@@ -87,7 +94,10 @@ class WindowCache:
         robots: int = ROBOTS_KEPT,
         max_age_s: float = MAX_AGE_S,
         pictures: int = 0,
+        images_bytes: int = IMAGES_KEPT_BYTES,
     ) -> None:
+        self._images_room = images_bytes
+        self._images_bytes = 0
         self._pictures = pictures
         self._length = window_length
         self._dim = observation_dim
@@ -136,7 +146,7 @@ class WindowCache:
         return KnownWindow(digest, rows, numbers, values, np.frombuffer(goal, dtype=np.float32), images)
 
     def keep(self, robot_id: str, window: KnownWindow, now_s: float) -> bool:
-        """Remember a window that was replied about; return whether there is room for the robot.
+        """Remember a window that was replied about; return whether there is room for it.
 
         Args:
             robot_id: whose.
@@ -144,17 +154,20 @@ class WindowCache:
             now_s: of a clock that only goes forward.
         """
         while self._robots and now_s - next(iter(self._robots.values())).heard_s > self._max_age_s:
-            self._robots.popitem(last=False)
+            for gone in self._robots.popitem(last=False)[1].windows.values():
+                self._images_bytes -= gone.image_bytes
         if robot_id not in self._robots and len(self._robots) >= self._room:
             return False
         robot = self._robots.setdefault(robot_id, _Robot(OrderedDict(), now_s))
         self._robots.move_to_end(robot_id)
         robot.heard_s = now_s
-        robot.windows[window.digest] = window
+        if window.digest not in robot.windows:
+            robot.windows[window.digest] = window
+            self._images_bytes += window.image_bytes
         robot.windows.move_to_end(window.digest)
-        if len(robot.windows) > WINDOWS_KEPT:
-            robot.windows.popitem(last=False)
-        return True
+        while len(robot.windows) > WINDOWS_KEPT or (robot.windows and self._images_bytes > self._images_room):
+            self._images_bytes -= robot.windows.popitem(last=False)[1].image_bytes
+        return window.digest in robot.windows
 
     def _known(self, windows: Mapping[int, KnownWindow], base: int) -> KnownWindow:
         if base not in windows:

@@ -365,3 +365,28 @@ def test_garbage_is_refused_or_makes_a_finite_window(
         assert np.isfinite(window.values).all()
         cache.keep("a", window, 0.0)
         known.append(window)
+
+
+def pictured(step: int, size: int = 100) -> WindowUpdate:
+    """A whole window of one observation with one image of so many bytes."""
+    return WindowUpdate(WHOLE, WireRows(np.float32([step]).tobytes(), images=(bytes(size),)), b"")
+
+
+def test_images_of_all_robots_together_are_bounded() -> None:
+    cache = WindowCache(1, 1, robots=10, max_age_s=60.0, pictures=1, images_bytes=500)
+
+    def kept(robot: str, step: int, now_s: float = 0.0) -> bool:
+        return cache.keep(robot, cache.complete(robot, pictured(step)), now_s)
+
+    assert all(kept("arm", step) for step in range(6))
+    assert kept("other", 0)
+    assert not kept("third", 0)  # four of the first, one of the second
+    assert kept("other", 1)  # in the place of its own
+    assert kept("arm", 6)
+    assert kept("arm", 6)  # again, which takes no more
+    base = cache.complete("third", pictured(0)).digest
+    with pytest.raises(RequestError, match="is not here"):
+        cache.complete("third", WindowUpdate(base, WireRows(b""), b""))
+    assert all(kept("third", step, 61.0) for step in range(5))  # the others are silent for too long
+    assert kept("arm", 0, 61.0)
+    assert not cache.keep("arm", cache.complete("arm", pictured(7, 501)), 61.0)
