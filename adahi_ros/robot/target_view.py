@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adahi_ros.contract.contract import BY_CONTRACT
-from adahi_ros.policy.signature import IMAGE_FEATURES, Feature, ImageInput, Signature
+from adahi_ros.policy.signature import IMAGE_FEATURES, OBSERVATION, Feature, ImageInput, Signature
 from adahi_ros.vision.images import QUALITIES, ImageError, jpeg_within, resized, to_jpeg, within
 from adahi_ros.wire.description import LONGEST_HISTORY, MOST_PICTURED
 from adahi_ros.wire.window import WireWindow
@@ -90,7 +90,9 @@ class TargetView(ABC):
         if target.images:
             jpegs = [self._jpeg(each, image) for each in shown for image in target.images]
             return WireWindow.of(values, goal, images=jpegs)
-        return self._sent(values, goal, shown)
+        # Where the features of images are, an observation that is read whole has them last.
+        whole = [feature.name for feature in read] == [OBSERVATION]
+        return self._sent(values, goal, shown, self.number_dim if whole else values.shape[1])
 
     def _jpeg(self, seen: Seen, wanted: ImageInput) -> bytes:
         """Return an image of the size that is wanted, or of its own where that is smaller."""
@@ -115,24 +117,29 @@ class TargetView(ABC):
             return to_jpeg(image, QUALITIES[0])
 
     @abstractmethod
-    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen]) -> WireWindow:
-        """Return what is sent of values (H, O) float32, conditions (G,) float32 and H observations."""
+    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
+        """Return what is sent of a window.
+
+        Args:
+            values: (H, O) float32.
+            goal: (G,) float32.
+            shown: H observations.
+            numbers: S, of the values those that are no features of images.
+        """
 
 
 class Features(TargetView):
     """The features, which are float16: the target sees what the draft sees."""
 
-    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen]) -> WireWindow:
-        if self.number_dim == values.shape[1]:
-            return WireWindow.of(values, goal)
-        return WireWindow.of(values[:, : self.number_dim], goal, features=values[:, self.number_dim :])
+    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
+        return WireWindow.of(values[:, :numbers], goal, features=values[:, numbers:])
 
 
 class Numbers(TargetView):
     """Nothing of the cameras: the target reads zeros in their place."""
 
-    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen]) -> WireWindow:
-        return WireWindow.of(values[:, : self.number_dim], goal)
+    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
+        return WireWindow.of(values[:, :numbers], goal)
 
 
 class Jpegs(TargetView):
@@ -140,13 +147,13 @@ class Jpegs(TargetView):
 
     needs_encoder = True
 
-    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen]) -> WireWindow:
+    def _sent(self, values: np.ndarray, goal: np.ndarray, shown: Sequence[Seen], numbers: int) -> WireWindow:
         jpegs = [
             self._compressed(each, name, *image.shape[:2])
             for each in shown
             for name, image in each.images.items()
         ]
-        return WireWindow.of(values[:, : self.number_dim], goal, images=jpegs)
+        return WireWindow.of(values[:, :numbers], goal, images=jpegs)
 
 
 VIEWS: dict[str, type[TargetView]] = {"features": Features, "jpeg": Jpegs, "none": Numbers}
