@@ -239,6 +239,8 @@ def test_what_a_target_reads_by_name_survives_the_wire() -> None:
         ("image_rows", [480], "image_rows: 1, must be as many as image_names, 2"),
         ("image_padded", [True] * 3, "image_padded: 3, must be as many as image_names, 2"),
         ("image_columns", [640, 0], "image_columns: 0, must be from 1 to 65500"),
+        ("rate_hz", math.nan, "rate_hz: nan, must be finite and at least 0"),
+        ("history", 33, "history times images: 66, must be at most 64"),
     ],
 )
 def test_a_description_whose_parts_do_not_fit_is_refused(field: str, value: list, message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.gates.context import LinkEstimate
-from adahi_ros.nodes.common.bounds import check_request_bounds
+from adahi_ros.nodes.common.bounds import check_request_bounds, check_signature_bounds
 from adahi_ros.policy.signature import CodeSpace, Feature, ImageInput, Signature
 from adahi_ros.vision.images import MAX_SIDE
 from adahi_ros.wire.description import Description
@@ -175,26 +176,32 @@ def from_description(response: DescribeTarget.Response) -> Description:
     """Return what a message describes; a stranger's texts, which may be of any length, are shortened.
 
     Raises:
-        ValueError: it names features, conditions or images without their sizes, or the other way round.
+        ValueError: it names features, conditions or images without their sizes, or the other way round; its
+            rate is none; or what it reads and proposes cannot be said in messages.
     """
+    if not 0.0 <= response.rate_hz < math.inf:
+        raise ValueError(f"rate_hz: {response.rate_hz}, must be finite and at least 0")
     fingerprint = fingerprint_text(response.tokenizer_fingerprint)
     codes = CodeSpace(fingerprint, response.codebooks, response.codebook_size) if fingerprint else None
+    signature = Signature(
+        history=response.history,
+        horizon=response.horizon,
+        action_dim=response.action_dim,
+        features=_features(response),
+        conditions=_parts("condition", response.condition_names, response.condition_sizes),
+        codes=codes,
+        instruction=response.instruction,
+        parameters=response.parameters,
+        images=_images(response),
+        action_names=tuple(map(shortened, response.action_names)),
+        rate_hz=response.rate_hz,
+    )
+    if response.protocol == PROTOCOL_VERSION:  # that of another is told first
+        check_signature_bounds(signature)
     return Description(
         target=shortened(response.target),
         acceptance=shortened(response.acceptance),
-        signature=Signature(
-            history=response.history,
-            horizon=response.horizon,
-            action_dim=response.action_dim,
-            features=_features(response),
-            conditions=_parts("condition", response.condition_names, response.condition_sizes),
-            codes=codes,
-            instruction=response.instruction,
-            parameters=response.parameters,
-            images=_images(response),
-            action_names=tuple(map(shortened, response.action_names)),
-            rate_hz=response.rate_hz,
-        ),
+        signature=signature,
         encoder_fingerprint=fingerprint_text(response.encoder_fingerprint),
         protocol=response.protocol,
     )
