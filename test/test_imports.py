@@ -37,6 +37,7 @@ ALGORITHM = {
     "wire",
     "robot",
     "server",
+    "targets",
     "tasks",
     "wireless.link",
 }
@@ -48,6 +49,7 @@ MAY_IMPORT = {
     "policy.corrector": {"networks", "policy"},
     "policy.lerobot": {"networks", "policy", "policy.vqbet"},
     "vision": {"networks", "policy.lerobot"},
+    "targets": {"networks", "policy", "vision"},
     "contract": {"vision"},
     "safety": {"contract"},
     "acceptance": {"policy"},

@@ -7,7 +7,9 @@ anywhere/draft.yaml             `kind: NAME`, a key of `POLICIES`, and the argum
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from adahi_ros.networks.checkpoint_files import CheckpointError, kind_of
 from adahi_ros.policy.corrector.checkpoint import KIND as CORRECTOR
@@ -60,7 +62,26 @@ BACKENDS: dict[str, Callable[[Path], Policy]] = {
     "torch": _torch,
 }
 
-POLICIES: Registry[Callable[..., Policy]] = Registry("adahi_ros.policies", {})
+
+def _when_made(place: str) -> Callable[..., Policy]:
+    """Return the class at "module:class", imported when one is made: its packages may not be here."""
+
+    def make(folder: Path, /, **values: Any) -> Policy:
+        module, _, name = place.partition(":")
+        policy: Policy = getattr(import_module(module), name)(folder, **values)
+        return policy
+
+    return make
+
+
+POLICIES: Registry[Callable[..., Policy]] = Registry(
+    "adahi_ros.policies",
+    {
+        "groot": _when_made("adahi_ros.targets.groot:GrootTarget"),
+        "lerobot": _when_made("adahi_ros.targets.lerobot:LeRobotTarget"),
+        "openpi": _when_made("adahi_ros.targets.openpi:OpenPiTarget"),
+    },
+)
 """Kinds of policies that YAML files describe: called with the file's folder, and by name with arguments."""
 
 
@@ -102,10 +123,7 @@ def _described(path: Path) -> Policy:
         raise CheckpointError(f"{path}: must be a mapping from names, with a kind")
     kind = values.pop("kind", None)
     if not isinstance(kind, str) or kind not in POLICIES:
-        there_are = (
-            f"one of {', '.join(POLICIES)}" if len(POLICIES) else "of a package that is installed; none is"
-        )
-        raise CheckpointError(f"{path}: kind: {kind!r}, must be {there_are}")
+        raise CheckpointError(f"{path}: kind: {kind!r}, must be one of {', '.join(POLICIES)}")
     try:
         return POLICIES[kind](path.parent, **values)
     except Exception as error:  # whatever another package raises as it makes its policy

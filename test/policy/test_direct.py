@@ -75,9 +75,9 @@ def test_a_file_names_the_kind_and_its_arguments(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("kind: other", r"kind: 'other', must be one of scaled"),
-        ("kind: [scaled]", r"kind: \['scaled'\], must be one of scaled"),
-        ("gain: 1.0", r"kind: None, must be one of scaled"),
+        ("kind: other", r"kind: 'other', must be one of .*scaled"),
+        ("kind: [scaled]", r"kind: \['scaled'\], must be one of .*scaled"),
+        ("gain: 1.0", r"kind: None, must be one of .*scaled"),
         ("[scaled]", r"must be a mapping from names, with a kind"),
         ("1: 2", r"must be a mapping from names, with a kind"),
         ("kind: {", r"not YAML"),
@@ -90,15 +90,6 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, reason: 
     path = described(tmp_path, text)
     with pytest.raises(CheckpointError, match=rf"draft\.yaml: {reason}"):
         load_policy(path, "onnxruntime")
-
-
-def test_where_no_kind_is_installed_the_error_says_so(tmp_path: Path) -> None:
-    if len(backends.POLICIES):
-        pytest.skip("some are")
-    with pytest.raises(
-        CheckpointError, match="kind: 'other', must be of a package that is installed; none is"
-    ):
-        load_policy(described(tmp_path, "kind: other"), "onnxruntime")
 
 
 @pytest.mark.usefixtures("kinds")
@@ -116,6 +107,6 @@ def test_what_is_not_there_is_no_policy(tmp_path: Path, checkpoints: Path) -> No
 
 @pytest.mark.usefixtures("kinds")
 def test_a_fault_of_a_file_is_told_in_short(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"kind: 'kkk.*, must be one of scaled") as caught:
+    with pytest.raises(CheckpointError, match=r"kind: 'kkk.*, must be one of .*scaled") as caught:
         load_policy(described(tmp_path, f"kind: {'k' * 70_000}"), "onnxruntime")
     assert len(str(caught.value)) <= 1000
