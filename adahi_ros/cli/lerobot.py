@@ -65,3 +65,42 @@ def dataset(
         say(str(warning.message))
     data.save(out / TRAJECTORIES)
     say(f"{out}: {len(data)} episodes, {len(data.observations)} steps of {data.task}")
+
+
+@app.command()
+def export(
+    data: Annotated[
+        Path, typer.Argument(help="What 'adahi demos' wrote, or a folder for 'adahi train --data'.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write, for LeRobot's trainer.")],
+    fps: Annotated[
+        float | None, typer.Option(help="Control steps per second. Default: of the task or the contract.")
+    ] = None,
+    joints: Annotated[
+        int | None,
+        typer.Option(min=0, help="Entries that are of the robot itself, 0 for all. Default: the task's."),
+    ] = None,
+    instruction: Annotated[
+        str | None, typer.Option(help="What is done, in a sentence. Default: the task's name.")
+    ] = None,
+) -> None:
+    """Write recorded episodes as a LeRobotDataset of format 3, to train LeRobot's policies on."""
+    from adahi_ros.bags.dataset import CONTRACT, TRAJECTORIES
+    from adahi_ros.contract.parsing import load_contract
+    from adahi_ros.policy.lerobot.dataset_writer import save_dataset
+    from adahi_ros.tasks import TASKS, make
+    from adahi_ros.trajectories import Trajectories
+
+    recorded = Trajectories.load(data / TRAJECTORIES if data.is_dir() else data)
+    if recorded.task in TASKS:
+        spec = make(recorded.task).spec
+        joints = len(spec.joint_names) if joints is None else joints
+        fps = spec.control_rate_hz if fps is None else fps
+    elif fps is None and (data / CONTRACT).is_file():
+        fps = load_contract(str(data / CONTRACT)).rate_hz
+    if fps is None:
+        raise ValueError(f"--fps: none, must be given for {recorded.task}, of which nothing else is known")
+    if recorded.image_features.shape[1]:
+        say(f"{data}: left out of the observations: features of images")
+    save_dataset(out, recorded, fps, joints or 0, instruction or recorded.task)
+    say(f"{out}: {len(recorded)} episodes, {len(recorded.observations)} steps of {recorded.task}, {fps:g} Hz")
