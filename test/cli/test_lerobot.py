@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from typer.testing import Result
 
 from adahi_ros.bags.dataset import TRAJECTORIES
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
 from adahi_ros.vision.encoder import Encoder
 from benchmarks.lerobot_conformance import completed
@@ -42,6 +44,38 @@ def test_a_dataset_becomes_training_data(tmp_path: Path, run: Callable[..., Resu
     assert data.task == "arm"
     assert len(data) > 1
     assert np.isfinite(data.actions).all()
+
+
+def test_demonstrations_become_a_dataset(tmp_path: Path, run: Callable[..., Result]) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    demos = tmp_path / "demos.safetensors"
+    assert run("demos", "ball", "--episodes", "2", "--workers", "1", "--out", demos).exit_code == 0
+    result = run("lerobot", "export", demos, "--out", tmp_path / "dataset")
+    assert result.exit_code == 0, result.output
+    recorded = Trajectories.load(demos)
+    info = json.loads((tmp_path / "dataset/meta/info.json").read_text())
+    spec = make("ball").spec
+    assert info["fps"] == spec.control_rate_hz
+    assert info["total_frames"] == len(recorded.observations)
+    sizes = {
+        name: info["features"][f"observation.{name}"]["shape"] for name in ("state", "environment_state")
+    }
+    joints = len(spec.joint_names)
+    assert sizes == {
+        "state": [joints],
+        "environment_state": [spec.observation_dim - joints + spec.goal_dim],
+    }
+
+
+def test_of_a_robot_that_nothing_is_known_of_the_rate_must_be_given(
+    tmp_path: Path, run: Callable[..., Result], fails: Callable[..., str]
+) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    ones = np.ones((4, 3), dtype=np.float32)
+    Trajectories("arm", ones, ones, ones[:1, :0], np.array([4])).save(tmp_path / TRAJECTORIES)
+    asked = ("lerobot", "export", tmp_path, "--out", tmp_path / "dataset")
+    assert "--fps: none, must be given for arm" in fails(*asked)
+    assert run(*asked, "--fps", "10", "--joints", "1").exit_code == 0
 
 
 def test_what_is_no_policy_is_told(tmp_path: Path, fails: Callable[..., str]) -> None:
