@@ -71,7 +71,9 @@ class Described:
 
     Attributes:
         signature: without parameters.
-        own_names: by the name of a feature, a condition or an image, the policy's own.
+        parts: by the name of a feature or a condition, the policy's own names of what it is made of, and
+            their sizes.
+        own_names: by the name of an image, the policy's own.
         prompt: the policy's own name of the sentence; empty where it is told none.
         always: the sentence that it is told whatever the robot says; empty where the robot says it.
         action_range: what lies beyond is refused.
@@ -79,6 +81,7 @@ class Described:
     """
 
     signature: Signature
+    parts: Mapping[str, Mapping[str, int]]
     own_names: Mapping[str, str]
     prompt: str
     always: str
@@ -87,14 +90,21 @@ class Described:
 
     def state(self, observations: Observations) -> dict[str, np.ndarray]:
         """Return what B robots observed by the policy's own names, (B, H, size) float32."""
-        parts: dict[str, list[np.ndarray]] = {}
+        joined: dict[str, list[np.ndarray]] = {}
         for feature in self.signature.features:
-            parts.setdefault(self.own_names[feature.name], []).append(observations.features[feature.name])
+            self._share(observations.features[feature.name], feature.name, joined)
         for told in self.signature.conditions:
             now = observations.conditions[told.name][:, None]
             throughout = np.broadcast_to(now, (len(now), self.signature.history, told.size))
-            parts.setdefault(self.own_names[told.name], []).append(throughout)
-        return {name: np.concatenate(each, axis=-1, dtype=np.float32) for name, each in parts.items()}
+            self._share(throughout, told.name, joined)
+        return {name: np.concatenate(each, axis=-1, dtype=np.float32) for name, each in joined.items()}
+
+    def _share(self, values: np.ndarray, name: str, joined: dict[str, list[np.ndarray]]) -> None:
+        """Add what a feature is made of to what has been found by the policy's own names."""
+        begin = 0
+        for called, size in self.parts[name].items():
+            joined.setdefault(called, []).append(values[..., begin : begin + size])
+            begin += size
 
     def pictures(self, observations: Observations) -> dict[str, np.ndarray]:
         """Return images of B robots by the policy's own names, (B, H, rows, columns, 3) uint8."""
@@ -128,9 +138,10 @@ def described(values: Mapping[str, Any], own: OwnWords | None = None, prompt: st
             f"action_names: {len(action_names)} names, must be {action_dim}, of the policy's actions"
         )
     rate_hz = positive("rate_hz", values["rate_hz"], FASTEST_HZ) if "rate_hz" in values else 0.0
+    parts: dict[str, dict[str, int]] = {}
     own_names: dict[str, str] = {}
-    read = _state(values, own, own_names)
-    images = _images(values, own, own_names)
+    read = _state(values, own, parts)
+    images = _images(values, own, parts, own_names)
     if all(each.name == GOAL for each in read):
         raise ValueError(
             "state: nothing that is observed, must name at least one key of the robot's contract"
@@ -149,7 +160,7 @@ def described(values: Mapping[str, Any], own: OwnWords | None = None, prompt: st
     )
     action_range = _action_range(values, action_dim)
     return Described(
-        signature, own_names, prompt, always, action_range, _action_scale(values, own, action_dim)
+        signature, parts, own_names, prompt, always, action_range, _action_scale(values, own, action_dim)
     )
 
 
@@ -167,25 +178,33 @@ def _horizon(values: Mapping[str, Any], own: OwnWords | None) -> int:
     return whole("horizon", values.get("horizon", most), 1, most)
 
 
-def _state(values: Mapping[str, Any], own: OwnWords | None, own_names: dict[str, str]) -> tuple[Feature, ...]:
-    """Read `state`; note the policy's own names."""
+def _state(
+    values: Mapping[str, Any], own: OwnWords | None, parts: dict[str, dict[str, int]]
+) -> tuple[Feature, ...]:
+    """Read `state`; note what each entry is made of by the policy's own names."""
     sizes = {} if own is None else dict(own.state)
     entries = mapping("state", values.get("state", {name: {} for name in sizes}))
-    calls = [_own_name(f"state.{name}", name, said) for name, said in entries.items()]
+    calls = [called for name, said in entries.items() for called in _shares(f"state.{name}", name, said)]
     found: dict[str, int] = {}
     read = []
-    for (name, said), called in zip(entries.items(), calls, strict=True):
+    for name, said in entries.items():
         where = f"state.{name}"
         known_only(where, said, ("size", "entries", "as"))
         entry_names = names(f"{where}.entries", said["entries"]) if "entries" in said else ()
-        alone = sizes.get(called) if calls.count(called) == 1 else None
-        size = whole(f"{where}.size", said.get("size", alone or len(entry_names)), 1, LONGEST)
+        shares = _shares(where, name, said)
+        known = sum(
+            size or (sizes.get(each, 0) if calls.count(each) == 1 else 0) for each, size in shares.items()
+        )
+        size = whole(f"{where}.size", said.get("size", known or len(entry_names)), 1, LONGEST)
         if entry_names and len(entry_names) != size:
             raise ValueError(
                 f"{where}.entries: {len(entry_names)} names, must be {size}, as many as its size"
             )
-        found[called] = found.get(called, 0) + size
-        own_names[name] = called
+        parts[name] = {each: share or size for each, share in shares.items()}
+        if sum(parts[name].values()) != size:
+            raise ValueError(f"{where}.as: {sum(parts[name].values())} in all, must be {size}, its size")
+        for called, share in parts[name].items():
+            found[called] = found.get(called, 0) + share
         read.append(Feature(name, size, entry_names))
     for called, size in found.items():
         if own is not None and sizes.get(called) != size:
@@ -198,7 +217,10 @@ def _state(values: Mapping[str, Any], own: OwnWords | None, own_names: dict[str,
 
 
 def _images(
-    values: Mapping[str, Any], own: OwnWords | None, own_names: dict[str, str]
+    values: Mapping[str, Any],
+    own: OwnWords | None,
+    parts: Mapping[str, Mapping[str, int]],
+    own_names: dict[str, str],
 ) -> tuple[ImageInput, ...]:
     """Read `images`; note the policy's own names."""
     sizes = {} if own is None else dict(own.images)
@@ -212,7 +234,7 @@ def _images(
             raise ValueError(f"{where}.as: {called!r}, is another image's, must be its own")
         if own is not None and called not in sizes:
             raise ValueError(f"{where}.as: {called!r}, must be one of {', '.join(sizes) or 'none'}")
-        if name in own_names:
+        if name in parts:
             raise ValueError(f"{where}: is in state too, must be in one of them")
         size = said.get("size", list(sizes.get(called, ())))
         if not isinstance(size, list) or len(size) != 2:
@@ -227,6 +249,20 @@ def _images(
         if called not in found:
             raise ValueError(f"images: {called} is read by the policy, must be there")
     return tuple(read)
+
+
+def _shares(where: str, name: str, said: Any) -> dict[str, int]:
+    """Return the policy's own names of what an entry is made of, with sizes; 0 for one that is all of it."""
+    called = mapping(where, said).get("as", name)
+    if isinstance(called, str):
+        return {text(f"{where}.as", called): 0}
+    if not isinstance(called, dict):
+        raise ValueError(f"{where}.as: {called!r}, must be a text, or a mapping from texts to sizes")
+    shares = mapping(f"{where}.as", called)
+    return {
+        text(f"{where}.as", each): whole(f"{where}.as.{each}", size, 1, LONGEST)
+        for each, size in shares.items()
+    }
 
 
 def _own_name(where: str, name: str, said: Any) -> str:

@@ -177,3 +177,45 @@ def test_a_sentence_to_a_policy_that_reads_none_is_refused() -> None:
     mute = OwnWords(1, 1, 1, {"observation.state": 1})
     with pytest.raises(ValueError, match=r"^instruction: True, must be false"):
         described({"instruction": True}, mute)
+
+
+def test_what_is_several_to_the_policy_is_taken_apart() -> None:
+    values = whole()
+    values["state"] = {
+        "observation.state": {"size": 3, "as": {"arm": 2, "gripper": 1}},
+        "goal": {"as": {"arm": 1, "place": 2}},
+    }
+    found = described(values)
+    assert (found.signature.features, found.signature.conditions) == (
+        (Feature("observation.state", 3),),
+        (Feature(GOAL, 3),),
+    )
+    seen = found.signature.observations(
+        np.arange(12, dtype=np.float32).reshape(2, 2, 3), np.array([[7, 8, 9], [10, 11, 12]], np.float32)
+    )
+    state = found.state(seen)
+    np.testing.assert_array_equal(state["arm"], [[[0, 1, 7], [3, 4, 7]], [[6, 7, 10], [9, 10, 10]]])
+    np.testing.assert_array_equal(state["gripper"], [[[2], [5]], [[8], [11]]])
+    np.testing.assert_array_equal(state["place"][0], [[8, 9], [8, 9]])
+
+
+def test_parts_are_as_large_as_the_policys_own() -> None:
+    own = OwnWords(1, 8, 3, {"arm": 2, "gripper": 1})
+    named = {"observation.state": {"as": {"arm": 2, "gripper": 1}}}
+    assert described({"state": named}, own).signature.features == (Feature("observation.state", 3),)
+    with pytest.raises(ValueError, match=r"^state: arm of 1 numbers, must be what the policy reads"):
+        described({"state": {"observation.state": {"as": {"arm": 1, "gripper": 1}}}}, own)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"size": 3, "as": {"arm": 2}}, "state.a.as: 2 in all, must be 3, its size"),
+        ({"as": {"arm": 0}}, "state.a.as.arm: 0, must be an integer"),
+        ({"size": 3, "as": {}}, "state.a.as: 0 in all, must be 3"),
+        ({"size": 3, "as": [2, 1]}, r"state.a.as: \[2, 1\], must be a text, or a mapping"),
+    ],
+)
+def test_parts_that_are_not_all_of_it_are_refused(said: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{reason}"):
+        described({**whole(), "state": {"a": said}})
