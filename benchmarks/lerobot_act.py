@@ -22,7 +22,9 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import typer
+import yaml
 
+from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
@@ -47,14 +49,17 @@ SMALL = {
     "dropout": 0.0,
     "optimizer_lr": 5e-4,
 }
-TARGET = """\
-kind: lerobot
-folder: {folder}
-device: cpu
-state:
-  observation: {{as: observation.state}}
-  goal: {{as: observation.environment_state}}
-"""
+
+
+def description(folder: Path, task: str) -> dict[str, Any]:
+    """Return what the target's YAML file says of a policy that was trained on what `save_dataset` wrote."""
+    spec = make(task).spec
+    joints = len(spec.joint_names)
+    parts = {STATE: joints, ENVIRONMENT: spec.observation_dim - joints}
+    state: dict[str, Any] = {"observation": {"as": parts if joints else STATE}}
+    if spec.goal_dim:
+        state["goal"] = {"size": spec.goal_dim, "as": ENVIRONMENT}
+    return {"kind": "lerobot", "folder": str(folder), "device": "cpu", "state": state}
 
 
 def train(dataset: Path, out: Path, chunk: int, steps: int, batch: int, seed: int) -> None:
@@ -146,7 +151,7 @@ def success_of_ours(
 
 
 def main(
-    task: Annotated[str, typer.Argument(help="A task with a goal, such as metaworld.")],
+    task: Annotated[str, typer.Argument(help="A task such as metaworld.")],
     work: Annotated[Path, typer.Argument(help="Folder with demos.safetensors, for all that is made.")],
     chunk: Annotated[int, typer.Option(help="Actions of a plan.")] = 16,
     steps: Annotated[int, typer.Option(help="Of training.")] = 4000,
@@ -166,8 +171,8 @@ def main(
         train(dataset, trained, chunk, steps, batch, seed=0)
     folder = trained / "checkpoints/last/pretrained_model"
     target = work / "target.yaml"
-    target.write_text(TARGET.format(folder=folder.relative_to(work)))
-    numbers = range(episodes)
+    target.write_text(yaml.safe_dump(description(folder.relative_to(work), task), sort_keys=False))
+    numbers = evaluation_episodes(episodes)
     theirs = success_of_lerobot(folder, task, seed, numbers)
     ours, asked = success_of_ours(target, task, chunk, seed, numbers)
     found = {
