@@ -170,7 +170,7 @@ class LeRobotTarget(DirectPolicy):
         """
         from lerobot.policies.utils import populate_queues
 
-        self._policy.reset()
+        self._policy.reset()  # of all that it may keep, such as TD-MPC's last plan
         for step in range(self.signature.history):
             batch = self._before(self._observed(observations, step, begun))
             scaled = batch.pop(ACTION, None)
