@@ -218,7 +218,13 @@ def install_requirements(ros: Ros, title: str) -> None:
     for info in SITE_PACKAGES.glob("*.dist-info"):
         if not (info / "RECORD").is_file():  # pip writes it last: this one was interrupted, install it again
             shutil.rmtree(info)
-    names = ["robot.txt", "runtime.txt", "dev.txt", *([] if ros.distribution else ["ros.txt"])]
+    names = [
+        "robot.txt",
+        "runtime.txt",
+        "remote_targets.txt",
+        "dev.txt",
+        *([] if ros.distribution else ["ros.txt"]),
+    ]
     files = [word for name in names for word in ("-r", str(REQUIREMENTS / name))]
     pip_install(ros, title, "-c", REQUIREMENTS / "constraints.txt", *files)
     pip_install(ros, title, "--no-deps", "-r", REQUIREMENTS / "metaworld.txt")  # pins another MuJoCo

@@ -1,0 +1,119 @@
+"""A connection by websocket, as openpi's policy server speaks it."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from adahi_ros.targets.remote import LONGEST_ANSWER, ServerFault, error_line
+
+CLOSING_S = 1.0  # for the server to say goodbye; nobody here waits for it
+
+
+class WebsocketLink:
+    """See `Link`. The first message comes from the server, unasked.
+
+    All that may block, such as looking up a name or sending to a server that reads nothing, is done in a
+    thread, which a link that is closed leaves to itself. So nobody waits longer than told, and nobody hears a
+    late answer.
+
+    Args:
+        url: such as ws://gpu:8000.
+        headers: of the request for a websocket.
+        timeout_s: for connecting, and the server's first message.
+
+    Attributes:
+        greeting: that message.
+
+    Raises:
+        ServerFault: there is no connection.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
+        self._questions: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[bytes | str | ServerFault] = queue.SimpleQueue()
+        self._connection: Any = None
+        self._closed = False
+        threading.Thread(
+            target=self._converse, args=(url, headers, timeout_s), name=f"asks {url}", daemon=True
+        ).start()
+        self.greeting = self._heard(timeout_s, "connected")
+
+    def alive(self) -> bool:
+        """See `Link.alive`."""
+        from websockets.protocol import State
+
+        return not self._closed and self._connection.protocol.state is State.OPEN
+
+    def ask(self, message: bytes, timeout_s: float) -> bytes:
+        """See `Link.ask`."""
+        self._questions.put(message)
+        return self._heard(timeout_s, "answered")
+
+    def close(self) -> None:
+        """See `Link.close`."""
+        self._closed = True
+        self._questions.put(None)
+        if self._connection is not None:
+            with contextlib.suppress(OSError, ValueError):  # it is closed, or closing
+                self._connection.socket.shutdown(socket.SHUT_RDWR)  # wakes whatever waits for it
+
+    def _heard(self, timeout_s: float, what: str) -> bytes:
+        try:
+            heard = self._answers.get(timeout=timeout_s)
+        except queue.Empty:
+            heard = ServerFault(f"not {what} for {timeout_s:.2g} s: is still starting, or stalls")
+        if isinstance(heard, str):
+            heard = ServerFault(f"answered with an error: {error_line(heard)}")
+        if isinstance(heard, ServerFault):
+            self.close()
+            raise heard
+        return heard
+
+    def _converse(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
+        """Connect, then send questions and hear answers, until there is a fault or nobody asks any more."""
+        from websockets.sync.client import connect
+
+        try:
+            # Without pings: openpi's server answers none while its policy computes.
+            with connect(
+                url,
+                additional_headers=headers,
+                compression=None,
+                proxy=None,
+                max_size=LONGEST_ANSWER,
+                open_timeout=timeout_s,
+                ping_interval=None,
+                close_timeout=CLOSING_S,
+            ) as connection:
+                self._connection = connection
+                self._answers.put(connection.recv())
+                while not self._closed:
+                    question = self._questions.get()
+                    if question is None:
+                        break
+                    connection.send(question)
+                    self._answers.put(connection.recv())
+        except Exception as error:  # noqa: BLE001 (of sockets, TLS, HTTP and websockets: all mean that none is there)
+            self._answers.put(ServerFault(_fault(error)))
+
+
+def _fault(error: Exception) -> str:
+    """Say in a line what happened to a connection."""
+    from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+    if isinstance(error, ConnectionClosed):
+        if error.sent is not None and error.sent.code == 1009:
+            return f"answered with more than {LONGEST_ANSWER} bytes"
+        return "dropped the connection"
+    if isinstance(error, InvalidStatus):
+        return f"refused the connection: HTTP {error.response.status_code}"
+    if isinstance(error, TimeoutError):
+        return "not reachable: no connection in time; is still starting, or stalls"
+    if isinstance(error, OSError):
+        return f"not reachable: {error.strerror or error}"
+    return f"is no policy server: {type(error).__name__}: {error_line(str(error))}"
