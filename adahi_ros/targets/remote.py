@@ -29,7 +29,7 @@ class Link(Protocol):
         """Return the answer to a message.
 
         Raises:
-            ServerFault: there is none within `timeout_s`, or none at all; the link is closed.
+            ServerFault: there is none within `timeout_s`, or none at all; then the link is to be closed.
         """
 
     def close(self) -> None:

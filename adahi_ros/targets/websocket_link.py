@@ -41,7 +41,11 @@ class WebsocketLink:
         threading.Thread(
             target=self._converse, args=(url, headers, timeout_s), name=f"asks {url}", daemon=True
         ).start()
-        self.greeting = self._heard(timeout_s, "connected")
+        try:
+            self.greeting = self._heard(timeout_s, "connected")
+        except ServerFault:
+            self.close()
+            raise
 
     def alive(self) -> bool:
         """See `Link.alive`."""
@@ -66,12 +70,11 @@ class WebsocketLink:
         try:
             heard = self._answers.get(timeout=timeout_s)
         except queue.Empty:
-            heard = ServerFault(f"not {what} for {timeout_s:.2g} s: is still starting, or stalls")
-        if isinstance(heard, str):
-            heard = ServerFault(f"answered with an error: {error_line(heard)}")
+            raise ServerFault(f"not {what} for {timeout_s:.2g} s: is still starting, or stalls") from None
         if isinstance(heard, ServerFault):
-            self.close()
             raise heard
+        if isinstance(heard, str):
+            raise ServerFault(f"answered with an error: {error_line(heard)}")
         return heard
 
     def _converse(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
