@@ -5,6 +5,9 @@
     answer = await client.ask(window, goal, episode=0, step=12)
     answer.actions  # (T, A), from step 12 on
 
+A target that reads cameras as they are, and is told what to do in a sentence, is asked with
+`images={"observation.images.front": pictures}, instruction="stack the cups"`.
+
 It keeps no history, sends whole windows, and asks once: what the robot's node adds to that (only what is
 new of a window, retransmission, a breaker, plans) is in `adahi_ros.robot`. See docs/nodes.md.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +28,10 @@ from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.replies import NotRepliedError, replied
 from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import IMAGE_FEATURES
+from adahi_ros.policy.signature import IMAGE_FEATURES, ImageInput, Signature
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
+from adahi_ros.vision.images import QUALITY, resized, to_jpeg, within
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import PROTOCOL_VERSION
@@ -34,6 +39,7 @@ from adahi_ros.wire.window import WireWindow
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 SESSION_BITS = 32
+NO_IMAGES: Mapping[str, np.ndarray] = {}
 
 
 class VerifierError(RuntimeError):
@@ -112,6 +118,8 @@ class VerifierClient:
         episode: int = 0,
         step: int = 0,
         draft: Proposal | None = None,
+        images: Mapping[str, np.ndarray] = NO_IMAGES,
+        instruction: str = "",
     ) -> Answer:
         """Return what the target says to a window.
 
@@ -123,16 +131,21 @@ class VerifierClient:
             episode: its number.
             step: control step, counts from 0 within the episode.
             draft: what was proposed (M = 1), for a rule that needs it; None for one that replaces it.
+            images: by name, (H, rows, columns, 3) uint8, of the window, for a target that reads
+                them as they are. They go as JPEG, and no larger than it reads them.
+            instruction: in a sentence, for a target that is told so.
 
         Raises:
             VerifierError: no reply by the deadline, a refusal, or a reply that means nothing.
-            ValueError: window or goal has another size than the target reads.
+            ValueError: window or goal has another size than the target reads, or images or instruction are
+                not what it reads.
         """
         target = self._description or await self.describe()
         signature = target.signature
         if signature.image_dim:
             raise VerifierError(
-                f"describe_target: it reads {IMAGE_FEATURES}, and this client sends no images"
+                f"describe_target: it reads {IMAGE_FEATURES}, and this client sends images to those alone "
+                "that read them as they are"
             )
         goal = np.zeros(0) if goal is None else np.asarray(goal)
         sizes = (signature.history, sum(each.size for each in signature.features))
@@ -145,8 +158,12 @@ class VerifierClient:
             draft = Proposal(np.zeros((1, 0, signature.action_dim), np.float32))
         codes = signature.codes
         fingerprint = None if codes is None or draft.distribution is None else codes.fingerprint
-        sent = WireWindow.of(np.asarray(window, np.float32), goal)
-        request = StepRequest(draft, episode, step, sent)
+        if signature.instruction and not instruction.strip():
+            raise ValueError("instruction: empty, must say what to do: the target is told in a sentence")
+        jpegs = _jpegs(signature, images)
+        sent = WireWindow.of(np.asarray(window, np.float32), goal, images=jpegs)
+        told = instruction if signature.instruction else ""
+        request = StepRequest(draft, episode, step, sent, instruction=told)
         message = Sender(*self._name, fingerprint).message(request, WindowUpdate(WHOLE, sent.rows, sent.goal))
         begun_s = time.monotonic()
         response = await self._call(self._verifying, message)
@@ -163,3 +180,31 @@ class VerifierClient:
             return await replied(self._node, client, request, self._deadline_s)
         except NotRepliedError as error:
             raise VerifierError(str(error)) from None
+
+
+def _jpegs(signature: Signature, images: Mapping[str, np.ndarray]) -> list[bytes]:
+    """Return what is sent of images, those of the oldest observation first.
+
+    Raises:
+        ValueError: they are not what the target reads.
+    """
+    names = [each.name for each in signature.images]
+    if set(images) != set(names):
+        found = ", ".join(images) or "none"
+        raise ValueError(f"images: {found}; must be {', '.join(names) or 'none, for the target reads none'}")
+    for name, pictures in images.items():
+        if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[::3] != (signature.history, 3):
+            raise ValueError(
+                f"images.{name}: {pictures.dtype} {pictures.shape}, must be uint8 "
+                f"({signature.history}, rows, columns, 3)"
+            )
+    return [
+        _jpeg(images[each.name][row], each) for row in range(signature.history) for each in signature.images
+    ]
+
+
+def _jpeg(picture: np.ndarray, wanted: ImageInput) -> bytes:
+    """Return a picture of the size that is wanted, or of its own where that is smaller."""
+    rows, columns = picture.shape[:2]
+    size = within((rows, columns), wanted.rows, wanted.columns, wanted.padded)
+    return to_jpeg(resized(picture, *size), QUALITY)

@@ -20,7 +20,7 @@ from typing import Any
 from adahi_msgs.msg import DraftStatus, LinkState
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.qos import QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 

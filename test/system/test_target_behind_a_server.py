@@ -1,0 +1,257 @@
+"""A robot with a camera and a verifier whose target runs behind openpi's server: asked, lost, found again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from sensor_msgs.msg import Image
+
+from adahi_ros.client import VerifierClient, VerifierError
+from adahi_ros.nodes.common.messages import to_stamp
+from adahi_ros.wire.records import Reason, StepRecord
+
+REASON = "pip install -r requirements/remote_targets.txt"
+msgpack = pytest.importorskip("msgpack", reason=REASON)
+server = pytest.importorskip("websockets.sync.server", reason=REASON)
+
+HORIZON = 3  # actions of a plan
+ROWS, COLUMNS = 8, 12
+PICTURE = np.full((ROWS, COLUMNS, 3), (200, 100, 50), np.uint8)
+JOINTS = [0.01, -0.02]  # of the robot that the test plays
+TOLD = "balance the ball"
+CONTRACT = {
+    "robot_type": "seen_ball",
+    "fps": 20.0,
+    "paced_by": "task_state",
+    "max_age_s": 10.0,
+    "images_for_target": True,
+    "observations": {
+        "observation.joints": {
+            "channel": {"topic": "joint_states", "type": "sensor_msgs/msg/JointState"},
+            "select": ["position.plate_roll_joint", "position.plate_pitch_joint"],
+            "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
+        },
+        "observation.images.camera": {
+            "channel": {"topic": "camera/image_raw", "type": "sensor_msgs/msg/Image"},
+            "apply": [{"resize": [ROWS, COLUMNS]}],
+            "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
+        },
+    },
+    "episode": {
+        "channel": {"topic": "task_state", "type": "adahi_msgs/msg/TaskState"},
+        "select": ["episode_id", "step_id"],
+        "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
+    },
+    "actions": {
+        "action": {
+            "channel": {"topic": "command", "type": "trajectory_msgs/msg/JointTrajectory"},
+            "select": ["positions.plate_roll_joint", "positions.plate_pitch_joint"],
+            "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
+        }
+    },
+}
+TARGET = {
+    "kind": "openpi",
+    "timeout_s": 5.0,
+    "horizon": HORIZON,
+    "rate_hz": 20.0,
+    "action_names": ["positions.plate_roll_joint", "positions.plate_pitch_joint"],
+    "state": {"observation.joints": {"size": 2, "as": "observation/state"}},
+    "images": {"observation.images.camera": {"size": [ROWS, COLUMNS], "as": "observation/image"}},
+    "instruction": True,
+}
+
+
+def read(message: bytes) -> Any:
+    """Read a message as openpi's server does."""
+
+    def array(said: dict[Any, Any]) -> Any:
+        if b"__ndarray__" not in said:
+            return said
+        return np.frombuffer(said[b"data"], said[b"dtype"]).reshape(said[b"shape"])
+
+    return msgpack.unpackb(message, object_hook=array)
+
+
+def plan_of(observation: dict[str, Any]) -> np.ndarray:
+    """Return the plan (HORIZON, 2) float32 to what is seen: the joints, and how bright the picture is."""
+    brightness = np.float32(observation["observation/image"].mean() / 255)
+    ahead = np.arange(HORIZON, dtype=np.float32)[:, None] / 100
+    plan: np.ndarray = observation["observation/state"] + ahead + brightness / 10
+    return plan.astype(np.float32)
+
+
+class PolicyServer:
+    """A policy behind openpi's protocol on this machine."""
+
+    def __init__(self) -> None:
+        self.heard: list[dict[str, Any]] = []
+        self.port = 0
+
+    def start(self) -> None:
+        self._server = server.serve(self._converse, "127.0.0.1", self.port, compression=None)
+        self.port = self._server.socket.getsockname()[1]
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+
+    def _converse(self, connection: Any) -> None:
+        connection.send(msgpack.packb({}))
+        for message in connection:
+            self.heard.append(read(message))
+            plan = plan_of(self.heard[-1])
+            said = {b"__ndarray__": True, b"data": plan.tobytes(), b"dtype": "<f4", b"shape": plan.shape}
+            connection.send(msgpack.packb({"actions": said}))
+
+
+class Seeing:
+    """A robot that the test plays, with a camera."""
+
+    def __init__(self, stage: Any, robot: Any) -> None:
+        self.robot, self.stage = robot, stage
+        self._camera = stage.node.create_publisher(Image, "camera/image_raw", 10)
+        self.step = 0
+
+    def show(self) -> None:
+        """Publish what is seen in the present step."""
+        stamp = self.robot.now()
+        picture = Image(height=ROWS, width=COLUMNS, encoding="rgb8", step=3 * COLUMNS, data=PICTURE.tobytes())
+        picture.header.stamp = to_stamp(stamp)
+        self._camera.publish(picture)
+        self.robot.joints_out.publish(self.robot.joints(stamp))
+        self.robot.state_out.publish(self.robot.state(0, self.step, stamp))
+
+    def next(self) -> StepRecord:
+        """Go on by a step; return what became of it."""
+        self.step += 1
+        self.show()
+        record: StepRecord = self.robot.answer_to(0, self.step)
+        return record
+
+    def begin(self) -> None:
+        """Show step 0 until everybody has found everybody."""
+        next_show = 0
+
+        def answered() -> bool:
+            nonlocal next_show
+            if self.robot.now() >= next_show:
+                self.show()
+                next_show = self.robot.now() + 200_000_000
+            return bool(self.robot.steps)
+
+        self.stage.wait(answered, "first status")
+
+
+@pytest.fixture(scope="module")
+def policy() -> Iterator[PolicyServer]:
+    served = PolicyServer()
+    served.start()
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def verifier(stage: Any, policy: PolicyServer, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("target") / "pi.yaml"
+    path.write_text(yaml.safe_dump({**TARGET, "url": f"ws://127.0.0.1:{policy.port}"}))
+    return stage.start("target_verifier_node", checkpoint=str(path), rule="replace", target="pi")
+
+
+def test_a_robot_goes_by_the_plans_of_a_policy_behind_a_server_that_goes_and_comes_back(
+    stage: Any, make_robot: Callable[[Any], Any], policy: PolicyServer, verifier: Any, tmp_path: Path
+) -> None:
+    contract = tmp_path / "robot.yaml"
+    contract.write_text(yaml.safe_dump(CONTRACT))
+    stage.start(
+        "draft_policy_node",
+        checkpoint="",
+        proposer="plan",
+        contract=str(contract),
+        instruction=TOLD,
+        gate__name="always",
+        deadline_s=20.0,
+        verifier_wait_s=60.0,
+        safety__hold_after_s=60.0,
+        qos_overrides={
+            f"/{topic}": {"subscription": {"reliability": "reliable", "depth": 100}}
+            for topic in ("joint_states", "task_state", "camera/image_raw")
+        },
+    )
+    seeing = Seeing(stage, make_robot(stage))
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    seeing.begin()
+
+    record = seeing.next()
+    assert (record.verified, record.reason) == (True, Reason.NONE), record.message
+    heard = policy.heard[-1]
+    assert heard["prompt"] == TOLD
+    np.testing.assert_array_equal(heard["observation/state"], np.float32(JOINTS))
+    assert heard["observation/image"].shape == PICTURE.shape
+    np.testing.assert_allclose(heard["observation/image"], PICTURE, atol=4)  # it went as JPEG
+    np.testing.assert_array_equal(np.float32(record.action), plan_of(heard)[0])
+
+    policy.stop()
+    lost = [seeing.next() for _ in range(HORIZON + 1)]
+    assert [each.verified for each in lost] == [False] * (HORIZON + 1)
+    refused = [each for each in lost if each.reason is Reason.REFUSED]
+    assert f"ws://127.0.0.1:{policy.port}: not reachable: Connection refused" in refused[0].message
+    for ahead in range(1, HORIZON):  # it goes on by its plan, and is held when there is no more of it
+        np.testing.assert_array_equal(np.float32(lost[ahead - 1].action), plan_of(heard)[ahead])
+    assert [each.action for each in lost[HORIZON - 1 :]] == [(), ()]
+
+    policy.start()
+    seen: list[StepRecord] = []
+
+    def verified_again() -> bool:
+        seen.append(seeing.next())
+        return seen[-1].verified
+
+    stage.wait(verified_again, "a verified step")
+    np.testing.assert_array_equal(np.float32(seen[-1].action), plan_of(policy.heard[-1])[0])
+    assert "Traceback" not in verifier.output
+
+
+def test_a_node_of_ones_own_asks_it_with_images_and_a_sentence(
+    stage: Any, policy: PolicyServer, verifier: Any
+) -> None:
+    client = VerifierClient(stage.node, "my_arm", deadline_s=20.0)
+    window = np.array([[0.1, 0.2]])
+    large = np.kron(PICTURE, np.ones((2, 2, 1), np.uint8))[None]
+
+    def asked(**changes: Any) -> Any:
+        given = {"images": {"observation.images.camera": large}, "instruction": TOLD, **changes}
+        task = stage.observer._executor.create_task(client.ask, window, **given)
+        stage.wait(task.done, "an answer")
+        return task.result()
+
+    answer = asked()
+    heard = policy.heard[-1]
+    assert heard["prompt"] == TOLD
+    assert heard["observation/image"].shape == PICTURE.shape
+    np.testing.assert_allclose(heard["observation/image"], PICTURE, atol=4)
+    np.testing.assert_array_equal(answer.actions, plan_of(heard))
+    with pytest.raises(ValueError, match=r"^images: none; must be observation\.images\.camera"):
+        asked(images={})
+    with pytest.raises(
+        ValueError, match=r"^images\.observation\.images\.camera: uint8 \(2, .*\), must be uint8 \(1, "
+    ):
+        asked(images={"observation.images.camera": np.concatenate([large, large])})
+    with pytest.raises(ValueError, match=r"^images\.observation\.images\.camera: float64"):
+        asked(images={"observation.images.camera": large.astype(float)})
+    with pytest.raises(ValueError, match=r"^instruction: empty, must say what to do"):
+        asked(instruction=" ")
+    policy.stop()
+    with pytest.raises(
+        VerifierError, match=r"refused: ws://127\.0\.0\.1:\d+: not reachable: Connection refused"
+    ):
+        asked(instruction="another one")  # an answer to the same question is remembered
+    policy.start()
+    client.destroy()
