@@ -17,6 +17,8 @@ from adahi_ros.targets.packed_arrays import PackedError, unpack_groot
 from adahi_ros.targets.remote import ERROR_LENGTH, ServerFault, error_line
 from adahi_ros.texts import abridged
 
+EARLY_ERROR = b"ERROR"  # of N1, to whatever it cannot read
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -151,6 +153,8 @@ def answer_of(message: bytes) -> Any:
     Raises:
         ServerFault: an error, or nothing that can be read.
     """
+    if message == EARLY_ERROR:
+        raise ServerFault("answered ERROR: is an early GR00T server, which reads pickles and not msgpack")
     try:
         answer = unpack_groot(message)
     except PackedError as error:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 
 from adahi_ros.texts import abridged
 
@@ -32,7 +32,11 @@ DTYPES = frozenset(
 MOST_DIMENSIONS = 8
 LONGEST_LIST = 65536
 MOST_ENTRIES = 4096  # of a mapping
-LONGEST_NPY_HEADER = 4096  # characters
+NPY_MAGIC = b"\x93NUMPY"
+NPY_HEADER = re.compile(
+    rb"\{'descr': '([<>|][a-zA-Z]\d{0,2})', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*"
+)
+LONGEST_NPY_HEADER = 1024  # bytes
 FAULT_LENGTH = 120
 TORCH_FILE = b"PK\x03\x04"
 
@@ -125,18 +129,21 @@ def _groot_array(array: np.ndarray) -> dict[Any, Any]:
 def _from_groot(value: Mapping[Any, Any]) -> Value:
     if "__ndarray_class__" not in value:
         return value
-    # Not by numpy.load, which allocates what the header claims.
+    # Not by numpy.load, which allocates what the header claims, and has Python parse it however it is nested.
     content = value["as_npy"]
-    file = io.BytesIO(content)
-    version = npy.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"npy version {version}, must be (1, 0) or (2, 0)")
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, by_columns, dtype = read(file, max_header_size=LONGEST_NPY_HEADER)
-    data = content[file.tell() :]
-    if by_columns:
-        return _array(data, dtype.str, shape[::-1]).T
-    return _array(data, dtype.str, shape)
+    length = {1: 2, 2: 4}.get(content[6]) if content.startswith(NPY_MAGIC) else None
+    if length is None:
+        raise ValueError(f"npy file that begins with {content[:8]!r}, must be of version 1 or 2")
+    begin = 8 + length
+    end = begin + int.from_bytes(content[8:begin], "little")
+    header = NPY_HEADER.fullmatch(content[begin:end]) if end - begin <= LONGEST_NPY_HEADER else None
+    if header is None:
+        raise ValueError("npy file, must have a header of numbers")
+    dtype, by_columns, sizes = header.groups()
+    shape = [int(size) for size in sizes.split(b",") if size.strip()]
+    if by_columns == b"True":
+        return _array(content[end:], dtype.decode(), shape[::-1]).T
+    return _array(content[end:], dtype.decode(), shape)
 
 
 def _array(data: Any, dtype: Any, shape: Any) -> np.ndarray:

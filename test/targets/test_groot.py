@@ -198,6 +198,14 @@ def fault_of(target: GrootTarget) -> str:
     return str(caught.value)
 
 
+def wait_for(done: Callable[[], bool]) -> None:
+    """Wait until something is so that ZeroMQ's own thread finds out."""
+    deadline_s = time.monotonic() + 20.0
+    while not done():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.005)
+
+
 EXPECTED = np.concatenate(
     [
         STATE[:, -1:, :2] + np.arange(4, dtype=np.float32)[None, :, None],
@@ -252,7 +260,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         r"answered with an error: 'state.single_arm'$",
     ),
     ({"answer": lambda _: {"error": {"a": 1}}}, r"answered with an error: \{'a': 1\}$"),
-    ({"answer": lambda _: b"ERROR"}, r"answered with 5 bytes that are no message"),
+    ({"answer": lambda _: b"ERROR"}, r"answered ERROR: is an early GR00T server, which reads pickles"),
     ({"answer": lambda data: (answer_n16(data), b"")}, r"answered in several parts: is no policy server"),
     ({"answer": lambda _: b"PK\x03\x04"}, r"pickled: GR00T servers before msgpack are not spoken with"),
     ({"answer": lambda _: {"single_arm": 1}}, r"answered without actions"),
@@ -330,15 +338,17 @@ def test_a_server_that_stalls_is_waited_for_no_longer_and_its_late_answer_is_not
     served: PolicyServer,
 ) -> None:
     clock = Clock()
-    target = target_of(served.url, clock, timeout_s=0.3)
+    target = target_of(served.url, clock, timeout_s=0.8)
     asked(target)
     held = threading.Event()
     served.does = Serving(ready=held, answer=lambda _: [actions(STATE[..., :2] + 7), {}])
     begun_s = time.monotonic()
-    assert "not answered for 0.3 s: is still starting, or stalls" in fault_of(target)
-    assert 0.3 <= time.monotonic() - begun_s < 2.0
+    assert re.search(r"not answered for 0.\d+ s: is still starting, or stalls", fault_of(target))
+    assert 0.7 <= time.monotonic() - begun_s < 15.0
     clock.now_s += 1.0
-    assert "not answered for 0.3 s" in fault_of(target)  # it takes connections, and is still at the first
+    assert "is still starting, or stalls" in fault_of(
+        target
+    )  # it takes connections, and is still at the first
     served.does = Serving()
     held.set()  # and it answers, to nobody
     clock.now_s += 1.0
@@ -350,7 +360,7 @@ def test_a_server_that_takes_connections_and_says_nothing_is_waited_for_no_longe
         target = target_of(f"tcp://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)
         begun_s = time.monotonic()
         assert "not connected for 0.2 s: is still starting, or stalls" in fault_of(target)
-        assert time.monotonic() - begun_s < 2.0
+        assert time.monotonic() - begun_s < 15.0
 
 
 def test_what_speaks_another_protocol_is_no_server() -> None:
@@ -369,15 +379,16 @@ def test_what_speaks_another_protocol_is_no_server() -> None:
 
 def test_a_server_that_starts_late_or_anew_is_found_by_itself(served: PolicyServer) -> None:
     clock = Clock()
-    target = target_of(served.url, clock)
+    target = target_of(served.url, clock, timeout_s=30.0)
     served.stop()
     begun_s = time.monotonic()
     assert "not reachable" in fault_of(target)
-    assert time.monotonic() - begun_s < 4.0  # its monitor says so; it is not waited for
+    assert time.monotonic() - begun_s < 15.0  # its monitor says so; it is not waited for
     served.start()
     clock.now_s += 1.0
     asked(target)
     served.stop()
+    wait_for(lambda: not target._server._link.alive())
     served.start()  # while nobody asked
     np.testing.assert_array_equal(asked(target), EXPECTED)
 
