@@ -78,6 +78,21 @@ def test_a_node_ends_well_with_its_launch_however_that_ends() -> None:
     assert (code, errors) == (0, "")  # gone before the node was there, which never is
 
 
+UNWATCHED = """
+import os
+
+def refuse(pid):
+    raise PermissionError(1, "Operation not permitted")
+
+os.pidfd_open = refuse
+"""
+
+
+def test_a_node_runs_where_its_launch_cannot_be_watched() -> None:
+    code, errors = outcome(UNWATCHED + INTERRUPTED, signal.SIGTERM, **{LAUNCH: str(os.getpid())})
+    assert (code, errors) == (0, "last words\n")
+
+
 HUNG_UP = INTERRUPTED.replace(
     SIGNAL,
     """os.kill(os.getpid(), 15 if hasattr(self, "hung_up") else 1)

@@ -76,6 +76,8 @@ class _Signals:
             watched = os.pidfd_open(int(launch))
         except ProcessLookupError:
             raise KeyboardInterrupt from None
+        except OSError:  # an old kernel, or a container that does not allow it
+            return
         threading.Thread(target=self._await_end, args=(watched,), daemon=True).start()
 
     def _await_end(self, watched: int) -> None:
