@@ -208,6 +208,6 @@ def calibration_warning(calibrated: str | None, draft: str) -> str | None:
     if calibrated in (None, draft):
         return None
     return (
-        f"calibration.draft: {calibrated}, but the draft policy is {draft}: the threshold of "
+        f"calibration.draft: {calibrated}, but the draft policy is {draft or 'none'}: the threshold of "
         "the gate was measured for another; run 'adahi calibrate' for this one"
     )

@@ -239,7 +239,7 @@ class ControlLoop:
         link = self._session.link
         if link is not Link.READY:
             return Outcome(None, WITHOUT_REQUEST[link], self._session.trouble)
-        if self._session.target.instruction and not self.instruction:
+        if self._session.target.instruction and not self.instruction.strip():
             return Outcome(None, Reason.REFUSED, UNTOLD)
         return None
 

@@ -39,7 +39,9 @@ def steps(robot: Robot, first: int, last: int) -> None:
 
 
 def test_a_target_that_must_be_told_is_not_asked_before(told: Robot) -> None:
-    steps(told, 0, 2)
+    steps(told, 0, 1)
+    told.loop.tell(" \n")
+    steps(told, 2, 2)
     assert not told.link.sent
     assert told.records[-1].reason is Reason.REFUSED
     assert told.records[-1].message.startswith("instruction: none was told")

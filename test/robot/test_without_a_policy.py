@@ -1,0 +1,45 @@
+"""A robot without a policy of its own goes on by the target's plans, and is held where it has none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adahi_ros.policy.absent import AbsentPolicy
+from adahi_ros.wire.records import Reason
+from test.robot.conftest import PERIOD_S, Robot
+
+HORIZON = 8
+
+
+def steps(robot: Robot, first: int, last: int) -> None:
+    for step in range(first, last + 1):
+        robot.see(1, step)
+        robot.pass_time(PERIOD_S)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("gate", ["age", "deviation", "expected_error", "never"])
+@pytest.mark.parametrize("limit", [None, 0])
+def test_nothing_but_plans_is_commanded_and_no_longer_than_they_are(
+    waits: bool, gate: str, limit: int | None
+) -> None:
+    robot = Robot(AbsentPolicy(3, 1, 2), gate, limit=limit, plans=HORIZON, waits=waits)
+    robot.loop.start(0.0)
+    steps(robot, 0, 0)  # before a verifier has described itself
+    assert robot.commands.sent == []
+    assert robot.records[-1].reason is Reason.FALLBACK_LIMIT
+    assert robot.records[-1].draft_action == ()
+    robot.pass_time(1.0)
+    steps(robot, 1, 20)
+    served = len(robot.commands.sent)
+    assert served >= 19
+    robot.verifier.replies = False
+    steps(robot, 21, 40)
+    assert len(robot.commands.sent) < served + HORIZON
+    assert robot.commands.withheld > 10
+    assert np.isfinite([action for _, action in robot.commands.sent]).all()
+    robot.verifier.replies = True
+    robot.pass_time(2.0)
+    steps(robot, 41, 45)
+    assert len(robot.commands.sent) >= served + 4
