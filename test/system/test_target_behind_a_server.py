@@ -182,6 +182,7 @@ def test_a_robot_goes_by_the_plans_of_a_policy_behind_a_server_that_goes_and_com
     stage.start(
         "draft_policy_node",
         checkpoint="",
+        safety__limits="none",
         proposer="plan",
         contract=str(contract),
         instruction=TOLD,

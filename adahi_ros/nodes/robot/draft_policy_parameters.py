@@ -150,7 +150,7 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     )
     checkpoint: str = parameter(
         "ball/draft",
-        f"{CHECKPOINT}; '' for none, with a contract and the proposer plan: held where there is no plan",
+        f"{CHECKPOINT}; '' for none, with a contract, limits and the proposer plan: held without a plan",
         optional=True,
     )
     seed: int = parameter(0, "Seed of the draft's and the gate's draws", 0, LARGEST_INTEGER)
