@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import tried
+from adahi_ros.cli.options import finite, tried
 from adahi_ros.cli.terminal import command_line, say
 
 app = typer.Typer(help="LeRobot's policies and datasets, made ours.", no_args_is_help=True)
@@ -74,7 +74,13 @@ def export(
     ],
     out: Annotated[Path, typer.Option(help="Folder to write, for LeRobot's trainer.")],
     fps: Annotated[
-        float | None, typer.Option(help="Control steps per second. Default: of the task or the contract.")
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=1000.0,
+            callback=finite,
+            help="Control steps per second. Default: of the task or the contract.",
+        ),
     ] = None,
     joints: Annotated[
         int | None,
