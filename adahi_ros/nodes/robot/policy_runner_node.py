@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from rcl_interfaces.srv import SetParametersAtomically
 from rclpy.action import ActionServer, CancelResponse, GoalResponse  # type: ignore[attr-defined]
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.task import Future
 from std_msgs.msg import Float32
 
@@ -84,6 +84,7 @@ class PolicyRunnerNode(Node):
         self._values = values = parameters.read()
         parameters.frozen = True
         self._attempt: Attempt | None = None
+        self._begun_ns = 0  # of DDS's own clock
         self._busy = self._closing = False
         self._given_up = Future()  # done once the goal that is being run must not wait for the policy's node
         name = values.policy_node
@@ -96,7 +97,11 @@ class PolicyRunnerNode(Node):
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
         self.create_subscription(LinkState, "link_state", self._on_link, 1)
         self.create_subscription(SafetyState, "safety_state", self._on_safety, 10)
+        # Whoever judges may keep what was said, for who meets it late, or may not.
         self.create_subscription(EpisodeResult, "episode_result", self._on_result, 10)
+        kept = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        heard: Any = self._on_kept_result  # rclpy's own types know no callback that is told more
+        self.create_subscription(EpisodeResult, "episode_result", heard, kept)
         self.create_subscription(Float32, "success_estimate", self._on_estimate, 1)
         self.create_subscription(TransitionEvent, f"{name}/transition_event", self._on_transition, 10)
         self._server = ActionServer(
@@ -141,6 +146,10 @@ class PolicyRunnerNode(Node):
     def _on_result(self, message: EpisodeResult) -> None:
         if self._attempt is not None:
             self._attempt.judged(message.success)
+
+    def _on_kept_result(self, message: EpisodeResult, told: Mapping[str, int]) -> None:
+        if told["source_timestamp"] >= self._begun_ns:  # else it was of something before
+            self._on_result(message)
 
     def _on_estimate(self, message: Float32) -> None:
         if self._attempt is not None:
@@ -260,6 +269,7 @@ class PolicyRunnerNode(Node):
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
         self._attempt = Attempt(limits, time.monotonic())
+        self._begun_ns = time.time_ns()
         if Preparation.ACTIVATE in way:
             await self._change(Preparation.ACTIVATE)
 

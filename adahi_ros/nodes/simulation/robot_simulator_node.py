@@ -53,7 +53,7 @@ from adahi_ros.wire.records import EpisodeRecord
 
 RESULTS_KEPT = 1000
 STREAMED_KEPT = 1000  # of a demonstration, for a recorder that DDS has not introduced on its side yet
-LAST_WORDS_S = 2.0
+LAST_WORDS_S = 5.0  # DDS announces a node anew every 3 s where its first words were lost
 RECORDED_S = 10.0  # DDS sends again what a recorder lacks, and learns that only every few seconds
 POLL_PERIOD_S = 0.05
 WARNING_PERIOD_S = 1.0

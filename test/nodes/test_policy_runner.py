@@ -1,0 +1,71 @@
+"""What the policy runner hears of how a goal went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from adahi_msgs.msg import EpisodeResult
+from rclpy.qos import DurabilityPolicy, QoSProfile
+
+from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
+from adahi_ros.robot.attempt import Attempt, AttemptLimits, End
+from adahi_ros.wire.records import StepRecord
+
+NO_LIMITS = AttemptLimits(time_s=0.0, no_verifier_s=0.0, no_steps_s=0.0, stopped_s=0.0)
+KEPT = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+@pytest.fixture
+def observer() -> Iterator[Observer]:
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "judge")
+        yield observer
+        observer.close()
+
+
+@pytest.fixture
+def runner(observer: Observer) -> Iterator[PolicyRunnerNode]:
+    node = PolicyRunnerNode(context=observer.context, use_global_arguments=False)
+    observer._executor.add_node(node)
+    yield node
+    node.destroy_node()
+
+
+def begin(runner: PolicyRunnerNode, record: StepRecord, begun_ns: int) -> Attempt:
+    attempt = Attempt(NO_LIMITS, time.monotonic())
+    attempt.stepped(record, time.monotonic())
+    runner._attempt, runner._begun_ns = attempt, begun_ns
+    return attempt
+
+
+def ended(observer: Observer, attempt: Attempt) -> End:
+    observer.wait_until(lambda: attempt.ended(time.monotonic()) is not None, 20.0, "the end")
+    found = attempt.ended(time.monotonic())
+    assert found is not None
+    return found[0]
+
+
+def test_a_judge_that_dds_introduces_late_is_heard_but_not_of_the_goal_before(
+    observer: Observer, step_record: Callable[..., StepRecord], request: pytest.FixtureRequest
+) -> None:
+    """The runner meets its publisher only after it has spoken, of a goal before and of this one."""
+    judge = observer.node.create_publisher(EpisodeResult, "episode_result", KEPT)
+    judge.publish(EpisodeResult(success=True))
+    begun_ns = time.time_ns()
+    judge.publish(EpisodeResult(success=False))
+    attempt = begin(request.getfixturevalue("runner"), step_record(), begun_ns)
+    assert ended(observer, attempt) is End.FAILURE
+
+
+def test_a_judge_that_keeps_nothing_is_heard(
+    observer: Observer, runner: PolicyRunnerNode, step_record: Callable[..., StepRecord]
+) -> None:
+    judge = observer.node.create_publisher(EpisodeResult, "episode_result", 10)
+    attempt = begin(runner, step_record(), time.time_ns())
+    observer.wait_until(lambda: judge.get_subscription_count() > 0, 20.0, "the runner")
+    judge.publish(EpisodeResult(success=True))
+    assert ended(observer, attempt) is End.SUCCESS
