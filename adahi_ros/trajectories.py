@@ -79,6 +79,19 @@ class Trajectories:
             self.task, self.observations[rows], self.actions[rows], goals, ends, self.image_features[rows]
         )
 
+    def where(self, kept: np.ndarray) -> Trajectories:
+        """Return the steps of a mask (T,), at least one, and no episode of which there is none."""
+        counts = [int(kept[start:end].sum()) for start, end in self.spans()]
+        some = np.array(counts) > 0
+        return Trajectories(
+            self.task,
+            self.observations[kept],
+            self.actions[kept],
+            self.goals[some],
+            np.cumsum(counts)[some],
+            self.image_features[kept],
+        )
+
     @property
     def inputs(self) -> np.ndarray:
         """(T, O + F) float32, what a policy reads that is shown all."""

@@ -17,7 +17,7 @@ from adahi_ros.assets import ENCODERS, named
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.reader import OnLoss, Received, read_bag
 from adahi_ros.bags.tally import BagSurvey, Tally
-from adahi_ros.bags.topics import EPISODE_RESULT, topics_of
+from adahi_ros.bags.topics import EPISODE_RESULT, INSTRUCTION, Kinds, topics_of
 from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
 from adahi_ros.contract.contract import Alignment, Contract, Source
 from adahi_ros.contract.fields import FieldReader, InputError
@@ -26,6 +26,7 @@ from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.trajectories import Trajectories
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import as_sent
+from adahi_ros.wire.texts import INSTRUCTION_LENGTH
 
 TRAJECTORIES, SUMMARY, PICTURE, CONTRACT = (
     "trajectories.safetensors",
@@ -43,12 +44,16 @@ class BagDataset:
     Attributes:
         trajectories: T steps in E episodes; their task is the contract's robot type.
         stamps_ns: (T,) int64, of the samples that made the steps.
+        places: (T, 2) int64, of each step the bag, and which of the bag's observations it is, both from 0.
+        instructions: T, what the target was told then; empty where nobody asked.
         intervals_s: by topic, from each message to the next.
         summary: what was found and what was left out, as `dataset.json` has it.
     """
 
     trajectories: Trajectories
     stamps_ns: np.ndarray
+    places: np.ndarray
+    instructions: tuple[str, ...]
     intervals_s: dict[str, np.ndarray]
     summary: dict[str, Any]
 
@@ -108,6 +113,7 @@ def read_dataset(
     keep_failures: bool = False,
     on_bag: OnBag = lambda path: None,
     on_loss: OnLoss | None = None,
+    told: str | None = None,
 ) -> BagDataset:
     """Read bags, one after the other, as a robot's node would have seen them.
 
@@ -118,6 +124,8 @@ def read_dataset(
         keep_failures: keep episodes that the topic `episode_result` says have failed.
         on_bag: told each bag before it is read.
         on_loss: where it is given, bags that were cut off are read, too; see `read_bag`.
+        told: what the target is told until the bag's topic `instruction` says otherwise. Steps without a word
+            are left out, and an episode ends where it is told something else. None where it is told nothing.
 
     Raises:
         BagError: a bag cannot be used, or there is not one step with its action in all of them.
@@ -125,21 +133,24 @@ def read_dataset(
     encode = encoder_of(contract)
     tally = Tally()
     episodes: list[list[_Step]] = []
+    bag_of: list[int] = []
 
     def lost(loss: str) -> None:
         tally.loss = loss
         if on_loss is not None:
             on_loss(loss)
 
-    for path in paths:
+    losses = None if on_loss is None else lost
+    for bag, path in enumerate(paths):
         on_bag(path)
-        passed = _Pass(contract, encode, tally)
-        told = None if on_loss is None else lost
-        for received in read_bag(path, topics_of(contract), EPISODE_RESULT, namespace, told):
+        passed = _Pass(contract, encode, tally, told)
+        for received in read_bag(path, topics_of(contract), beside(told is not None), namespace, losses):
             passed.take(received)
         found = passed.episodes(keep_failures)
-        tally.end_of_bag(path, namespace, sum(map(len, found)))
+        steps_here = sum(map(len, found))
+        tally.end_of_bag(path, namespace, steps_here)
         episodes += found
+        bag_of += [bag] * steps_here
     if not episodes:
         names = ", ".join(map(str, paths))
         raise BagError(
@@ -155,8 +166,16 @@ def read_dataset(
         np.stack([step.observation.image_features for step in steps]),
     )
     stamps_ns = np.array([step.observation.stamp_ns for step in steps], dtype=np.int64)
+    places = np.stack([np.array(bag_of), np.array([step.number for step in steps])], axis=1)
+    instructions = () if told is None else tuple(step.instruction for step in steps)
     intervals_s = {topic: np.array(each) / NANOSECONDS for topic, each in tally.intervals_ns.items()}
-    return BagDataset(trajectories, stamps_ns, intervals_s, tally.summary(contract, trajectories))
+    summary = tally.summary(contract, trajectories)
+    return BagDataset(trajectories, stamps_ns, places, instructions, intervals_s, summary)
+
+
+def beside(instructed: bool) -> Kinds:
+    """Return the topics that are read of a bag where it has them, beside those of the contract."""
+    return {**EPISODE_RESULT, **INSTRUCTION} if instructed else EPISODE_RESULT
 
 
 def aligned(times_ns: np.ndarray, stamps_ns: np.ndarray, align: Alignment) -> np.ndarray:
@@ -189,6 +208,8 @@ def aligned(times_ns: np.ndarray, stamps_ns: np.ndarray, align: Alignment) -> np
 class _Step:
     observation: Observation
     action: np.ndarray
+    number: int
+    instruction: str
 
 
 @dataclass(frozen=True)
@@ -215,8 +236,13 @@ def _acted(source: Source, reader: FieldReader, message: Any, received_ns: int) 
 class _Pass:
     """One bag, message by message."""
 
-    def __init__(self, contract: Contract, encode: Encode | None, tally: Tally) -> None:
+    def __init__(
+        self, contract: Contract, encode: Encode | None, tally: Tally, told: str | None = None
+    ) -> None:
         self._contract = contract
+        self._instructed = told is not None
+        self._told = told or ""
+        self._instructions: list[str] = []  # one of each observation
         self._tally = tally
         self._assembler = ObservationAssembler(contract, encode, tally.miss)
         unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
@@ -248,6 +274,7 @@ class _Pass:
                 observation = self._assembler.add(topic, message, received.received_ns)
                 if observation is not None:
                     self._observations.append(replace(observation, images={}))  # their features will do
+                    self._instructions.append(self._told)
                     self._tally.observations += 1
             for (source, reader), taken in zip(self._acted, self._actions, strict=True):
                 if topic == source.channel.topic and reader.concerns(message):
@@ -255,6 +282,8 @@ class _Pass:
                     self._tally.actions += 1
         except InputError as error:
             self._tally.fault(error)
+        if topic in INSTRUCTION and len(message.data) <= INSTRUCTION_LENGTH:  # as the robot's node hears it
+            self._told = message.data
         if topic in EPISODE_RESULT and self._observations:
             # A robot that counts its episodes itself has other numbers than who judges them.
             counted = self._contract.episode is not None
@@ -270,22 +299,31 @@ class _Pass:
             self._tally.counts["failed_episodes"] += sum(bool(failed[rows.start]) for rows in self._runs())
         episodes: list[list[_Step]] = []
         last: Observation | None = None
-        has_action = True
+        has_action, told_last = True, ""
         for index, observation in enumerate(self._observations):
             repeated = last is not None and observation.key == last.key
             self._tally.counts["repeated_steps"] += repeated
             if repeated and has_action:
                 continue
+            told = self._instructions[index]
             if not repeated:
                 self._tally.counts["steps_without_action"] += not has_action
                 if last is None or self._ends(last, observation):
                     episodes.append([])
+                elif told != told_last:
+                    self._tally.counts["instruction_changes"] += 1
+                    episodes.append([])
+            told_last = told
             last, has_action = observation, bool((chosen[index] >= 0).all())
             if failed[index] and not keep_failures:
                 has_action = True  # none is looked for
+            elif self._instructed and not told.strip():
+                self._tally.counts["untold_steps"] += 1
+                has_action = True
             elif has_action:
                 parts = zip(self._actions, chosen[index], strict=True)
-                episodes[-1].append(_Step(observation, np.concatenate([of[row][1] for of, row in parts])))
+                action = np.concatenate([of[row][1] for of, row in parts])
+                episodes[-1].append(_Step(observation, action, index, told))
         self._tally.counts["steps_without_action"] += not has_action
         return [episode for episode in episodes if episode]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rosbags.interfaces import Qos, QosDurability, QosReliability
 
 from adahi_ros.bags.definitions import BagError, how_to_recover
-from adahi_ros.bags.topics import BESIDE_A_RUN, DIAGNOSTICS, DRAFT_STATUS, Kinds, topics_of
+from adahi_ros.bags.topics import BESIDE_A_RUN, DIAGNOSTICS, DRAFT_STATUS, INSTRUCTION, Kinds, topics_of
 from adahi_ros.bags.writer import BagWriter
 from adahi_ros.contract.contract import Channel, Contract
 from adahi_ros.contract.times import NANOSECONDS
@@ -46,7 +46,7 @@ def fitting(offered: Sequence[Qos], channel: Channel | None = None) -> Listening
 
 def recorded_kinds(contract: Contract) -> Kinds:
     """Return the topics that are recorded where somebody publishes them, with their types."""
-    return {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **topics_of(contract)}
+    return {**DRAFT_STATUS, **BESIDE_A_RUN, **DIAGNOSTICS, **INSTRUCTION, **topics_of(contract)}
 
 
 class Recording:

@@ -12,6 +12,7 @@ Kinds = Mapping[str, str]
 
 NO_TOPICS: Kinds = MappingProxyType({})
 EPISODE_RESULT: Kinds = MappingProxyType({"episode_result": "adahi_msgs/msg/EpisodeResult"})
+INSTRUCTION: Kinds = MappingProxyType({"instruction": "std_msgs/msg/String"})
 DRAFT_STATUS: Kinds = MappingProxyType({"draft_status": "adahi_msgs/msg/DraftStatus"})
 BESIDE_A_RUN: Kinds = MappingProxyType(
     {

@@ -16,9 +16,9 @@ from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
 from adahi_ros.cli.comparison import compare, evaluate
 from adahi_ros.cli.contracts import contract_app
-from adahi_ros.cli.corrector import app as corrector
 from adahi_ros.cli.curve import curve
 from adahi_ros.cli.demonstrations import demos
+from adahi_ros.cli.distill import distill
 from adahi_ros.cli.encoder import app as encoder
 from adahi_ros.cli.gate import app as gate
 from adahi_ros.cli.lerobot import app as lerobot
@@ -62,6 +62,7 @@ for verb in (
     demos,
     train,
     calibrate,
+    distill,
     export,
     evaluate,
     compare,
@@ -77,7 +78,6 @@ for verb in (
     app.command()(verb)
 app.add_typer(bag_app, name="bag")
 app.add_typer(contract_app, name="contract")
-app.add_typer(corrector, name="corrector")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(encoder, name="encoder")
 app.add_typer(gate, name="gate")

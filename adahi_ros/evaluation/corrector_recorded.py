@@ -9,22 +9,18 @@ was observed is what became of this plan.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.evaluation.corrector_data import Examples, agreeing, fresh_plans
+from adahi_ros.evaluation.corrector_data import Examples, agreeing
+from adahi_ros.evaluation.planned import Planned
 from adahi_ros.evaluation.recorded import RecordedWorld
-from adahi_ros.evaluation.rollout import for_target
 from adahi_ros.policy.corrector.features import FeatureScales, PlanView, features
-from adahi_ros.policy.history import History
-from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.signature import GOAL, OBSERVATION
 from adahi_ros.randomness import EpisodeStreams
-from adahi_ros.trajectories import Trajectories
 
-BATCH = 50  # episodes side by side; bounds the plans that are kept
+BATCH = 50  # episodes side by side
 AGES = 4  # plans of so many ages are examples at every step
 
 
@@ -43,63 +39,41 @@ class Moment:
     plans: np.ndarray
 
 
-def recorded_examples(
-    target: Policy,
-    data: Trajectories,
-    numbers: Sequence[int],
-    scales: FeatureScales,
-    samples: int,
-    seed: int,
-    on_episodes: Callable[[int], None] = lambda episodes: None,
-) -> Examples:
+def recorded_examples(planned: Planned, numbers: Sequence[int], scales: FeatureScales, seed: int) -> Examples:
     """Return examples of plans of up to T - 1 steps of age, four of every step but an episode's first.
 
     Args:
-        target: makes the plans, of T actions, at least 2.
-        data: what was observed.
-        numbers: of the episodes of `data` to take, at least one of them of more than a step.
+        planned: what was observed, and what the target plans there, at least 2 actions.
+        numbers: of the episodes to take, at least one of them of more than a step.
         scales: of the features.
-        samples: S, fresh plans at every step.
-        seed: of all draws; those of an episode are by its number.
-        on_episodes: called with how many more episodes are done.
+        seed: of the ages, which are drawn; those of an episode by its number.
     """
     parts: list[Examples] = []
     for start in range(0, len(numbers), BATCH):
-        batch = list(numbers[start : start + BATCH])
-        parts += _examples(target, data.episodes(batch), batch, scales, samples, seed)
-        on_episodes(len(batch))
+        parts += _examples(planned, list(numbers[start : start + BATCH]), scales, seed)
     return Examples.joined(parts)
 
 
-def _examples(
-    target: Policy,
-    data: Trajectories,
-    numbers: list[int],
-    scales: FeatureScales,
-    samples: int,
-    seed: int,
-) -> list[Examples]:
-    world = RecordedWorld(data)
-    world.reset(seed, numbers)
-    horizon, goal = target.signature.horizon, world.goal[:, : len(scales.goal_mean)]
-    draws = EpisodeStreams(seed, "teacher", numbers, samples * target.draws)
+def _examples(planned: Planned, numbers: list[int], scales: FeatureScales, seed: int) -> list[Examples]:
+    spans = np.array(list(planned.data.spans()))[numbers]
+    world = RecordedWorld(planned.data.episodes(numbers))
+    goal = world.goal[:, : len(scales.goal_mean)]
     own = EpisodeStreams(seed, "ages", numbers, 1)
-    history, moments = History(target.signature, len(numbers)), deque[Moment](maxlen=horizon)
+    moments = deque[Moment](maxlen=planned.horizon)
     parts: list[Examples] = []
+    step = 0
     while not world.done.all():
-        observed = {OBSERVATION: world.observation, GOAL: world.goal}
-        drawn = draws.next().reshape(len(numbers), samples, target.draws)
-        plans = fresh_plans(target, history.push({**observed, **for_target(world)}), drawn)
+        plans = planned.plans[np.minimum(spans[:, 0] + step, spans[:, 1] - 1)]
         moments.append(Moment(world.observation, world.action, plans))
         oldest, at = len(moments) - 1, own.next()[:, 0]
         for each in range(AGES if oldest else 0):
             age = 1 + (oldest * (each + at) / AGES).astype(np.int64)  # one of every quarter there is
             view = _view(moments, age, goal, scales.action_scale)
-            planned = view.ahead[:, 0]
             action = agreeing(plans, view.ahead, view.left, scales.action_scale)
-            wanted = ((action - planned) / scales.action_scale).astype(np.float32)
+            wanted = ((action - view.ahead[:, 0]) / scales.action_scale).astype(np.float32)
             parts.append(Examples(features(view, scales), wanted).rows(~world.done))
         world.step(world.action)
+        step += 1
     return parts
 
 

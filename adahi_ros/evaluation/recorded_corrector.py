@@ -12,6 +12,7 @@ import numpy as np
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.episodes import lesson_episodes
 from adahi_ros.evaluation.plan_methods import every, target_of
+from adahi_ros.evaluation.planned import plan_recorded
 from adahi_ros.evaluation.train_corrector import train_on_recordings
 from adahi_ros.networks.fitting import Run
 from adahi_ros.policy.corrector.checkpoint import load_corrector
@@ -115,7 +116,8 @@ def compare_correctors(
     data = recording_of(task, bench, seed, recorded)
     on_done("recorded")
     told = not goal_is_for_target(task)
-    train_on_recordings(target, data, recipe, folder, Run(recipe.seed), {}, with_goal=told)
+    planned = plan_recorded(target, data, recipe.samples, recipe.seed)
+    train_on_recordings(planned, recipe, folder, Run(recipe.seed), {}, with_goal=told)
     on_done("trained")
     of_recordings = replace(
         bench, policies=replace(bench.policies, corrector=Corrector(load_corrector(folder / CORRECTOR)))

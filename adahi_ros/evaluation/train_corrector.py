@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ import numpy as np
 from adahi_ros.evaluation.corrector_data import Examples, Teacher
 from adahi_ros.evaluation.corrector_recorded import recorded_examples
 from adahi_ros.evaluation.episodes import lesson_episodes
+from adahi_ros.evaluation.planned import Planned
 from adahi_ros.networks.fitting import Run
 from adahi_ros.policy.corrector.checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policy.corrector.corrector import Corrector
-from adahi_ros.policy.corrector.features import FeatureScales
+from adahi_ros.policy.corrector.features import FeatureScales, PlanView, features
 from adahi_ros.policy.corrector.network import CorrectorConfig, CorrectorNetwork, weights_count
 from adahi_ros.policy.corrector.training import export, running, save_corrector, scales_of, train_corrector
 from adahi_ros.policy.interface import Policy
@@ -25,6 +26,7 @@ from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
 
 HELD_OUT = 0.2  # of recorded episodes
+DRAFT = "draft"
 
 
 def train_in_simulation(
@@ -57,9 +59,8 @@ def train_in_simulation(
         on_round: called with the number of rounds so far; the folder has the checkpoint that came of them.
     """
     scales, planless = scales_of(data, with_goal=True), name == DISTILLED
-    config = _config(target, recipe, scales)
-    if planless:
-        config = replace(config, horizon=1)
+    config = _config(recipe, scales, 1 if planless else target.signature.horizon)
+    acted = data.actions.min(axis=0), data.actions.max(axis=0)
     teacher = Teacher(target, scales, recipe.samples, hides_plan=planless)
     lessons: list[Examples] = []
     corrector: Corrector | None = None
@@ -84,7 +85,7 @@ def train_in_simulation(
             examples.features, examples.wanted, config.hidden, recipe.fit, fitting, recipe.beta
         )
         training = note(losses, weights_count(network)) if last else {}
-        corrector = Corrector(_save(folder, network, config, scales, data, training, name))
+        corrector = Corrector(_save(folder, network, config, scales, acted, training, name))
         on_round(round_number + 1)
     return losses
 
@@ -102,85 +103,159 @@ class TrainedOnRecordings:
     figures: dict[str, Any]
 
 
+def check_held_out(held_out: float) -> None:
+    """Check the share of episodes that tell how good what was trained is.
+
+    Raises:
+        ValueError: it holds out nothing, or all.
+    """
+    if not 0.0 < held_out < 1.0:
+        raise ValueError(f"held_out: {held_out}, must be above 0 and below 1")
+
+
+def check_plans(target: Policy) -> None:
+    """Check that a target makes plans that there is something to correct of.
+
+    Raises:
+        ValueError: it makes single actions.
+    """
+    horizon = target.signature.horizon
+    if horizon < 2:
+        raise ValueError(f"target.horizon: {horizon}, must be at least 2: there is no plan to correct")
+
+
 def train_on_recordings(
-    target: Policy,
-    data: Trajectories,
+    planned: Planned,
     recipe: CorrectorRecipe,
     folder: Path,
     run: Run,
     note: dict[str, Any],
     held_out: float = HELD_OUT,
-    on_episodes: Callable[[int], None] = lambda episodes: None,
     with_goal: bool = True,
 ) -> TrainedOnRecordings:
     """Train a corrector of a target's plans into a folder, on recorded episodes alone.
 
     Args:
-        target: whose plans it corrects.
-        data: what a robot observed and did; the units are its own, but for actions, which have the target's.
+        planned: what a robot observed and did, and what the target plans there; the units are the robot's
+            own, but for actions.
         recipe: how; what it says of rounds of rollouts is passed over.
         folder: gets the checkpoint `corrector`.
         run: of the fit; its seed is of all draws.
         note: what the checkpoint is to say of its training, beside the figures.
         held_out: share of the episodes, drawn at random, that tell how good it is; at least one.
-        on_episodes: called with how many more episodes the target has planned for.
         with_goal: whether it is told the goal, and not the target alone.
 
     Raises:
-        ValueError: the target makes no plans, or the data is not enough; names value and what is needed.
+        ValueError: the data is not enough; names value and what is needed.
     """
-    horizon = target.signature.horizon
-    if horizon < 2:
-        raise ValueError(f"target.horizon: {horizon}, must be at least 2: there is no plan to correct")
-    if not 0.0 < held_out < 1.0:
-        raise ValueError(f"held_out: {held_out}, must be above 0 and below 1")
+    learnt, unseen = split(planned.data, run.seed, held_out)
+    scales = _scales(planned, with_goal)
+    examples, tests = (recorded_examples(planned, numbers, scales, run.seed) for numbers in (learnt, unseen))
+    config = _config(recipe, scales, planned.horizon)
+    network, losses = train_corrector(
+        examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta
+    )
+    correction, log_variance = running(network)(tests.features)
+    figures = {
+        "episodes": len(learnt) + len(unseen),
+        "examples": len(examples.features) + len(tests.features),
+        "held_out": {
+            "episodes": len(unseen),
+            "examples": len(tests.features),
+            "plan_error": _root_mean_square(tests.wanted),
+            "error": _root_mean_square(tests.wanted - correction),
+            "expected_error": _root_mean_square(np.exp(0.5 * log_variance)),
+        },
+    }
+    training = {**note, "seed": run.seed, "parameters": weights_count(network), **figures}
+    _save(folder, network, config, scales, planned.action_range, training)
+    return TrainedOnRecordings(losses, figures)
+
+
+def train_draft_on_recordings(
+    planned: Planned,
+    recipe: CorrectorRecipe,
+    folder: Path,
+    run: Run,
+    note: dict[str, Any],
+    held_out: float = HELD_OUT,
+    with_goal: bool = True,
+) -> TrainedOnRecordings:
+    """Train a policy for the robot that does, untold of any plan, what a target would begin with.
+
+    It sees what a robot saw, and not where it leads itself (behaviour cloning): good for as long as a robot
+    waits for a plan, and hardly for more.
+
+    Arguments and errors as of `train_on_recordings`; the checkpoint is `draft`. Its errors are those of its
+    action, beside the error of the mean action.
+    """
+    learnt, unseen = split(planned.data, run.seed, held_out)
+    scales = _scales(planned, with_goal)
+    examples, tests = (first_actions(planned, numbers, scales) for numbers in (learnt, unseen))
+    config = _config(recipe, scales, 1)
+    network, losses = train_corrector(
+        *(examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta), from_mean=True
+    )
+    action, _ = running(network)(tests.features)
+    figures = {
+        "episodes": len(learnt) + len(unseen),
+        "examples": len(examples.features) + len(tests.features),
+        "held_out": {
+            "episodes": len(unseen),
+            "examples": len(tests.features),
+            "mean_error": _root_mean_square(tests.wanted - examples.wanted.mean(axis=0)),
+            "error": _root_mean_square(tests.wanted - action),
+        },
+    }
+    training = {**note, "seed": run.seed, "parameters": weights_count(network), **figures}
+    _save(folder, network, config, scales, planned.action_range, training, DRAFT)
+    return TrainedOnRecordings(losses, figures)
+
+
+def first_actions(planned: Planned, numbers: Sequence[int], scales: FeatureScales) -> Examples:
+    """Return an example of every step of some episodes: the first action of its plans, in the mean."""
+    parts: list[Examples] = []
+    spans = list(planned.data.spans())
+    for number in numbers:
+        rows = np.arange(*spans[number])
+        observation, plans = planned.data.observations[rows], planned.plans[rows]
+        goal = np.repeat(planned.data.goals[[number], : len(scales.goal_mean)], len(rows), axis=0)
+        nothing = np.zeros(len(rows), dtype=np.int64)
+        previous = observation[np.maximum(np.arange(len(rows)) - 1, 0)]
+        view = PlanView(observation, previous, observation, goal, plans[:, 0, :1], nothing, nothing)
+        wanted = (plans[:, :, 0].mean(axis=1) / scales.action_scale).astype(np.float32)
+        parts.append(Examples(features(view.without_plan(), scales), wanted))
+    return Examples.joined(parts)
+
+
+def split(data: Trajectories, seed: int, held_out: float) -> tuple[list[int], list[int]]:
+    """Return the numbers of the episodes to learn from, and of those held out."""
+    check_held_out(held_out)
     long_enough = np.flatnonzero(np.diff(data.ends, prepend=0) > 1)
     if len(long_enough) < 2:
         raise ValueError(
             f"episodes: {len(long_enough)} of two steps or more, must be at least 2: one is held out"
         )
-    drawn = [step_uniforms(run.seed, "held_out", number, 0, 1)[0] for number in long_enough.tolist()]
+    drawn = [step_uniforms(seed, "held_out", number, 0, 1)[0] for number in long_enough.tolist()]
     order = long_enough[np.argsort(drawn)]
     count = min(max(1, round(held_out * len(order))), len(order) - 1)
-    scales = replace(scales_of(data, with_goal), action_scale=target.action_scale)
-    examples, unseen = (
-        recorded_examples(
-            target, data, sorted(numbers.tolist()), scales, recipe.samples, run.seed, on_episodes
-        )
-        for numbers in (order[count:], order[:count])
-    )
-    config = _config(target, recipe, scales)
-    network, losses = train_corrector(
-        examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta
-    )
-    correction, log_variance = running(network)(unseen.features)
-    figures = {
-        "episodes": len(order),
-        "examples": len(examples.features) + len(unseen.features),
-        "held_out": {
-            "episodes": count,
-            "examples": len(unseen.features),
-            "plan_error": _root_mean_square(unseen.wanted),
-            "error": _root_mean_square(unseen.wanted - correction),
-            "expected_error": _root_mean_square(np.exp(0.5 * log_variance)),
-        },
-    }
-    training = {**note, "seed": run.seed, "parameters": weights_count(network), **figures}
-    _save(folder, network, config, scales, data, training)
-    return TrainedOnRecordings(losses, figures)
+    return sorted(order[count:].tolist()), sorted(order[:count].tolist())
+
+
+def _scales(planned: Planned, with_goal: bool) -> FeatureScales:
+    return replace(scales_of(planned.data, with_goal), action_scale=planned.action_scale)
 
 
 def _root_mean_square(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))
 
 
-def _config(target: Policy, recipe: CorrectorRecipe, scales: FeatureScales) -> CorrectorConfig:
-    signature = target.signature
+def _config(recipe: CorrectorRecipe, scales: FeatureScales, horizon: int) -> CorrectorConfig:
     return CorrectorConfig(
-        observation_dim=signature.observation_dim - signature.image_dim,
+        observation_dim=len(scales.observation_mean),
         goal_dim=len(scales.goal_mean),
-        action_dim=signature.action_dim,
-        horizon=signature.horizon,
+        action_dim=len(scales.action_mean),
+        horizon=horizon,
         **recipe.size,
     )
 
@@ -190,20 +265,12 @@ def _save(
     network: CorrectorNetwork,
     config: CorrectorConfig,
     scales: FeatureScales,
-    data: Trajectories,
+    action_range: tuple[np.ndarray, np.ndarray],
     training: dict[str, Any],
     name: str = CORRECTOR,
 ) -> CorrectorCheckpoint:
-    """Write a corrector that may do what was done in the data, and its export."""
-    save_corrector(
-        folder,
-        name,
-        network,
-        config,
-        scales,
-        (data.actions.min(axis=0), data.actions.max(axis=0)),
-        training,
-    )
+    """Write a corrector that may do what is in a range, and its export."""
+    save_corrector(folder, name, network, config, scales, action_range, training)
     checkpoint = load_corrector(folder / name)
     export(checkpoint, folder / f"{name}.onnx")
     return checkpoint

@@ -188,6 +188,45 @@ def _distilled(values: Any, where: str) -> CorrectorRecipe:
     return replace(_corrector(values, where), asking_rates=(1.0,))
 
 
+@dataclass(frozen=True)
+class PupilRecipes:
+    """How to make of a target's plans what a robot has of its own.
+
+    Attributes:
+        corrector: of the plans.
+        distilled: a policy that is told no plan.
+    """
+
+    corrector: CorrectorRecipe
+    distilled: CorrectorRecipe
+
+
+def _pupils(values: Any) -> PupilRecipes:
+    """Return what a recipe says of pupils; who has but one recipe for both, has that for both."""
+    if "policies" in mapping(values, "recipe"):
+        whole = _recipe(values)
+        corrector, distilled = whole.corrector, whole.distilled
+    else:
+        unknown = sorted(values.keys() - {CORRECTOR, DISTILLED})
+        if unknown:
+            raise RecipeError(f"recipe.{unknown[0]}: unknown, must be one of {CORRECTOR}, {DISTILLED}")
+        corrector = _corrector(values[CORRECTOR], f"recipe.{CORRECTOR}") if CORRECTOR in values else None
+        distilled = _distilled(values[DISTILLED], f"recipe.{DISTILLED}") if DISTILLED in values else None
+    if corrector is None:
+        raise RecipeError("recipe.corrector: missing")
+    return PupilRecipes(corrector, corrector if distilled is None else distilled)
+
+
+def load_pupils(path: Path) -> PupilRecipes:
+    """Read how a corrector and a policy distilled from plans are made, of a recipe that may have more.
+
+    Raises:
+        RecipeError: something in it is missing, unknown, of the wrong type or out of range.
+        FileNotFoundError: no such file.
+    """
+    return read_recipe(path, _pupils)
+
+
 def load_recipe(path: Path) -> Recipe:
     """Read a recipe.
 

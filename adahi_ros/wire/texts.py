@@ -9,6 +9,9 @@ NAME_LENGTH = 64
 TEXT_LENGTH = 512
 """Of what is said of a request or a step, as in `VerifyDraft.srv` and `DraftStatus.msg`."""
 
+INSTRUCTION_LENGTH = 512
+"""Of what a target is told to do, as in `VerifyDraft.srv`."""
+
 
 def shortened(text: str, length: int = TEXT_LENGTH) -> str:
     """Return a text that may be a stranger's, of so many characters at most, each of which can be printed."""

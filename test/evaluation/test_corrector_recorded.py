@@ -8,12 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.evaluation import corrector_recorded, train_corrector
+from adahi_ros.evaluation import corrector_recorded, planned, train_corrector
 from adahi_ros.evaluation.corrector_data import Examples
 from adahi_ros.evaluation.corrector_recorded import AGES, nearest, recorded_examples
-from adahi_ros.evaluation.train_corrector import TrainedOnRecordings, train_on_recordings
+from adahi_ros.evaluation.planned import Planned, plan_recorded, unit_of_actions
+from adahi_ros.evaluation.train_corrector import (
+    TrainedOnRecordings,
+    check_plans,
+    train_draft_on_recordings,
+    train_on_recordings,
+)
 from adahi_ros.networks.fitting import FitConfig, Run
 from adahi_ros.policy.corrector.checkpoint import load_corrector
+from adahi_ros.policy.corrector.distilled import DistilledPolicy
 from adahi_ros.policy.corrector.features import AHEAD, FeatureScales
 from adahi_ros.policy.interface import AS_TRAINED, Sampling
 from adahi_ros.policy.proposal import Proposal
@@ -68,7 +75,7 @@ def examples_of(
     seed: int = 1,
 ) -> Examples:
     shown = counted() if data is None else data
-    return recorded_examples(target, shown, numbers, unit_scales(), 3, seed)
+    return recorded_examples(plan_recorded(target, shown, 3, seed), numbers, unit_scales(), seed)
 
 
 def test_every_step_but_the_first_has_examples_of_several_ages() -> None:
@@ -118,9 +125,11 @@ def test_examples_of_an_episode_do_not_depend_on_those_beside(monkeypatch: pytes
     np.testing.assert_array_equal(alone.features, together.features[mine])
     np.testing.assert_array_equal(alone.wanted, together.wanted[mine])
     monkeypatch.setattr(corrector_recorded, "BATCH", 2)
+    monkeypatch.setattr(planned, "BATCH", 2)
     told: list[int] = []
-    batched = recorded_examples(target, counted(), (0, 1, 2), unit_scales(), 3, 1, told.append)
+    by_two = plan_recorded(target, counted(), 3, 1, told.append)
     assert told == [2, 1]
+    batched = recorded_examples(by_two, (0, 1, 2), unit_scales(), 1)
     order, other = np.lexsort(together.features.T), np.lexsort(batched.features.T)
     np.testing.assert_array_equal(batched.features[other], together.features[order])
     assert not np.array_equal(examples_of(target, seed=2).features, together.features)
@@ -142,7 +151,7 @@ def test_the_plan_of_a_robot_that_knew_two_ways_is_the_way_that_it_went() -> Non
     went = np.float32([5.0] * 9 + [-5.0] * 9)[:, None]
     data = replace(data, actions=data.observations + went)
     target, scales = Counting((5.0, -5.0)), unit_scales()
-    examples = recorded_examples(target, data, (0, 1), scales, 12, 1)
+    examples = recorded_examples(plan_recorded(target, data, 12, 1), (0, 1), scales, 1)
     away = examples.features[:, PLANNED] - examples.features[:, 0]
     expected = np.where(examples.features[:, 0] < 100, 5.0, -5.0)
     np.testing.assert_allclose(away, expected, atol=1e-4)
@@ -167,7 +176,8 @@ def train(
     folder: Path, seed: int = 1, data: Trajectories | None = None, steps: int = 5
 ) -> TrainedOnRecordings:
     shown, recipe = pushed_data() if data is None else data, replace(RECIPE, fit=FitConfig(steps, 64, 1e-2))
-    return train_on_recordings(Counting(), shown, recipe, folder, Run(seed), {"command": "by hand"})
+    plans = plan_recorded(Counting(), shown, recipe.samples, seed)
+    return train_on_recordings(plans, recipe, folder, Run(seed), {"command": "by hand"})
 
 
 @pytest.mark.usefixtures("unexported")
@@ -196,9 +206,9 @@ def test_whole_episodes_are_held_out_and_the_seed_says_which(
     taken: list[tuple[int, ...]] = []
     plain = train_corrector.recorded_examples
 
-    def noting(target: object, data: object, numbers: list[int], *how: object) -> Examples:
+    def noting(planned: Planned, numbers: list[int], scales: FeatureScales, seed: int) -> Examples:
         taken.append(tuple(numbers))
-        return plain(target, data, numbers, *how)  # type: ignore[arg-type]
+        return plain(planned, numbers, scales, seed)
 
     monkeypatch.setattr(train_corrector, "recorded_examples", noting)
     digests = []
@@ -221,9 +231,35 @@ def test_episodes_of_one_step_have_nothing_to_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan")])
 def test_a_share_that_holds_out_nothing_or_all_is_refused(tmp_path: Path, share: float) -> None:
     with pytest.raises(ValueError, match=f"^held_out: {share}, must be above 0 and below 1"):
-        train_on_recordings(Counting(), counted(), RECIPE, tmp_path, Run(1), {}, share)
+        train_on_recordings(plan_recorded(Counting(), counted(), 1, 1), RECIPE, tmp_path, Run(1), {}, share)
 
 
-def test_a_target_that_makes_no_plans_is_refused(tmp_path: Path) -> None:
+def test_a_target_that_makes_no_plans_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^target\.horizon: 1, must be at least 2"):
-        train_on_recordings(Counting(horizon=1), counted(), RECIPE, tmp_path, Run(1), {})
+        check_plans(Counting(horizon=1))
+
+
+@pytest.mark.usefixtures("unexported")
+def test_a_draft_of_recordings_does_what_the_plans_begin_with(tmp_path: Path) -> None:
+    data = pushed_data()
+    far = replace(data, actions=data.actions + 500.0)  # an action far from zero, such as a joint's position
+    plans = plan_recorded(Counting((500.0,)), far, 1, 1)
+    recipe = replace(RECIPE, fit=FitConfig(300, 64, 1e-2))
+    trained = train_draft_on_recordings(plans, recipe, tmp_path, Run(1), {})
+    held = trained.figures["held_out"]
+    assert (held["episodes"], held["examples"], trained.figures["examples"]) == (2, 24, 120)
+    assert held["error"] < 0.25 * held["mean_error"]
+    draft = DistilledPolicy(load_corrector(tmp_path / "draft"))
+    rows = np.arange(12)  # of the first episode
+    window = np.stack([data.observations[np.maximum(rows - 1, 0)], data.observations[rows]], axis=1)
+    observations = draft.signature.observations(window, np.zeros((12, 1), np.float32))
+    action = draft.propose(observations, np.zeros((12, 0))).actions[:, 0]
+    assert np.abs(action - plans.plans[rows, 0, 0]).max() < 2.0
+    draft.check(action[:, None])
+
+
+def test_of_a_target_that_says_no_unit_of_its_actions_it_is_that_of_the_recording() -> None:
+    target, data = Counting(), pushed_data()
+    assert unit_of_actions(target, data) == pytest.approx(data.actions.std(axis=0), rel=1e-3)
+    target.action_scale = np.float32([2.0])
+    assert unit_of_actions(target, data).tolist() == [2.0]

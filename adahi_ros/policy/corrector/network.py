@@ -64,6 +64,13 @@ class CorrectorNetwork(nn.Module):
         self.register_buffer("mean", mean.float())
         self.register_buffer("std", std.float())
 
+    @torch.no_grad()
+    def begin_with(self, correction: Tensor) -> None:
+        """Give about this correction (A,), before anything is learned."""
+        last = self.layers[-1]
+        assert isinstance(last, nn.Linear)
+        last.bias[:-1] = correction
+
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """See the class."""
         scaled = ((features - self.mean) / self.std).clamp(-FURTHEST, FURTHEST)

@@ -56,6 +56,7 @@ def train_corrector(
     fit_config: FitConfig,
     run: Run,
     beta: float = 0.0,
+    from_mean: bool = False,
 ) -> tuple[CorrectorNetwork, list[float]]:
     """Train a corrector; return it and its losses.
 
@@ -66,6 +67,7 @@ def train_corrector(
         fit_config: how long and how fast.
         run: seed, saved state and progress.
         beta: see `corrector_loss`.
+        from_mean: begin with the mean of what is wanted, which is not about zero.
     """
     read, wanted_of = torch.from_numpy(features), torch.from_numpy(wanted)
     moments = Moments.of(features)
@@ -73,6 +75,8 @@ def train_corrector(
         torch.manual_seed(run.seed)
         mean, std = torch.from_numpy(moments.mean), torch.from_numpy(moments.scale)
         network = CorrectorNetwork(wanted.shape[1], hidden, mean, std)
+    if from_mean:
+        network.begin_with(wanted_of.mean(dim=0))
 
     def loss_of(batch: Tensor) -> Tensor:
         correction, log_variance = network(read[batch])

@@ -1,4 +1,4 @@
-"""`adahi corrector from-bag`, on bags of a toy robot."""
+"""`adahi distill`, on bags of a toy robot."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_corrector_comes_of_bags_alone(
     bag: Path, options: list[Any], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figures = folder / "figures.json"
-    words = ["corrector", "from-bag", bag, *options, "--seed", 5, "--held-out", 0.25, "--json", figures]
+    words = ["distill", bag, *options, "--seed", 5, "--held-out", 0.25, "--json", figures]
     monkeypatch.setattr("sys.argv", ["adahi", *map(str, words)])
     result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
     assert result.exit_code == 0, result.output
@@ -62,7 +62,7 @@ def test_a_corrector_comes_of_bags_alone(
     sizes = {"observation_dim": 6, "goal_dim": 2, "action_dim": 2, "horizon": 8, "hidden": 4}
     assert checkpoint.config == sizes
     training = checkpoint.training
-    assert training["command"].startswith(f"adahi corrector from-bag {bag} --contract ")
+    assert training["command"].startswith(f"adahi distill {bag} --contract ")
     assert training["seed"] == 5
     assert (training["episodes"], training["held_out"]["episodes"]) == (12, 3)
     assert training["examples"] == 12 * 29 * 4
@@ -70,7 +70,8 @@ def test_a_corrector_comes_of_bags_alone(
     assert told == {
         "task": "toy",
         "seed": 5,
-        **{name: training[name] for name in ("episodes", "examples", "held_out")},
+        "left_out": 0,
+        "corrector": {name: training[name] for name in ("episodes", "examples", "held_out")},
     }
     assert "1,392 examples of 12 episodes" in result.output
     assert "3 episodes held out: plans are" in result.output
@@ -82,7 +83,7 @@ def test_what_is_whole_of_a_bag_that_was_cut_off_is_learnt_from_where_asked(
     half = Path(shutil.copytree(bag, tmp_path / "half"))
     (file,) = half.glob("*.mcap")
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    words = ["corrector", "from-bag", half, *options]
+    words = ["distill", half, *options]
     assert f"{half}: {file.name}: expected a rosbag2, " in fails(*words)
     result = CliRunner().invoke(cli.app, [*map(str, words), "--incomplete"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
@@ -103,7 +104,7 @@ def test_episodes_that_failed_are_learnt_from(
         line if line.topic != "episode_result" else failed._replace(received_ns=line.received_ns)
         for line in toy.recorded(data)
     ]
-    words = ["corrector", "from-bag", in_bag(lines), *options]
+    words = ["distill", in_bag(lines), *options]
     result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert load_corrector(folder / "corrector").training["episodes"] == 3
@@ -114,45 +115,44 @@ def test_episodes_that_failed_are_learnt_from(
     [
         (["--held-out", 1], "held_out: 1.0, must be above 0 and below 1"),
         (["--recipe", "none.yaml"], "--recipe: none.yaml, no such file"),
-        (["--recipe", "config/recipes/kitchen.yaml"], "says nothing of a corrector"),
+        (["--recipe", "config/recipes/kitchen.yaml"], "kitchen.yaml: recipe.corrector: missing"),
+        (["--instruction", "go"], "--instruction: 'go', must be left out: the target is told nothing"),
         (["--target", "nothing/target"], "no such checkpoint"),
         (["--contract", "swarm"], "toy: no step has an observation and an action, expected at least one"),
         (
             ["--target", "checkpoints/swarm/plans/target"],
-            "observation: the contract's has 6 entries, the policies' 16; must agree",
+            "target: checkpoints/swarm/plans/target: action_dim: the draft's is 2, the target's 8",
         ),
     ],
 )
 def test_what_cannot_be_used_is_told_by_field_and_value(
     bag: Path, options: list[Any], folder: Path, fails: Callable[..., str], changed: list[Any], message: str
 ) -> None:
-    assert message in fails("corrector", "from-bag", bag, *options, *changed)
+    assert message in fails("distill", bag, *options, *changed)
     assert not (folder / "corrector.json").exists()
 
 
 def test_a_target_of_single_actions_is_refused(
     bag: Path, options: list[Any], checkpoints: Path, fails: Callable[..., str]
 ) -> None:
-    said = fails("corrector", "from-bag", bag, *options, "--target", checkpoints / "target")
+    said = fails("distill", bag, *options, "--target", checkpoints / "target")
     assert "target.horizon: 1, must be at least 2" in said
 
 
-def test_a_robot_of_which_nothing_is_shipped_needs_target_and_recipe(
-    bag: Path, contract_file: Path, recipe: Path, tmp_path: Path, fails: Callable[..., str]
+def test_a_robot_of_which_nothing_is_shipped_needs_a_target(
+    bag: Path, contract_file: Path, tmp_path: Path, fails: Callable[..., str]
 ) -> None:
-    words = ["corrector", "from-bag", bag, "--contract", contract_file, "--out", tmp_path / "new"]
-    assert "--recipe: none, must be given: none of plans of 'toy' is shipped" in fails(*words)
-    said = fails(*words, "--recipe", recipe)
+    said = fails("distill", bag, "--contract", contract_file, "--out", tmp_path / "new")
     assert "--target: none, must be given: none that plans for 'toy' is shipped" in said
 
 
 def test_a_shipped_corrector_is_replaced_on_demand_alone(bag: Path, fails: Callable[..., str]) -> None:
     out = Path("checkpoints/ball/plans").resolve()
     before = (out / "corrector.json").read_bytes()
-    said = fails("corrector", "from-bag", bag, "--contract", "ball", "--out", out)
+    said = fails("distill", bag, "--contract", "ball", "--out", out)
     assert "is shipped; must be another place, or give --overwrite" in said
     assert (out / "corrector.json").read_bytes() == before
 
 
 def test_what_is_no_bag_is_named(tmp_path: Path, options: list[Any], fails: Callable[..., str]) -> None:
-    assert str(tmp_path / "none") in fails("corrector", "from-bag", tmp_path / "none", *options)
+    assert str(tmp_path / "none") in fails("distill", tmp_path / "none", *options)

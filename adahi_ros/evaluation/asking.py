@@ -1,0 +1,65 @@
+"""When a robot that corrects plans is to ask for the next one, by what its corrector says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from adahi_ros.evaluation.bench import Bench, Policies
+from adahi_ros.evaluation.calibrate import calibrate_by
+from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.evaluation.planned import Planned
+from adahi_ros.evaluation.recorded import RecordedWorld
+from adahi_ros.evaluation.recorded_target import RecordedTarget, numbered
+from adahi_ros.evaluation.rollout import Log
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.policy.absent import AbsentPolicy
+from adahi_ros.policy.corrector.corrector import Corrector
+
+GATE = "expected_error"
+PLANS_USED = 0.5  # of a plan's actions, in the mean
+
+
+class Asking(NamedTuple):
+    """A gate.
+
+    Attributes:
+        threshold: of the gate `GATE`.
+        rate: of steps that ask, at recorded observations.
+    """
+
+    threshold: float
+    rate: float
+
+
+def ask_by_expected_error(
+    planned: Planned, corrector: Corrector, digest: str, episodes: Sequence[int], seed: int
+) -> Asking:
+    """Return at which expected error to ask, so that half of each plan is gone by, in the mean.
+
+    In open loop: at recorded observations, whatever is done.
+
+    Args:
+        planned: what was recorded, and what the target plans there.
+        corrector: of its plans.
+        digest: of the target.
+        episodes: numbers of those to measure on; best those that nothing was trained on.
+        seed: of all draws.
+    """
+    target, recorded = RecordedTarget(planned, digest), numbered(planned).episodes(episodes)
+    signature = target.signature
+    absent = AbsentPolicy(recorded.observations.shape[1], signature.goal_dim, signature.action_dim)
+    absent.signature = replace(absent.signature, conditions=corrector.signature.conditions)
+    policies = Policies(absent, target, target, corrector)
+    method = f"corrector:{GATE}"
+
+    def run(calibration: Calibration, name: str) -> Log:
+        bench, world = Bench(recorded.task, policies, calibration), RecordedWorld(recorded)
+        return METHODS[name].run(bench, world, seed, range(len(recorded)), lambda step: None)
+
+    rate = 1.0 / max(2.0, PLANS_USED * planned.horizon)
+    found = calibrate_by(
+        run, policies, recorded.task, rate, None, None, 1.0, None, lambda line: None, [method]
+    )
+    return Asking(found.thresholds[method], found.figures["measured_rates"][method])
