@@ -14,7 +14,7 @@ import yaml
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
 from adahi_ros.bags.definitions import types_of
-from adahi_ros.bags.topics import BESIDE_A_RUN, DRAFT_STATUS
+from adahi_ros.bags.topics import BESIDE_A_RUN, DRAFT_STATUS, INSTRUCTION
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import plain_values
@@ -30,6 +30,9 @@ KINDS = {
     "command": "trajectory_msgs/msg/JointTrajectory",
     **DRAFT_STATUS,
     **BESIDE_A_RUN,
+    **INSTRUCTION,
+    "front/image_raw": "sensor_msgs/msg/Image",
+    "wrist/image_raw/compressed": "sensor_msgs/msg/CompressedImage",
 }
 STORE = types_of(KINDS.values())
 

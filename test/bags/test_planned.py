@@ -1,0 +1,272 @@
+"""A target is asked once at the steps of bags, and reads what it would have read of the robot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.bags.dataset import BagDataset, read_dataset
+from adahi_ros.bags.planned import Asked, plan_bags
+from adahi_ros.contract.assembler import ObservationAssembler
+from adahi_ros.contract.contract import BY_CONTRACT, Contract
+from adahi_ros.contract.fields import InputError
+from adahi_ros.contract.parsing import parse_contract
+from adahi_ros.evaluation.planned import Planned
+from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.policy.absent import AbsentPolicy
+from adahi_ros.policy.action_range import ActionRange
+from adahi_ros.policy.interface import TargetUnavailableError
+from adahi_ros.policy.signature import Observations
+from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.fallback import Fallback
+from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.requests import Outcome
+from adahi_ros.robot.sent_windows import SentWindows
+from adahi_ros.robot.session import Link
+from adahi_ros.robot.target_view import target_view, view_of_contract
+from adahi_ros.robot.transport import StepRequest
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.sent_request import SentRequest
+from test.bags.conftest import Line
+from test.bags.seeing import Seeing, messages, seeing_values
+from test.robot.conftest import Commands
+
+TOLD = "stack the blocks"
+QUALITY = 70
+
+
+@pytest.fixture(scope="module")
+def contract(contract_values: dict[str, Any]) -> Contract:
+    return parse_contract(seeing_values(contract_values))
+
+
+@pytest.fixture(scope="module")
+def bags(in_bag: Callable[..., Path]) -> list[Path]:
+    return [in_bag(messages(seed)) for seed in (3, 4)]
+
+
+@pytest.fixture
+def dataset(bags: list[Path], contract: Contract) -> BagDataset:
+    return read_dataset(bags, contract, told="")
+
+
+@pytest.fixture
+def asked(bags: list[Path], contract: Contract) -> Asked:
+    return Asked(bags, contract, "", "seeing.yaml", {"target": "a"}, jpeg_quality=QUALITY)
+
+
+class LiveSession:
+    """Asks an engine as over the air, and replies when the test says so."""
+
+    def __init__(self, policy: Seeing) -> None:
+        self.link, self.trouble, self.target = Link.READY, "", policy.signature
+        self._engine, self._windows = Engine(TargetVerifier(policy, "replace"), 0), SentWindows()
+        self._waiting: Any = None
+
+    def estimate(self, now_s: float) -> None:
+        return None
+
+    def to_send(self, draft: Any, committed: int) -> Any:
+        return draft
+
+    def submit(self, request: StepRequest, deadline_s: float, now_s: float, ended: Any) -> object:
+        self._waiting = request, ended
+        return None
+
+    def reply(self) -> None:
+        if self._waiting is None:
+            return
+        (request, ended), self._waiting = self._waiting, None
+        sent = SentRequest.of(
+            request.draft,
+            self._windows.update(request.window),
+            "robot",
+            request.episode,
+            request.step,
+            instruction=request.instruction,
+        )
+        verdict, kept = self._engine.verify(sent, 0.0)
+        self._windows.replied(request.window, kept)
+        ended(Outcome(verdict, Reason.NONE))
+
+
+def read_live(lines: list[Line], contract: Contract) -> list[Observations]:
+    """Return what the target reads of a robot that hears these messages and asks at every step."""
+    policy = Seeing(Path())
+    session = LiveSession(policy)
+    view = target_view(
+        view_of_contract(BY_CONTRACT, contract.images_for_target, bool(contract.encoder)),
+        *(contract.number_dim, QUALITY, 0),
+    )
+    own = AbsentPolicy(contract.number_dim, contract.goal_dim, contract.action.size)
+    loop = ControlLoop(
+        Controller(own, ControllerConfig(Trigger("always")), "plan", own),
+        session,  # type: ignore[arg-type]
+        view,
+        "robot",
+        0,
+        1.0,
+        Commands(),
+        lambda record: None,
+        Fallback(None),
+        lambda: 0.0,
+    )
+    assembler = ObservationAssembler(contract)
+    for line in lines:
+        if line.topic == "instruction":
+            loop.tell(line.message.data)
+        elif line.topic in contract.channels:
+            try:
+                observation = assembler.add(line.topic, line.message, line.received_ns)
+                if observation is not None:
+                    loop.observe(observation)
+                    session.reply()
+            except InputError:
+                pass
+    return policy.read
+
+
+def test_a_target_reads_of_a_bag_what_it_reads_of_the_robot_to_the_bit(
+    dataset: BagDataset, asked: Asked, contract: Contract, tmp_path: Path
+) -> None:
+    policy = Seeing(Path())
+    planned = plan_bags(policy, dataset, asked, tmp_path)
+    live = [*read_live(messages(3), contract), *read_live(messages(4), contract)]
+    steps = 2 * (4 * 9 - 2 - 1)  # untold in the beginning, and one without its picture
+    assert len(live) == len(policy.read) == len(planned.plans) == steps
+    assert {told for one in live for told in one.instructions} == {TOLD, "open the drawer"}
+    for ours, theirs in zip(policy.read, live, strict=True):
+        assert ours.instructions == theirs.instructions
+        for kind in ("features", "conditions", "images"):
+            mine, his = getattr(ours, kind), getattr(theirs, kind)
+            assert mine.keys() == his.keys()
+            for name, values in his.items():
+                assert values.dtype == mine[name].dtype
+                assert values.shape == mine[name].shape
+                assert values.tobytes() == mine[name].tobytes()
+    assert {one.images["observation.images.wrist"].shape for one in live} == {(1, 2, 12, 12, 3)}
+
+
+def test_where_the_robot_is_told_something_else_an_episode_ends_and_untold_steps_are_left_out(
+    dataset: BagDataset, bags: list[Path], contract: Contract
+) -> None:
+    lengths = np.diff(dataset.trajectories.ends, prepend=0).tolist()
+    assert lengths == 2 * [7, 8, 4, 5, 9]
+    assert dataset.instructions[:19] == (TOLD,) * 19
+    plain = read_dataset(bags, contract)
+    assert np.diff(plain.trajectories.ends, prepend=0).tolist() == 2 * [9, 8, 9, 9]
+    assert plain.instructions == ()
+    told = read_dataset(bags, contract, told="wave")
+    assert told.instructions[:2] == ("wave",) * 2
+    assert np.diff(told.trajectories.ends, prepend=0).tolist() == 2 * [2, 7, 8, 4, 5, 9]
+
+
+@pytest.mark.parametrize("batch", [1, 5, 16])
+def test_a_run_that_was_stopped_goes_on_where_it_was(
+    batch: int, dataset: BagDataset, asked: Asked, tmp_path: Path
+) -> None:
+    whole = plan_bags(Seeing(Path()), dataset, replace(asked, batch=batch), tmp_path / "whole")
+    stopped, told = Seeing(Path(), fails_after=40), []
+    with pytest.raises(TargetUnavailableError, match="dropped the connection"):
+        plan_bags(stopped, dataset, replace(asked, batch=batch), tmp_path / "parts", told.append)
+    assert sum(told) == len(stopped.read) == 40 // batch * batch
+    rest = Seeing(Path())
+    planned = plan_bags(rest, dataset, replace(asked, batch=batch), tmp_path / "parts", told.append)
+    assert planned.plans.tobytes() == whole.plans.tobytes()
+    assert len(stopped.read) + len(rest.read) == len(whole.plans)
+    assert max(rest.batches) == min(batch, len(rest.read))
+    again = Seeing(Path(), fails_after=0)
+    assert plan_bags(again, dataset, asked, tmp_path / "parts").plans.tobytes() == whole.plans.tobytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"origin": {"target": "b"}},
+        {"jpeg_quality": 30},
+        {"origin": {"target": "a", "contract": "other"}},
+    ],
+)
+def test_plans_for_another_question_are_not_taken(
+    change: dict[str, Any], dataset: BagDataset, asked: Asked, tmp_path: Path
+) -> None:
+    plan_bags(Seeing(Path()), dataset, asked, tmp_path)
+    other = Seeing(Path(), gain=2.0)
+    plan_bags(other, dataset, replace(asked, **change), tmp_path)
+    assert len(other.read) == len(dataset.stamps_ns)
+
+
+def test_a_bag_that_was_changed_is_planned_anew(
+    in_bag: Callable[..., Path], dataset: BagDataset, asked: Asked, tmp_path: Path
+) -> None:
+    plan_bags(Seeing(Path()), dataset, asked, tmp_path)
+    bags = [asked.bags[0], in_bag(messages(5))]
+    other = Seeing(Path())
+    plan_bags(other, read_dataset(bags, asked.contract, told=""), replace(asked, bags=bags), tmp_path)
+    assert len(other.read) == len(dataset.stamps_ns)
+
+
+def test_what_a_target_may_not_mean_is_left_out(dataset: BagDataset, asked: Asked, tmp_path: Path) -> None:
+    policy = Seeing(Path())
+    policy._range = ActionRange(np.full(2, -0.5), np.full(2, 1e3))
+    planned = plan_bags(policy, dataset, asked, tmp_path)
+    assert 0 < planned.left_out < len(dataset.stamps_ns)
+    assert len(planned.plans) == len(planned.data.observations) == len(dataset.stamps_ns) - planned.left_out
+    assert planned.plans.min() >= -0.5
+    policy._range = ActionRange(np.full(2, 1e3), np.full(2, 1e4))
+    with pytest.raises(ValueError, match=r"^action\[0\]: .*, must be from 1000 to 1e\+04$"):
+        plan_bags(policy, dataset, asked, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"action_dim": 3}, "action_dim: the draft's is 2, the target's 3; must be the same"),
+        ({"rate_hz": 30.0}, "rate_hz: the target's actions are for 30 Hz, the robot's steps at 20 Hz"),
+        ({"history": 9}, "history: the target's is 9, must be 8 at most where it reads images"),
+    ],
+)
+def test_a_target_that_does_not_fit_the_robot_is_refused_as_the_robot_does(
+    change: dict[str, Any], message: str, dataset: BagDataset, asked: Asked, tmp_path: Path
+) -> None:
+    policy = Seeing(Path())
+    policy.signature = replace(policy.signature, **change)
+    with pytest.raises(ValueError, match=f"^target: seeing.yaml: {re.escape(message)}$"):
+        plan_bags(policy, dataset, asked, tmp_path)
+    assert not policy.read
+
+
+def test_actions_of_another_shape_than_the_signature_says_are_refused(
+    dataset: BagDataset, asked: Asked, tmp_path: Path
+) -> None:
+    policy = Seeing(Path())
+    policy.signature = replace(policy.signature, horizon=7)
+    with pytest.raises(ValueError, match=r"^target: proposes actions of shape \(4, 2\), must be \(7, 2\)"):
+        plan_bags(policy, dataset, asked, tmp_path)
+
+
+def test_damaged_plans_are_named(dataset: BagDataset, asked: Asked, tmp_path: Path) -> None:
+    plan_bags(Seeing(Path()), dataset, asked, tmp_path)
+    (file,) = tmp_path.glob("planned/*/000000000.safetensors")
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"000000000.safetensors: not stored plans .*delete it to plan anew"):
+        plan_bags(Seeing(Path()), dataset, asked, tmp_path)
+
+
+def test_the_range_of_what_was_done_and_is_planned_is_of_both(
+    dataset: BagDataset, asked: Asked, tmp_path: Path
+) -> None:
+    planned: Planned = plan_bags(Seeing(Path(), gain=10.0), dataset, asked, tmp_path)
+    low, high = planned.action_range
+    assert (low == planned.plans.min(axis=(0, 1, 2))).all()
+    assert (high == planned.plans.max(axis=(0, 1, 2))).all()
+    assert planned.data.observations.shape[1] == asked.contract.number_dim
