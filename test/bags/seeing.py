@@ -46,7 +46,7 @@ class Seeing(DirectPolicy):
 
     def __init__(self, folder: Path, gain: float = 1.0, fails_after: int = 10**9) -> None:
         signature = Signature(
-            *(2, HORIZON, 2, (Feature("observation.joints", 2),), (Feature(GOAL, 2),)),
+            *(3, HORIZON, 2, (Feature("observation.joints", 2),), (Feature(GOAL, 2),)),
             instruction=True,
             images=(FRONT, WRIST),
         )
