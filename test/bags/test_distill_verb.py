@@ -9,14 +9,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from adahi_ros import cli
 from adahi_ros.evaluation import train_corrector
+from adahi_ros.policy.backends import POLICIES
 from adahi_ros.policy.corrector.checkpoint import load_corrector
 from adahi_ros.trajectories import Trajectories
+from test.bags.seeing import HORIZON, Seeing, messages, seeing_values
 
 
 @pytest.fixture
@@ -152,6 +155,105 @@ def test_a_shipped_corrector_is_replaced_on_demand_alone(bag: Path, fails: Calla
     said = fails("distill", bag, "--contract", "ball", "--out", out)
     assert "is shipped; must be another place, or give --overwrite" in said
     assert (out / "corrector.json").read_bytes() == before
+
+
+@pytest.fixture
+def seeing_options(
+    contract_values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Any]:
+    """Of a target of another kind, that a YAML file describes and reads images."""
+    monkeypatch.setitem(POLICIES.shipped, "seeing", Seeing)
+    files = {
+        "seeing.yaml": seeing_values(contract_values),
+        "target.yaml": {"kind": "seeing", "gain": 2.0},
+        "recipe.yaml": {
+            name: {"seed": 2, "size": {"hidden": 4}, "fit": {"steps": 5, "batch_size": 16}}
+            for name in ("corrector", "distilled")
+        },
+    }
+    for name, values in files.items():
+        (tmp_path / name).write_text(yaml.safe_dump(values))
+    return [
+        *("--contract", tmp_path / "seeing.yaml", "--target", tmp_path / "target.yaml"),
+        *("--recipe", tmp_path / "recipe.yaml", "--out", tmp_path / "arm"),
+    ]
+
+
+def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
+    in_bag: Callable[..., Path],
+    seeing_options: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unsure(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # of old plans
+        return np.zeros((len(read), 2), np.float32), read[:, -1]
+
+    monkeypatch.setattr("adahi_ros.policy.corrector.corrector._exported", lambda checkpoint: unsure)
+    bag, params, figures = in_bag(messages(3)), tmp_path / "arm.yaml", tmp_path / "figures.json"
+    words = ["distill", bag, *seeing_options, "--draft", "--params", params, "--json", figures]
+    words += ["--instruction", "wave", "--jpeg-quality", 60]
+    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    corrector, draft = (load_corrector(tmp_path / "arm" / name) for name in ("corrector", "draft"))
+    sizes = {"observation_dim": 6, "goal_dim": 2, "action_dim": 2, "hidden": 4}
+    assert corrector.config == {**sizes, "horizon": HORIZON}
+    assert draft.config == {**sizes, "horizon": 1}
+    told = json.loads(figures.read_text())
+    assert told["draft"] == {name: draft.training[name] for name in ("episodes", "examples", "held_out")}
+    assert told["asking"] == {
+        "threshold": pytest.approx(np.exp(0.125), abs=0.2),
+        "rate": pytest.approx(0.5, abs=0.1),
+    }
+    nodes = yaml.safe_load(params.read_text())
+    robot = nodes["/**/draft_policy"]["ros__parameters"]
+    assert robot["checkpoint"] == str(tmp_path / "arm" / "draft")
+    assert robot["corrector"] == str(tmp_path / "arm" / "corrector")
+    assert robot["contract"] == str(tmp_path / "seeing.yaml")
+    assert (robot["proposer"], robot["wait_policy"]) == ("corrector", "ahead")
+    assert robot["gate"] == {"name": "expected_error", "threshold": told["asking"]["threshold"]}
+    assert robot["verification"] == {"jpeg_quality": 60}
+    assert robot["instruction"] == "wave"
+    verifier = nodes["/**/target_verifier"]["ros__parameters"]
+    assert verifier == {"checkpoint": str(tmp_path / "target.yaml"), "rule": "replace"}
+
+
+def test_a_target_that_is_not_to_be_had_ends_it_and_the_same_command_goes_on(
+    in_bag: Callable[..., Path],
+    seeing_options: list[Any],
+    tmp_path: Path,
+    fails: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bag = in_bag(messages(3))
+    asked: list[Seeing] = []
+
+    def failing(folder: Path, gain: float) -> Seeing:
+        asked.append(Seeing(folder, gain, fails_after=30 if len(asked) == 0 else 10**9))
+        return asked[-1]
+
+    monkeypatch.setitem(POLICIES.shipped, "seeing", failing)
+    words = ["distill", bag, *seeing_options]
+    said = fails(*words)
+    assert "adahi: seeing: ws://gpu:8000, dropped the connection; 16 of 33 steps are planned for" in said
+    assert not (tmp_path / "arm" / "corrector.json").exists()
+    assert CliRunner().invoke(cli.app, [str(each) for each in words]).exit_code == 0
+    assert [len(each.read) for each in asked] == [16, 17]
+    stopped = (tmp_path / "arm" / "corrector.safetensors").read_bytes()
+    shutil.rmtree(tmp_path / "arm")
+    assert CliRunner().invoke(cli.app, [str(each) for each in words]).exit_code == 0
+    assert (tmp_path / "arm" / "corrector.safetensors").read_bytes() == stopped
+
+
+def test_another_file_of_the_target_is_another_target(
+    in_bag: Callable[..., Path], seeing_options: list[Any], tmp_path: Path
+) -> None:
+    bag = in_bag(messages(3))
+    words = [str(each) for each in ("distill", bag, *seeing_options)]
+    for count in (1, 1, 2):
+        if count == 2:
+            (tmp_path / "target.yaml").write_text("{kind: seeing, gain: 3.0}")
+        assert CliRunner().invoke(cli.app, words, catch_exceptions=False).exit_code == 0
+        assert len(list((tmp_path / "arm" / "planned").iterdir())) == count
 
 
 def test_what_is_no_bag_is_named(tmp_path: Path, options: list[Any], fails: Callable[..., str]) -> None:

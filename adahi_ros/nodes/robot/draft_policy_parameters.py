@@ -36,6 +36,7 @@ from adahi_ros.vision.images import QUALITY
 from adahi_ros.wire.texts import NAME_LENGTH
 
 DRAWN = -1
+WITHOUT_DRAFT = ("plan", "corrector")  # proposers that leave a robot held where there is no plan
 FIRST_EPISODES = 2**31 - 1  # the largest; there are as many numbers after it
 
 
@@ -150,7 +151,8 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     )
     checkpoint: str = parameter(
         "ball/draft",
-        f"{CHECKPOINT}; '' for none, with a contract, limits and the proposer plan: held without a plan",
+        f"{CHECKPOINT}; '' for none, with a contract, limits and the proposer plan or corrector: held "
+        "without a plan",
         optional=True,
     )
     seed: int = parameter(0, "Seed of the draft's and the gate's draws", 0, LARGEST_INTEGER)
@@ -330,8 +332,11 @@ def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract
     if values.checkpoint:
         policy = policy_from(values)
         return policy, contract_of(values, policy.signature)
-    if values.proposer != "plan" or not values.contract:
-        raise ParameterError("checkpoint: '', must name a policy, but for the proposer plan with a contract")
+    if values.proposer not in WITHOUT_DRAFT or not values.contract:
+        raise ParameterError(
+            f"checkpoint: '', must name a policy, but for a proposer of {', '.join(WITHOUT_DRAFT)} with a "
+            "contract"
+        )
     try:
         contract = load_contract(values.contract)
     except ContractError as error:
