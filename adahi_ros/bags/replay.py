@@ -137,6 +137,7 @@ def replay(
     on_method: Callable[[str], None] = lambda name: None,
     names: Sequence[str] = REPLAYED,
     best: Recommendation | None = None,
+    costs_of: Callable[[Costs], Costs] = lambda costs: costs,
 ) -> Replay:
     """Run methods over recorded observations.
 
@@ -153,6 +154,7 @@ def replay(
         on_method: told each method before it is run.
         names: of the methods, as `METHODS` knows them.
         best: what `best` is among them; None for what is recommended for the task.
+        costs_of: makes of what a step costs with these policies what it really does.
 
     Raises:
         ValueError: the policies are of other sizes, a gate was not calibrated, or a method lacks a policy.
@@ -161,7 +163,7 @@ def replay(
     bench = Bench(recorded.task, policies, calibration)
     methods = {name: _on(METHODS[name], recorded.task, best) for name in names}
     thresholds = {name: method.threshold(bench) for name, method in methods.items()}
-    costs = measure_costs(policies.draft, policies.target)
+    costs = costs_of(measure_costs(policies.draft, policies.target))
     plan_costs = measure_plan_costs(policies) if any(map(goes_by_plans, names)) else {}
     episodes, scale = range(len(recorded)), policies.draft.action_scale
     logs, latencies, figures = {}, {}, {}
@@ -171,7 +173,7 @@ def replay(
         log = method.run(bench, RecordedWorld(recorded), seed, episodes, lambda step: None)
         spent, waited = costs, log
         if isinstance(method, PlanMethod):
-            spent = plan_costs[method.proposer]
+            spent = costs_of(plan_costs[method.proposer])
             waited = replace(log, transmitted=log.transmitted & (method.late == 0))
         latency = simulated_latency(waited, name not in DRAFTLESS, spent, link, seed, episodes)
         known = log.deviation[log.active & np.isfinite(log.deviation)]

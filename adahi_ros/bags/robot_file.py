@@ -9,7 +9,7 @@ from typing import Any
 
 from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.contract.contract import Contract
-from adahi_ros.contract.parsing import load_contract
+from adahi_ros.contract.parsing import contract_path, load_contract
 from adahi_ros.evaluation.recommended import Recommendation
 from adahi_ros.parameter_sections import parameters_for, section_names
 from adahi_ros.policy.signature import Signature
@@ -86,6 +86,12 @@ class RobotFile:
         """
         name = self._told("contract")
         return load_contract(name) if name else None
+
+    @property
+    def said_in(self) -> Path:
+        """The file that says what is observed: that of the contract that it names, or itself."""
+        name = self._told("contract")
+        return contract_path(name) if name else self.path
 
     def contract_of(self, signature: Signature) -> Contract:
         """Return the contract that the node makes of the names of joints, for a draft of this signature.

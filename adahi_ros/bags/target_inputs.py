@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from adahi_ros.wire.request import NOTHING, check_request
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 ROBOT = "bag"
+MEASURED = 32  # observations
 NO_CODES = np.zeros(0, dtype=np.int64)
 
 
@@ -43,6 +45,9 @@ class TargetInputs:
         signature: the target's.
         encoder: the verifier's, of images for a target that reads what it makes of them; None without.
         jpeg_quality: of images that are sent.
+
+    Attributes:
+        sent_bytes: of the observation that was read last, as it is sent.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class TargetInputs:
         read = len(signature.images)
         self._windows = WindowCache(signature.history, signature.observation_dim, images, pictures=read)
         self._last: tuple[int, int] | None = None
+        self.sent_bytes = 0
 
     def add(self, observation: Observation) -> None:
         """Take the newest observation, as the robot's loop does; one that is repeated says nothing new."""
@@ -80,6 +86,8 @@ class TargetInputs:
             RequestError: a verifier would refuse it.
         """
         sent = self._view.window(self._signature)
+        newest = sent.newest(1)
+        self.sent_bytes = len(newest.numbers) + len(newest.features) + sum(map(len, newest.images))
         window = self._windows.complete(ROBOT, WindowUpdate(WHOLE, sent.rows, sent.goal))
         self._windows.keep(ROBOT, window, 0.0)
         return check_request(
@@ -170,6 +178,28 @@ def read_inputs(
                 wanted.popleft()
                 if not wanted:
                     break
+
+
+def mean_request_bytes(
+    paths: Sequence[Path],
+    contract: Contract,
+    namespace: str,
+    dataset: BagDataset,
+    signature: Signature,
+    encoder: Encoder | None,
+    jpeg_quality: int,
+) -> int:
+    """Return how large an observation is as it is sent, in the mean over the first; see `read_inputs`."""
+    encode = None if contract.images_for_target else encoder_of(contract)
+    inputs = TargetInputs(contract, signature, encoder, jpeg_quality)
+    told = dataset.instructions[0] if dataset.instructions else ""
+    sizes = []
+    first = _observations(paths[0], contract, encode, namespace, bool(told))
+    for observation in islice(first, MEASURED):
+        inputs.add(observation)
+        inputs.read(told)
+        sizes.append(inputs.sent_bytes)
+    return round(sum(sizes) / len(sizes)) + len(told)
 
 
 def _observations(

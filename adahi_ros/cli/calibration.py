@@ -16,6 +16,7 @@ from adahi_ros.cli.options import (
     Backend,
     Checkpoints,
     Incomplete,
+    Instruction,
     JsonFile,
     Namespace,
     Overwrite,
@@ -57,6 +58,7 @@ def calibrate(
     target: Annotated[
         Path | None, typer.Option(help="With --bag: the target policy. Default: the one beside the draft.")
     ] = None,
+    instruction: Instruction = "",
     namespace: Namespace = "",
     incomplete: Incomplete = False,
     rate: Annotated[
@@ -113,6 +115,8 @@ def calibrate(
             if value is not None:
                 raise ValueError(f"{option}: {value}, must be left out where a bag is given")
         name = _robot_type(contract)
+    elif instruction:
+        raise ValueError(f"instruction: {instruction!r}, must be left out where no bag is given")
     elif task is None:
         raise ValueError("task: none, must be given where no bag is")
     else:
@@ -133,6 +137,7 @@ def calibrate(
                 bag or [],
                 contract,
                 (draft, target),
+                instruction,
                 namespace,
                 say if incomplete else None,
                 backend,
@@ -171,6 +176,7 @@ def _of_bags(
     bags: list[Path],
     contract: str | None,
     policies: tuple[Path | None, Path | None],
+    instruction: str,
     namespace: str,
     on_loss: Callable[[str], None] | None,
     backend: str,
@@ -180,7 +186,7 @@ def _of_bags(
     say_what: Callable[[str], None],
 ) -> tuple[Calibration, dict[str, Any]]:
     """Calibrate on bags; return what was found, and the parameters of a node that follow from it."""
-    from adahi_ros.bags.dataset import read_dataset
+    from adahi_ros.bags.answered import asked_of, asked_once, observed
     from adahi_ros.bags.replay import check_sizes, load_pair
     from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.evaluation.calibrate import calibrate_recorded
@@ -190,13 +196,23 @@ def _of_bags(
         missing = "contract" if contract is None else "draft"
         raise ValueError(f"{missing}: none, must be given with a bag")
     say_what("reading")
-    recorded = read_dataset(bags, load_contract(contract), namespace, on_loss=on_loss).trajectories
+    draft = draft.expanduser()
+    target = draft.with_name("target") if target is None else target.expanduser()
+    read, said_in = load_contract(contract), contract_path(contract)
     pair = load_pair(draft, target, backend)
-    check_sizes(pair.draft.signature, recorded)
-    found = calibrate_recorded(pair, recorded, rate, seed, *how, say_what)
+    seen = observed(
+        pair,
+        asked_of(bags, read, said_in, namespace, target, pair.target, backend, seed=seed),
+        instruction,
+        draft.parent,
+        asked_once(target, pair.target.signature),
+        on_loss=on_loss,
+    )
+    check_sizes(seen.policies.draft.signature, seen.recorded)
+    found = calibrate_recorded(seen.policies, seen.recorded, rate, seed, *how, say_what)
     is_file = Path(contract).suffix in (".yaml", ".yml")
     return found, {
-        "checkpoint": str(draft.expanduser().resolve()),
+        "checkpoint": str(draft.resolve()),
         "contract": str(contract_path(contract).resolve()) if is_file else contract,
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +15,7 @@ from adahi_ros.cli.options import (
     Bags,
     ContractName,
     Incomplete,
+    Instruction,
     JsonFile,
     Namespace,
     Overwrite,
@@ -52,10 +52,7 @@ def distill(
     with_draft: Annotated[
         bool, typer.Option("--draft", help="Also make a draft, for as long as there is no plan.")
     ] = False,
-    instruction: Annotated[
-        str,
-        typer.Option(help="What the target is told until the bag's topic instruction says otherwise."),
-    ] = "",
+    instruction: Instruction = "",
     recipe: Annotated[
         Path | None,
         typer.Option(
@@ -88,8 +85,8 @@ def distill(
     The target plans for every recorded observation, and is asked once: a run that was stopped goes on where
     it was. Bags of episodes that failed are as good.
     """
+    from adahi_ros.bags.answered import asked_of, told
     from adahi_ros.bags.dataset import read_dataset
-    from adahi_ros.bags.planned import Asked
     from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.evaluation.asking import GATE, ask_by_expected_error
     from adahi_ros.evaluation.train_corrector import (
@@ -126,17 +123,15 @@ def distill(
             keep_failures=True,
             on_bag=lambda path: status.update(f"reading {path}"),
             on_loss=say if incomplete else None,
-            told=_told(instruction, policy),
+            told=told(instruction, policy.signature),
         )
     chosen = how.corrector.seed if seed is None else seed
-    origin = {
-        "contract": hashlib.sha256(contract_path(contract).read_bytes()).hexdigest()[:16],
-        "target": policy.digest,
-        "described": _described(where),
-        "backend": backend,
-    }
-    asked = Asked(
-        *(bags, read, namespace, str(where), origin, how.corrector.samples, chosen, jpeg_quality, batch)
+    asked = asked_of(
+        *(bags, read, contract_path(contract), namespace, where, policy, backend),
+        samples=how.corrector.samples,
+        seed=chosen,
+        jpeg_quality=jpeg_quality,
+        batch=batch,
     )
     planned = _planned(policy, dataset, asked, out)
     note = {"command": command_line(), "target": policy.digest}
@@ -234,27 +229,6 @@ def _tell(found: dict[str, Any], out: Path) -> None:
                 f"{held['episodes']} episodes held out: it is {held['error']:.3f} action scales from the "
                 f"target, the mean action {held['mean_error']:.3f}"
             )
-
-
-def _told(instruction: str, policy: Policy) -> str | None:
-    """Return what the target is told to begin with; None where it is told nothing.
-
-    Raises:
-        ValueError: something is to be said to a target that is told nothing.
-    """
-    if policy.signature.instruction:
-        return instruction
-    if instruction:
-        raise ValueError(
-            f"--instruction: {instruction!r}, must be left out: the target is told nothing in a sentence"
-        )
-    return None
-
-
-def _described(target: Path) -> str:
-    """Name what a YAML file says of a target; its digest may not."""
-    path = target if target.suffix == ".yaml" else target.with_name(f"{target.name}.yaml")
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
 
 def _recipe_of(robot_type: str, recipe: Path | None) -> Path:

@@ -192,5 +192,8 @@ Incomplete = Annotated[
         "--incomplete", help="Read what is whole of bags that were cut off, and tell what is left out."
     ),
 ]
+Instruction = Annotated[
+    str, typer.Option(help="What the target is told until the bag's topic instruction says otherwise.")
+]
 Namespace = Annotated[str, typer.Option(help="Of the robot whose topics these are.")]
 ContractName = Annotated[str, typer.Option("--contract", help="A shipped contract's name, or a YAML file.")]

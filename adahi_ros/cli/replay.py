@@ -15,6 +15,7 @@ from adahi_ros.cli.options import (
     Bags,
     CalibrationFile,
     Incomplete,
+    Instruction,
     JsonFile,
     Namespace,
     Seed,
@@ -23,7 +24,7 @@ from adahi_ros.cli.options import (
     policy_there,
     tried,
 )
-from adahi_ros.cli.terminal import console, say, write_json
+from adahi_ros.cli.terminal import console, planned, say, write_json
 
 if TYPE_CHECKING:
     from adahi_ros.bags.robot_file import RobotFile
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 METHODS = "adahi,hybrid,draft,target,random,uncertainty"
 WITHOUT_THRESHOLDS = "hybrid,draft,target"
+WITHOUT_CODES = "deviation:replace,never:replace,target,random:replace"
+WITHOUT_EITHER = "never:replace,target"
 
 
 def replay(
@@ -56,7 +59,8 @@ def replay(
         str | None,
         typer.Option(
             help="Separated by commas; best, plan_K, corrector_K and their like need a target that plans. "
-            f"Default: {METHODS}, and best, where --params goes by plans."
+            f"Default: {METHODS}, where policies share no codes {WITHOUT_CODES}, and best, where --params "
+            "goes by plans."
         ),
     ] = None,
     plans: Annotated[
@@ -69,6 +73,7 @@ def replay(
     profile: Annotated[
         str, typer.Option(help="Link that latency is modelled on: a name of 'adahi link list', or a file.")
     ] = "wifi_ac",
+    instruction: Instruction = "",
     namespace: Namespace = "",
     keep_failures: Annotated[
         bool, typer.Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
@@ -89,12 +94,12 @@ def replay(
     json_file: JsonFile = None,
 ) -> None:
     """Tell what each method would have done and cost at recorded observations, without a robot."""
-    from adahi_ros.bags.dataset import read_dataset
+    from adahi_ros.bags.answered import asked_of, asked_once, observed
     from adahi_ros.bags.files import closed, files_of
-    from adahi_ros.bags.replay import calibration_of, goes_by_plans, load_pair, with_plans
+    from adahi_ros.bags.replay import calibration_of, goes_by_plans, load_pair
     from adahi_ros.bags.replay import replay as run
     from adahi_ros.bags.robot_file import RobotFile
-    from adahi_ros.contract.parsing import load_contract
+    from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.evaluation.methods import parse_methods
     from adahi_ros.reporting.bag_tables import replay_table
     from adahi_ros.reporting.replay_figure import draw_replay
@@ -117,32 +122,44 @@ def replay(
         draft = policy_there(f"{told.path}: checkpoint", told.draft)
     draft = policy_there("--draft", draft)
     target = policy_there("--target", draft.with_name("target") if target is None else target)
-    planned: tuple[Path | None, Path | None] = (None, None)
+    by_plans: tuple[Path | None, Path | None] = (None, None)
     if best is not None if names is None else any(map(goes_by_plans, names)):
-        planned = _plans(told, draft, plans)
+        by_plans = _plans(told, draft, plans)
     thresholds = _thresholds(calibration, told, robot_type)
     for bag in bags:
         files_of(bag) if incomplete else closed(bag)
 
-    policies = with_plans(load_pair(draft, target, backend), *planned, backend)
+    pair = load_pair(draft, target, backend)
     if read is None:
-        read = told.contract_of(policies.draft.signature)
+        read = told.contract_of(pair.draft.signature)
     if names is None:
-        usual = WITHOUT_THRESHOLDS if thresholds is None else METHODS
+        usual = _usual(pair.share_codes, thresholds is not None)
         names = parse_methods(usual if best is None else f"best,{usual}")
-    calibrated = calibration_of(thresholds, robot_type, policies, names)
+    calibrated = calibration_of(thresholds, robot_type, pair, names)
+    said_in = told.said_in if contract is None else contract_path(contract)
     with console.status("reading") as status:
-        dataset = read_dataset(bags, read, namespace, keep_failures, on_loss=say if incomplete else None)
-        recorded = dataset.trajectories
+        seen = observed(
+            pair,
+            asked_of(bags, read, said_in, namespace, target, pair.target, backend, seed=seed),
+            instruction,
+            draft.parent if plans is None else plans,
+            asked_once(target, pair.target.signature),
+            by_plans,
+            keep_failures,
+            say if incomplete else None,
+            planned(status),
+        )
+        recorded = seen.recorded
         found = run(
             recorded,
-            policies,
+            seen.policies,
             calibrated,
             link,
             seed,
             lambda name: status.update(f"replaying: {name}"),
             names,
             best,
+            seen.costs_of,
         )
     title = f"{', '.join(bag.name for bag in bags)}: {len(recorded)} episodes, link {profile}"
     console.print(replay_table(found, title))
@@ -150,7 +167,7 @@ def replay(
         json_file,
         {
             "bags": list(map(str, bags)),
-            "cut_off": [each["cut_off"] for each in dataset.summary["bags"] if "cut_off" in each],
+            "cut_off": [each["cut_off"] for each in seen.bags if "cut_off" in each],
             "robot_type": read.robot_type,
             "episodes": len(recorded),
             "steps": len(recorded.observations),
@@ -163,6 +180,13 @@ def replay(
     )
     draw_replay(found, read.rate_hz, profile, picture)
     say(f"picture: {picture}")
+
+
+def _usual(share_codes: bool, thresholds: bool) -> str:
+    """Return the methods that are replayed by default."""
+    if share_codes:
+        return METHODS if thresholds else WITHOUT_THRESHOLDS
+    return WITHOUT_CODES if thresholds else WITHOUT_EITHER
 
 
 def _parameter_file(params: Path | None, read: Contract | None) -> Path:

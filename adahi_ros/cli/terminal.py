@@ -18,6 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.status import Status
 
 console = Console()
 
@@ -40,6 +41,18 @@ def episode_bars(bar: Progress, names: Sequence[str], episodes: int) -> Callable
     """Add a bar per method; return what moves them on."""
     jobs = {name: bar.add_task(f"{name}: episodes", total=episodes, note="") for name in names}
     return lambda name, count: bar.advance(jobs[name], count)
+
+
+def planned(status: Status) -> Callable[[int], None]:
+    """Return what shows how many steps of bags a target has planned for."""
+    done = 0
+
+    def more(steps: int) -> None:
+        nonlocal done
+        done += steps
+        status.update(f"asking the target: {done} steps planned for")
+
+    return more
 
 
 def say(line: str) -> None:

@@ -90,6 +90,11 @@ def is_policy(path: Path) -> bool:
     return any(path.with_name(path.name + suffix).is_file() for suffix in (".json", ".yaml"))
 
 
+def description_of(path: Path) -> Path:
+    """Return the YAML file that describes a policy of another kind, if there is one."""
+    return path if path.suffix == ".yaml" else path.with_name(path.name + ".yaml")
+
+
 def load_policy(path: Path, backend: str) -> Policy:
     """Load a policy from `DIRECTORY/NAME`, or LeRobot's from its folder, to run on a backend.
 
@@ -102,7 +107,7 @@ def load_policy(path: Path, backend: str) -> Policy:
     if backend not in BACKENDS:
         raise ValueError(f"backend: {backend!r}, must be one of {', '.join(sorted(BACKENDS))}")
     try:
-        described = path if path.suffix == ".yaml" else path.with_name(path.name + ".yaml")
+        described = description_of(path)
         is_described = described.is_file()
     except (ValueError, OSError) as error:  # no name that a file may have, such as / or one that is too long
         reason = getattr(error, "strerror", None) or error

@@ -16,8 +16,11 @@ from typer.testing import CliRunner
 
 from adahi_ros import cli
 from adahi_ros.evaluation import train_corrector
+from adahi_ros.policy.action_range import ActionRange
 from adahi_ros.policy.backends import POLICIES
 from adahi_ros.policy.corrector.checkpoint import load_corrector
+from adahi_ros.policy.direct import DirectPolicy
+from adahi_ros.policy.signature import OBSERVATION, Feature, Observations, Signature
 from adahi_ros.trajectories import Trajectories
 from test.bags.seeing import HORIZON, Seeing, messages, seeing_values
 
@@ -254,6 +257,47 @@ def test_another_file_of_the_target_is_another_target(
             (tmp_path / "target.yaml").write_text("{kind: seeing, gain: 3.0}")
         assert CliRunner().invoke(cli.app, words, catch_exceptions=False).exit_code == 0
         assert len(list((tmp_path / "arm" / "planned").iterdir())) == count
+
+
+class Still(DirectPolicy):
+    """A draft that stays where it is."""
+
+    def __init__(self, folder: Path) -> None:
+        signature = Signature(1, 1, 2, (Feature(OBSERVATION, 6),))
+        super().__init__(signature, ActionRange(np.full(2, -9.0), np.full(2, 9.0)), np.ones(2), "still")
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        return observations.features[OBSERVATION][:, -1:, :2]
+
+
+def test_a_target_that_reads_images_is_calibrated_with_and_replayed_by_what_it_said(
+    in_bag: Callable[..., Path],
+    seeing_options: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(POLICIES.shipped, "still", Still)
+    monkeypatch.setattr("adahi_ros.evaluation.latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_ros.reporting.replay_figure.draw_replay", lambda *arguments: None)
+    monkeypatch.setattr("adahi_ros.reporting.calibration_figure.draw_calibrations", lambda *arguments: None)
+    (tmp_path / "draft.yaml").write_text("kind: still")
+    bag, params, figures = in_bag(messages(3)), tmp_path / "params.yaml", tmp_path / "figures.json"
+    pair = ["--draft", tmp_path / "draft", "--target", tmp_path / "target.yaml"]
+    told = ["--instruction", "wave"]
+    calibrated = ["calibrate", "--bag", bag, *seeing_options[:2], *pair, *told, "--out", params]
+    result = CliRunner().invoke(cli.app, [str(each) for each in calibrated], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    plans = list((tmp_path / "planned").iterdir())
+    words = ["replay", bag, *seeing_options[:2], *pair, *told, "--params", params, "--json", figures]
+    words += ["--methods", "target,plan_2,never:replace"]
+    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert list((tmp_path / "planned").iterdir()) == plans  # asked once
+    found = json.loads(figures.read_text())
+    assert found["steps"] == 35
+    assert found["methods"]["target"]["transmission_rate"] == 1.0
+    assert 0.5 <= found["methods"]["plan_2"]["transmission_rate"] < 0.7
+    assert found["costs"]["request_bytes"] > 2 * 300  # two pictures
 
 
 def test_what_is_no_bag_is_named(tmp_path: Path, options: list[Any], fails: Callable[..., str]) -> None:

@@ -1,0 +1,75 @@
+"""A target that others run is asked once for each recorded step, and its answers are replayed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.bags.answered import asked_of, asked_once, observed
+from adahi_ros.contract.contract import Contract
+from adahi_ros.evaluation.bench import Policies
+from adahi_ros.evaluation.calibrate import calibrate_recorded
+from adahi_ros.policy.absent import LARGEST
+from adahi_ros.policy.action_range import ActionRange
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.direct import DirectPolicy
+from adahi_ros.policy.signature import OBSERVATION, Feature, Observations, Signature
+
+
+class Counting(DirectPolicy):
+    """Plans to stay where it is, and counts for how many observations it was asked."""
+
+    def __init__(self, horizon: int) -> None:
+        most = np.full(2, LARGEST)
+        signature = Signature(1, horizon, 2, (Feature(OBSERVATION, 6),))
+        super().__init__(signature, ActionRange(-most, most), np.ones(2), f"counting {horizon}")
+        self.asked = 0
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        self.asked += len(draws)
+        return np.repeat(observations.features[OBSERVATION][:, -1:, :2], self.signature.horizon, axis=1)
+
+
+def test_what_a_file_describes_is_asked_once_for_each_step_however_often_it_is_run(
+    bag: Path, contract: Contract, contract_file: Path, tmp_path: Path
+) -> None:
+    draft, target = Counting(1), Counting(3)
+    path = tmp_path / "target.yaml"
+    path.write_text("kind: counting")
+    assert asked_once(path, target.signature)
+    asked = asked_of([bag], contract, contract_file, "", path, target, "onnxruntime")
+    seen = observed(Policies(draft, target), asked, "", tmp_path, once=True)
+    calibrate_recorded(seen.policies, seen.recorded, 0.5, 0)
+    assert target.asked == len(seen.recorded.observations) == 12 * 30
+    assert seen.policies.target.signature.horizon == 3
+    observed(Policies(draft, target), asked, "", tmp_path, once=True)
+    assert target.asked == 12 * 30
+
+
+def test_a_checkpoint_that_reads_what_is_recorded_is_run_itself(checkpoints: Path) -> None:
+    target = checkpoints / "target"
+    signature = load_policy(target, "torch").signature
+    assert not asked_once(target, signature)
+    assert asked_once(target, replace(signature, instruction=True))
+
+
+def test_nothing_is_said_to_a_target_that_is_told_nothing(
+    bag: Path, contract: Contract, contract_file: Path, tmp_path: Path
+) -> None:
+    pair = Policies(Counting(1), Counting(3))
+    asked = asked_of([bag], contract, contract_file, "", tmp_path / "target.yaml", pair.target, "onnxruntime")
+    with pytest.raises(ValueError, match="--instruction: 'go', must be left out"):
+        observed(pair, asked, "go", tmp_path, once=True)
+
+
+def test_what_the_file_of_a_target_says_is_part_of_the_question(
+    bag: Path, contract: Contract, contract_file: Path, tmp_path: Path
+) -> None:
+    origins, path = [], tmp_path / "target.yaml"
+    for text in ("kind: a", "kind: b"):
+        path.write_text(text)
+        origins.append(asked_of([bag], contract, contract_file, "", path, Counting(2), "torch").origin)
+    assert origins[0] != origins[1]
