@@ -130,3 +130,17 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path) -> None:
         damage()
         with pytest.raises(ValueError, match=re.escape(str(path)) + ": not recorded episodes"):
             Trajectories.load(path)
+
+
+def test_steps_of_a_mask_leave_episodes_of_which_there_is_something() -> None:
+    data = small()
+    steps, first = len(data.observations), int(data.ends[0])
+    kept = np.ones(steps, dtype=bool)
+    kept[:first] = False
+    kept[first] = False
+    left = data.where(kept)
+    assert len(left) == len(data) - 1
+    np.testing.assert_array_equal(left.observations, data.observations[first + 1 :])
+    np.testing.assert_array_equal(left.actions, data.actions[first + 1 :])
+    np.testing.assert_array_equal(left.goals, data.goals[1:])
+    assert left.ends.tolist() == (data.ends[1:] - first - 1).tolist()

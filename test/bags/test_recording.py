@@ -90,6 +90,13 @@ def heard(recording: Recording) -> None:
         assert recording.write(topic, bytes(8), 10 * S) == ""
 
 
+def test_what_a_target_was_told_is_recorded_also_what_was_said_before(recording: Recording) -> None:
+    kind = recorded_kinds(CONTRACT)["instruction"]
+    latched = qos(durability=QosDurability.TRANSIENT_LOCAL)
+    assert kind == "std_msgs/msg/String"
+    assert recording.subscription("instruction", [(kind, latched)]) == Listening(reliable=True, kept=True)
+
+
 def test_a_whole_recording_says_what_is_in_it(recording: Recording, bag: BagWriter) -> None:
     assert recording.progress(4.7) == "5 s: nobody publishes any of the topics"
     heard(recording)

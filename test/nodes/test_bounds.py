@@ -29,7 +29,7 @@ from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason, StepRecord
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError, RequestFault
 from adahi_ros.wire.sent_reply import PARTS_MOST
-from adahi_ros.wire.texts import NAME_LENGTH, TEXT_LENGTH
+from adahi_ros.wire.texts import INSTRUCTION_LENGTH, NAME_LENGTH, TEXT_LENGTH
 
 SIGNATURE = Signature(
     history=10,
@@ -142,6 +142,7 @@ def test_a_reply_that_is_too_long_is_a_bad_one_and_is_not_measured(
 
 def test_texts_have_the_bounds_of_the_messages() -> None:
     assert REQUEST["robot_id"] == REQUEST["target"] == NAME_LENGTH
+    assert REQUEST["instruction"] == INSTRUCTION_LENGTH
     assert RESPONSE["accepted"] == PARTS_MOST
     assert RESPONSE["message"] == STATUS["message"] == TEXT_LENGTH
 

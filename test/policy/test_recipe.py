@@ -11,7 +11,7 @@ import yaml
 from adahi_ros.assets import asset
 from adahi_ros.networks.fitting import FitConfig
 from adahi_ros.networks.recipe import RecipeError
-from adahi_ros.policy.recipe import CorrectorRecipe, load_recipe
+from adahi_ros.policy.recipe import CorrectorRecipe, load_pupils, load_recipe
 from adahi_ros.policy.vqbet.training import CodeFitConfig
 
 
@@ -280,3 +280,31 @@ def test_an_offset_moves_every_seed_and_nothing_else(tmp_path: Path) -> None:
             if name in written:
                 written[name]["seed"] += 100
         assert recipe.moved(100) == load_recipe(write(tmp_path / "moved.yaml", written)) != recipe
+
+
+def test_what_distils_needs_no_recipe_of_the_target(tmp_path: Path) -> None:
+    shipped = load_pupils(asset("config/recipes/distill/default.yaml"))
+    assert shipped.corrector.fit.steps == shipped.distilled.fit.steps > 1000
+    corrector = planning()["corrector"]
+    alone = load_pupils(write(tmp_path / "alone.yaml", {"corrector": corrector}))
+    assert alone.distilled == alone.corrector
+    assert load_pupils(write(tmp_path / "whole.yaml", planning())) == alone
+    distilled = {"seed": 9, "size": {"hidden": 4}, "fit": {"steps": 7}}
+    both = load_pupils(write(tmp_path / "both.yaml", {"corrector": corrector, "distilled": distilled}))
+    assert (both.corrector, both.distilled.seed) == (alone.corrector, 9)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ({"distilled": planning()["corrector"]}, "recipe.distilled.asking_rates: must be left out"),
+        ({"corrected": {}}, "recipe.corrected: unknown, must be one of corrector, distilled"),
+        (whole(), "recipe.corrector: missing"),
+        ({"corrector": {"seed": 1, "size": {}}}, "recipe.corrector.fit: missing"),
+        ([1], "recipe: [1], must be a mapping"),
+    ],
+)
+def test_what_is_wrong_with_a_recipe_to_distil_by_is_named(tmp_path: Path, recipe: Any, message: str) -> None:
+    path = write(tmp_path / "recipe.yaml", recipe)
+    with pytest.raises(RecipeError, match=f"^{re.escape(f'{path}: {message}')}"):
+        load_pupils(path)
