@@ -10,7 +10,7 @@ from typer.testing import Result
 SAYS = {
     ("record",): ("--contract", "--out", "--duration", "--namespace", "--storage", "--use-sim-time"),
     ("dataset", "from-bag"): ("--contract", "--out", "--namespace", "--keep-failures"),
-    ("corrector", "from-bag"): ("--contract", "--out", "--target", "--recipe", "--held-out", "--seed"),
+    ("distill",): ("--contract", "--out", "--target", "--recipe", "--held-out", "--seed"),
     ("replay",): ("--contract", "--params", "--profile", "--json", "--figure", "--seed"),
     ("calibrate",): ("--bag", "--contract", "--draft", "--target"),
     ("train",): ("--data",),
