@@ -51,7 +51,7 @@ WITH_OUT = [
     ("gate", "train", "ball", "--out"),
     ("encoder", "train", "ball", "--out"),
     ("dataset", "from-bag", *BAG, "--out"),
-    ("corrector", "from-bag", *BAG, "--out"),
+    ("distill", *BAG, "--out"),
 ]
 SHIPPED = {
     ("train", "ball"): "--out: checkpoints/ball/tokenizer.json",
