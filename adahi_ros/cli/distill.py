@@ -222,7 +222,8 @@ def _tell(found: dict[str, Any], out: Path) -> None:
         if "plan_error" in held:
             say(
                 f"{held['episodes']} episodes held out: plans are {held['plan_error']:.3f} action scales "
-                f"from fresh ones, corrected {held['error']:.3f} (it expects {held['expected_error']:.3f})"
+                f"from fresh ones, corrected {held['error']:.3f}; it learnt to expect "
+                f"{held['learnt_to_expect']:.3f}, and now expects {held['expected_error']:.3f}"
             )
         else:
             say(

@@ -7,21 +7,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file
 
 from adahi_ros.evaluation import corrector_recorded, planned, train_corrector
 from adahi_ros.evaluation.corrector_data import Examples
 from adahi_ros.evaluation.corrector_recorded import AGES, nearest, recorded_examples
 from adahi_ros.evaluation.planned import Planned, plan_recorded, unit_of_actions
 from adahi_ros.evaluation.train_corrector import (
+    HELD_OUT,
     TrainedOnRecordings,
     check_plans,
+    split,
     train_draft_on_recordings,
     train_on_recordings,
 )
 from adahi_ros.networks.fitting import FitConfig, Run
-from adahi_ros.policy.corrector.checkpoint import load_corrector
+from adahi_ros.policy.corrector.checkpoint import CorrectorCheckpoint, load_corrector
 from adahi_ros.policy.corrector.distilled import DistilledPolicy
 from adahi_ros.policy.corrector.features import AHEAD, FeatureScales
+from adahi_ros.policy.corrector.network import LOG_VARIANCE, CorrectorNetwork
+from adahi_ros.policy.corrector.training import running
 from adahi_ros.policy.interface import AS_TRAINED, Sampling
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.recipe import CorrectorRecipe
@@ -178,6 +183,31 @@ def train(
     shown, recipe = pushed_data() if data is None else data, replace(RECIPE, fit=FitConfig(steps, 64, 1e-2))
     plans = plan_recorded(Counting(), shown, recipe.samples, seed)
     return train_on_recordings(plans, recipe, folder, Run(seed), {"command": "by hand"})
+
+
+@pytest.mark.usefixtures("unexported")
+def test_a_corrector_expects_the_error_that_it_has_where_it_has_not_learned(tmp_path: Path) -> None:
+    held = train(tmp_path, steps=200).figures["held_out"]
+    assert held["learnt_to_expect"] != pytest.approx(held["error"], rel=0.05)
+    plans = plan_recorded(Counting(), pushed_data(), RECIPE.samples, 1)
+    corrector = load_corrector(tmp_path / "corrector")
+    tests = recorded_examples(plans, split(plans.data, 1, HELD_OUT)[1], corrector.scales, 1)
+    network = network_of(corrector)
+    _, log_variance = running(network)(tests.features)
+    assert np.sqrt(np.exp(log_variance).mean()) == pytest.approx(held["error"], rel=1e-3)
+    network.expect_more(3.0)
+    _, more = running(network)(tests.features)
+    free = (log_variance > LOG_VARIANCE[0]) & (more < LOG_VARIANCE[1])
+    assert free.mean() > 0.5
+    np.testing.assert_allclose(np.exp(0.5 * (more - log_variance)[free]), 3.0, rtol=1e-3)
+
+
+def network_of(checkpoint: CorrectorCheckpoint) -> CorrectorNetwork:
+    """Return the network of a checkpoint."""
+    weights = load_file(checkpoint.weights)
+    network = CorrectorNetwork(1, checkpoint.config["hidden"], weights["mean"], weights["std"])
+    network.load_state_dict({name: weights[name] for name in network.state_dict()})
+    return network
 
 
 @pytest.mark.usefixtures("unexported")

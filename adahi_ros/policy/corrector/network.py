@@ -6,6 +6,7 @@ with a variance of its own.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -70,6 +71,13 @@ class CorrectorNetwork(nn.Module):
         last = self.layers[-1]
         assert isinstance(last, nn.Linear)
         last.bias[:-1] = correction
+
+    @torch.no_grad()
+    def expect_more(self, factor: float) -> None:
+        """Expect errors so many times as large as before; within `LOG_VARIANCE`."""
+        last = self.layers[-1]
+        assert isinstance(last, nn.Linear)
+        last.bias[-1] += 2.0 * math.log(factor)
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """See the class."""
