@@ -174,7 +174,7 @@ def _costs(pair: Policies, asked: Asked, dataset: BagDataset) -> Callable[[Costs
     target_ms = cache(lambda: target_ms_of(pair.target))
     request_bytes = cache(
         lambda: mean_request_bytes(
-            *(asked.bags, asked.contract, asked.namespace, dataset, signature, encoder, asked.jpeg_quality)
+            *(asked.bags, asked.contract, asked.namespace, dataset, signature, encoder, asked.jpeg)
         )
     )
     return costs_of

@@ -13,14 +13,13 @@ import numpy as np
 
 from adahi_ros.bags.dataset import BagDataset
 from adahi_ros.bags.plan_store import PlanStore, digest_of_bags
-from adahi_ros.bags.target_inputs import check_target, read_inputs, verifiers_encoder
+from adahi_ros.bags.target_inputs import AS_BY_DEFAULT, Jpeg, check_target, read_inputs, verifiers_encoder
 from adahi_ros.contract.contract import Contract
 from adahi_ros.evaluation.corrector_data import fresh_plans
 from adahi_ros.evaluation.planned import TEACHER, Planned
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.signature import Observations
 from adahi_ros.randomness import step_uniforms
-from adahi_ros.vision.images import QUALITY
 
 BATCH = 16  # observations that a target gets at once
 STORED = 64  # steps in a file, but where a run ends before
@@ -39,7 +38,7 @@ class Asked:
         origin: all that makes the plans what they are beside these bags: contract, target and its settings.
         samples: S, plans at each step, of a target that draws; else it is one.
         seed: of the draws.
-        jpeg_quality: of images that are sent.
+        jpeg: of images that are sent.
         batch: observations that the target gets at once.
     """
 
@@ -50,7 +49,7 @@ class Asked:
     origin: dict[str, Any]
     samples: int = 1
     seed: int = 0
-    jpeg_quality: int = QUALITY
+    jpeg: Jpeg = AS_BY_DEFAULT
     batch: int = BATCH
 
 
@@ -84,7 +83,7 @@ def plan_bags(
         "namespace": asked.namespace,
         "steps": _digest(dataset),
         "encoder": None if encoder is None else encoder.fingerprint,
-        "jpeg_quality": asked.jpeg_quality,
+        **{f"jpeg_{name}": value for name, value in asked.jpeg._asdict().items()},
         "draws": [asked.seed, samples] if target.draws else None,
         **asked.origin,
     }
@@ -93,7 +92,7 @@ def plan_bags(
     on_steps(done)
     inputs = read_inputs(
         *(asked.bags, asked.contract, asked.namespace, dataset),
-        *(signature, encoder, asked.jpeg_quality, done),
+        *(signature, encoder, asked.jpeg, done),
     )
     fresh: list[np.ndarray] = []
     try:

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.assets import CHECKPOINTS, named
+from adahi_ros.bags.target_inputs import Jpeg
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import contract_path, load_contract
 from adahi_ros.evaluation.recommended import Recommendation
 from adahi_ros.parameter_sections import parameters_for, section_names
+from adahi_ros.policy.backends import is_policy
 from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.fit import contract_of_joints
+from adahi_ros.vision.images import QUALITIES, QUALITY
 from adahi_ros.yaml_files import read_yaml
 
 ROBOT, VERIFIER = "draft_policy", "target_verifier"
@@ -30,7 +33,12 @@ DEFAULTS: Mapping[str, Any] = {
     "corrector": "",
     "wait_policy": "wait",
     "gate.name": "deviation",
+    "verification.jpeg_quality": QUALITY,
+    "verification.jpeg_budget_bytes": 0,
+    "instruction": "",
 }
+
+KINDS = {str: "a string", int: "an integer", float: "a number"}
 
 
 @dataclass(frozen=True)
@@ -71,10 +79,9 @@ class RobotFile:
             if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
                 raise ValueError(f"{self.path}: {name}: {value!r}, must be a list of strings")
             return tuple(each for each in value if each)  # ROS has no empty list: [''] is one
-        kind = float if isinstance(usual, float) else str
-        if not isinstance(value, kind) and not (kind is float and type(value) is int):
-            what = "a number" if kind is float else "a string"
-            raise ValueError(f"{self.path}: {name}: {value!r}, must be {what}")
+        kind = type(usual)
+        if type(value) is not kind and not (kind is float and type(value) is int):
+            raise ValueError(f"{self.path}: {name}: {value!r}, must be {KINDS[kind]}")
         return kind(value)
 
     @property
@@ -138,6 +145,21 @@ class RobotFile:
         return named(name, CHECKPOINTS)
 
     @property
+    def jpeg(self) -> Jpeg:
+        """How images are compressed that are sent to the target."""
+        quality, budget = (self._told(f"verification.jpeg_{name}") for name in Jpeg._fields)
+        low, high = QUALITIES
+        if not low <= quality <= high:
+            name = "verification.jpeg_quality"
+            raise ValueError(f"{self.path}: {name}: {quality}, must be from {low} to {high}")
+        return Jpeg(quality, budget)
+
+    @property
+    def instruction(self) -> str:
+        """What a target that is told in a sentence is told, until the topic `instruction` says otherwise."""
+        return str(self._told("instruction"))
+
+    @property
     def _goes_by_plans(self) -> bool:
         return bool(self._told("proposer") != DEFAULTS["proposer"])
 
@@ -164,10 +186,18 @@ class RobotFile:
         """The target that plans and the corrector of its plans, where they are named."""
         if not self._goes_by_plans:
             return None, None
-        target, corrector = self.verifier.get("checkpoint"), self._told("corrector")
-        if not isinstance(target, str) or target == self.robot.get("checkpoint"):  # said to all nodes
-            target = ""
-        return (
-            named(target, CHECKPOINTS) if target else None,
-            named(corrector, CHECKPOINTS) if corrector else None,
-        )
+        corrector = self._told("corrector")
+        return self.target, named(corrector, CHECKPOINTS) if corrector else None
+
+    @property
+    def target(self) -> Path | None:
+        """The target that the verifier has, where it is named."""
+        target = self.verifier.get("checkpoint")
+        if not isinstance(target, str) or target in ("", self.robot.get("checkpoint")):  # said to all nodes
+            return None
+        return named(target, CHECKPOINTS)
+
+    def target_of(self, draft: Path) -> Path:
+        """Return the target that a draft was made with, that beside it, else the verifier's."""
+        beside = draft.with_name("target")
+        return beside if self.target is None or is_policy(beside) else self.target

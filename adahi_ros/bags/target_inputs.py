@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,21 @@ from adahi_ros.wire.request import NOTHING, check_request
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 ROBOT = "bag"
+
+
+class Jpeg(NamedTuple):
+    """How images are compressed before they are sent: the robot's verification.jpeg_*.
+
+    Attributes:
+        quality: at most.
+        budget_bytes: of an image, which gets a lower quality where it would be larger; 0 for no budget.
+    """
+
+    quality: int = QUALITY
+    budget_bytes: int = 0
+
+
+AS_BY_DEFAULT = Jpeg()
 MEASURED = 32  # observations
 NO_CODES = np.zeros(0, dtype=np.int64)
 
@@ -44,7 +60,7 @@ class TargetInputs:
         contract: of the robot.
         signature: the target's.
         encoder: the verifier's, of images for a target that reads what it makes of them; None without.
-        jpeg_quality: of images that are sent.
+        jpeg: of images that are sent.
 
     Attributes:
         sent_bytes: of the observation that was read last, as it is sent.
@@ -55,11 +71,11 @@ class TargetInputs:
         contract: Contract,
         signature: Signature,
         encoder: Encoder | None = None,
-        jpeg_quality: int = QUALITY,
+        jpeg: Jpeg = AS_BY_DEFAULT,
     ) -> None:
         self._signature = signature
         view = view_of_contract(BY_CONTRACT, contract.images_for_target, bool(contract.encoder))
-        self._view = target_view(view, contract.number_dim, jpeg_quality, 0)
+        self._view = target_view(view, contract.number_dim, *jpeg)
         images = None if encoder is None else ReceivedImages(encoder)
         read = len(signature.images)
         self._windows = WindowCache(signature.history, signature.observation_dim, images, pictures=read)
@@ -143,7 +159,7 @@ def read_inputs(
     dataset: BagDataset,
     signature: Signature,
     encoder: Encoder | None,
-    jpeg_quality: int,
+    jpeg: Jpeg,
     first: int = 0,
 ) -> Iterator[Observations]:
     """Yield what a target reads at each step of a dataset, of one robot; few images are kept at a time.
@@ -155,7 +171,7 @@ def read_inputs(
         dataset: whose steps.
         signature: the target's.
         encoder: see `verifiers_encoder`.
-        jpeg_quality: of images that are sent.
+        jpeg: of images that are sent.
         first: step to begin with.
 
     Raises:
@@ -168,7 +184,7 @@ def read_inputs(
         wanted = deque(dataset.places[first:][dataset.places[first:, 0] == bag, 1].tolist())
         if not wanted:
             continue
-        inputs = TargetInputs(contract, signature, encoder, jpeg_quality)
+        inputs = TargetInputs(contract, signature, encoder, jpeg)
         observed = _observations(path, contract, encode, namespace, bool(instructions))
         for number, observation in enumerate(observed):
             inputs.add(observation)
@@ -187,11 +203,11 @@ def mean_request_bytes(
     dataset: BagDataset,
     signature: Signature,
     encoder: Encoder | None,
-    jpeg_quality: int,
+    jpeg: Jpeg,
 ) -> int:
     """Return how large an observation is as it is sent, in the mean over the first; see `read_inputs`."""
     encode = None if contract.images_for_target else encoder_of(contract)
-    inputs = TargetInputs(contract, signature, encoder, jpeg_quality)
+    inputs = TargetInputs(contract, signature, encoder, jpeg)
     told = dataset.instructions[0] if dataset.instructions else ""
     sizes = []
     first = _observations(paths[0], contract, encode, namespace, bool(told))

@@ -87,6 +87,7 @@ def distill(
     """
     from adahi_ros.bags.answered import asked_of, told
     from adahi_ros.bags.dataset import read_dataset
+    from adahi_ros.bags.target_inputs import Jpeg
     from adahi_ros.contract.parsing import contract_path, load_contract
     from adahi_ros.evaluation.asking import GATE, ask_by_expected_error
     from adahi_ros.evaluation.train_corrector import (
@@ -130,7 +131,7 @@ def distill(
         *(bags, read, contract_path(contract), namespace, where, policy, backend),
         samples=how.corrector.samples,
         seed=chosen,
-        jpeg_quality=jpeg_quality,
+        jpeg=Jpeg(jpeg_quality),
         batch=batch,
     )
     planned = _planned(policy, dataset, asked, out)

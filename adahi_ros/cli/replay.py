@@ -53,7 +53,8 @@ def replay(
     calibration: CalibrationFile = None,
     draft: Annotated[Path | None, typer.Option(help="Draft policy. Default: that of --params.")] = None,
     target: Annotated[
-        Path | None, typer.Option(help="Target policy. Default: the one beside the draft.")
+        Path | None,
+        typer.Option(help="Target policy. Default: the one beside the draft, else that of --params."),
     ] = None,
     methods: Annotated[
         str | None,
@@ -121,10 +122,11 @@ def replay(
     if draft is None:
         draft = policy_there(f"{told.path}: checkpoint", told.draft)
     draft = policy_there("--draft", draft)
-    target = policy_there("--target", draft.with_name("target") if target is None else target)
+    target = policy_there("--target", told.target_of(draft) if target is None else target)
     by_plans: tuple[Path | None, Path | None] = (None, None)
     if best is not None if names is None else any(map(goes_by_plans, names)):
         by_plans = _plans(told, draft, plans)
+    jpeg = told.jpeg
     thresholds = _thresholds(calibration, told, robot_type)
     for bag in bags:
         files_of(bag) if incomplete else closed(bag)
@@ -140,8 +142,8 @@ def replay(
     with console.status("reading") as status:
         seen = observed(
             pair,
-            asked_of(bags, read, said_in, namespace, target, pair.target, backend, seed=seed),
-            instruction,
+            asked_of(bags, read, said_in, namespace, target, pair.target, backend, seed=seed, jpeg=jpeg),
+            instruction or (told.instruction if pair.target.signature.instruction else ""),
             draft.parent if plans is None else plans,
             asked_once(target, pair.target.signature),
             by_plans,

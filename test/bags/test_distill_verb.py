@@ -294,6 +294,14 @@ def test_a_target_that_reads_images_is_calibrated_with_and_replayed_by_what_it_s
     assert result.exit_code == 0, result.output
     assert list((tmp_path / "planned").iterdir()) == plans  # asked once
     found = json.loads(figures.read_text())
+    robot = yaml.safe_load(params.read_text())
+    robot["/**"]["ros__parameters"] |= {"verification": {"jpeg_quality": 30}, "instruction": "wave"}
+    params.write_text(yaml.safe_dump(robot))
+    words = [each for each in words if each not in told]
+    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert len(list((tmp_path / "planned").iterdir())) == 2  # of other pictures
+    assert json.loads(figures.read_text())["costs"]["request_bytes"] < found["costs"]["request_bytes"]
     assert found["steps"] == 35
     assert found["methods"]["target"]["transmission_rate"] == 1.0
     assert 0.5 <= found["methods"]["plan_2"]["transmission_rate"] < 0.7

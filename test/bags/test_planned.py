@@ -13,6 +13,7 @@ import pytest
 
 from adahi_ros.bags.dataset import BagDataset, read_dataset
 from adahi_ros.bags.planned import Asked, plan_bags
+from adahi_ros.bags.target_inputs import Jpeg
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.fields import InputError
@@ -61,7 +62,7 @@ def dataset(bags: list[Path], contract: Contract) -> BagDataset:
 
 @pytest.fixture
 def asked(bags: list[Path], contract: Contract) -> Asked:
-    return Asked(bags, contract, "", "seeing.yaml", {"target": "a"}, jpeg_quality=QUALITY)
+    return Asked(bags, contract, "", "seeing.yaml", {"target": "a"}, jpeg=Jpeg(QUALITY))
 
 
 class LiveSession:
@@ -192,7 +193,8 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(
     "change",
     [
         {"origin": {"target": "b"}},
-        {"jpeg_quality": 30},
+        {"jpeg": Jpeg(30)},
+        {"jpeg": Jpeg(QUALITY, 2000)},
         {"origin": {"target": "a", "contract": "other"}},
     ],
 )

@@ -101,6 +101,9 @@ def test_a_file_of_ones_own_says_how_it_goes_by_plans(tmp_path: Path) -> None:
         ({"joint_names": [1]}, r"joint_names: \[1\], must be a list of strings"),
         ({"control_rate_hz": "fast"}, "control_rate_hz: 'fast', must be a number"),
         ({"command": {"joint_names": ["a"]}}, r"command.joint_names: \['a'\], must be 2, the size of"),
+        ({"verification": {"jpeg_quality": 0}}, "verification.jpeg_quality: 0, must be from 1 to 95"),
+        ({"verification": {"jpeg_quality": 8.0}}, "verification.jpeg_quality: 8.0, must be an integer"),
+        ({"verification": {"jpeg_budget_bytes": True}}, "jpeg_budget_bytes: True, must be an integer"),
         ({"proposer": "plan"}, "gate.threshold: None, must be a floating-point number"),
         ({"proposer": "guess", "gate": {"threshold": 1.0}}, "proposer: 'guess', must be one of draft, "),
         ({"proposer": "plan", "gate": {"name": "guess", "threshold": 1.0}}, "gate: 'guess', must be one of"),
@@ -114,11 +117,30 @@ def test_what_cannot_be_used_is_told_by_file_field_and_value(
 
     def use() -> Any:
         told = RobotFile.read(path)
-        return told.draft, told.by_plans, told.contract or told.contract_of(signature)
+        return told.draft, told.by_plans, told.jpeg, told.contract or told.contract_of(signature)
 
     with pytest.raises(ValueError, match=message) as refused:
         use()
     assert str(refused.value).startswith((f"{path}: ", "contract: 'chess'"))
+
+
+def test_what_is_sent_is_told(tmp_path: Path) -> None:
+    told = RobotFile.read(written(tmp_path / "params.yaml"))
+    assert (told.jpeg, told.instruction) == ((80, 0), "")
+    sent = {"jpeg_quality": 60, "jpeg_budget_bytes": 900}
+    told = RobotFile.read(written(tmp_path / "params.yaml", verification=sent, instruction="wave"))
+    assert (told.jpeg, told.instruction) == ((60, 900), "wave")
+
+
+def test_a_target_is_that_beside_the_draft_else_the_verifiers(tmp_path: Path) -> None:
+    path, there = written(tmp_path / "params.yaml"), named("ball/target", CHECKPOINTS)
+    assert RobotFile.read(path).target_of(tmp_path / "draft") == tmp_path / "target"
+    sections = yaml.safe_load(path.read_text())
+    sections["/**/target_verifier"] = {"ros__parameters": {"checkpoint": "/arm/target.yaml"}}
+    path.write_text(yaml.safe_dump(sections))
+    told = RobotFile.read(path)
+    assert told.target_of(tmp_path / "draft") == Path("/arm/target.yaml")
+    assert told.target_of(there.with_name("draft")) == there
 
 
 @pytest.mark.parametrize("damaged", ["{", "[]", "/**: {}", "/**: {ros__parameters: 5}", "\udc80"])
