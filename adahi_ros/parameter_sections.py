@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 PARAMETERS = "ros__parameters"
@@ -35,6 +35,18 @@ def parameters_for(content: Any, node: str) -> dict[str, Any]:
         if is_for(name, node) and isinstance(values, dict):
             found |= dict(_leaves(values, ""))
     return found
+
+
+def nested(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters by their full names as a parameter file has them, groups within groups."""
+    tree: dict[str, Any] = {}
+    for name, value in parameters.items():
+        *groups, last = name.split(".")
+        within = tree
+        for group in groups:
+            within = within.setdefault(group, {})
+        within[last] = value
+    return tree
 
 
 def _sections(content: Any, within: str) -> Iterator[tuple[str, Any]]:

@@ -36,6 +36,7 @@ DEFAULTS: Mapping[str, Any] = {
     "verification.jpeg_quality": QUALITY,
     "verification.jpeg_budget_bytes": 0,
     "instruction": "",
+    "draft_temperature": 1.0,
 }
 
 KINDS = {str: "a string", int: "an integer", float: "a number"}
@@ -153,6 +154,11 @@ class RobotFile:
             name = "verification.jpeg_quality"
             raise ValueError(f"{self.path}: {name}: {quality}, must be from {low} to {high}")
         return Jpeg(quality, budget)
+
+    @property
+    def draft_temperature(self) -> float:
+        """At which the draft samples."""
+        return float(self._told("draft_temperature"))
 
     @property
     def instruction(self) -> str:

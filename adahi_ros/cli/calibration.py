@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,17 +28,16 @@ from adahi_ros.cli.options import (
     folder_of,
     known_task,
     picture_file,
+    policy_there,
     replaceable,
     share,
     tried,
 )
-from adahi_ros.cli.terminal import command_line, console, say, write_json
+from adahi_ros.cli.terminal import command_line, console, planned, say, write_json
 
 if TYPE_CHECKING:
     from adahi_ros.evaluation.bench import PolicyFiles
     from adahi_ros.gates.parameter_file import Calibration
-
-DEFAULT_RATE = 0.6
 
 
 def calibrate(
@@ -52,18 +51,35 @@ def calibrate(
         typer.Option(help="Instead of a task: bags of a robot, whose observations are taken as they were."),
     ] = None,
     contract: Annotated[
-        str | None, typer.Option(help="Of --bag: a shipped contract's name, or a YAML file.")
+        str | None,
+        typer.Option(help="Of --bag: a shipped contract's name, or a YAML file. Default: that of --params."),
     ] = None,
-    draft: Annotated[Path | None, typer.Option(help="With --bag: the draft policy.")] = None,
+    draft: Annotated[
+        Path | None, typer.Option(help="With --bag: the draft policy. Default: that of --params.")
+    ] = None,
     target: Annotated[
-        Path | None, typer.Option(help="With --bag: the target policy. Default: the one beside the draft.")
+        Path | None,
+        typer.Option(
+            help="With --bag: the target policy. Default: the one beside the draft, else that of --params."
+        ),
+    ] = None,
+    params: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --bag: parameter file of robot and verifier, such as that of 'adahi distill'. --out "
+            "has what it says, and the thresholds."
+        ),
     ] = None,
     instruction: Instruction = "",
     namespace: Namespace = "",
     incomplete: Incomplete = False,
     rate: Annotated[
         float | None,
-        typer.Option(callback=share, help="Transmission rate to reach, between 0 and 1. Default: 0.6."),
+        typer.Option(
+            callback=share,
+            help="Transmission rate to reach, between 0 and 1. Default: 0.6; where --params goes by plans, "
+            "what has half of each plan gone by.",
+        ),
     ] = None,
     rejection: Annotated[
         float | None,
@@ -90,8 +106,9 @@ def calibrate(
         typer.Option(help="Of the deviation: std or average. Default: what ranks rejections best."),
     ] = None,
     draft_temperature: Annotated[
-        float, typer.Option(help="At which the draft samples.", **TEMPERATURES)
-    ] = 1.0,
+        float | None,
+        typer.Option(help="At which the draft samples. Default: that of --params, else 1.", **TEMPERATURES),
+    ] = None,
     checkpoints: Checkpoints = None,
     backend: Backend = "onnxruntime",
     picture: Annotated[
@@ -102,9 +119,11 @@ def calibrate(
     json_file: JsonFile = None,
 ) -> None:
     """Measure how deviation tells rejection; write thresholds as a ROS parameter file."""
+    from adahi_ros.bags.calibration import CalibratedRobot, calibrate_bags
+    from adahi_ros.bags.robot_file import RobotFile
     from adahi_ros.evaluation.bench import PolicyFiles
+    from adahi_ros.evaluation.calibrate import RATE, node_parameters
     from adahi_ros.evaluation.calibrate import calibrate as run
-    from adahi_ros.evaluation.calibrate import node_parameters
     from adahi_ros.reporting.calibration_figure import draw_calibrations
     from adahi_ros.reporting.tables import calibration_table
 
@@ -114,9 +133,14 @@ def calibrate(
         for option, value in (("task", task), ("rejection", rejection), ("checkpoints", checkpoints)):
             if value is not None:
                 raise ValueError(f"{option}: {value}, must be left out where a bag is given")
-        name = _robot_type(contract)
-    elif instruction:
-        raise ValueError(f"instruction: {instruction!r}, must be left out where no bag is given")
+        file = None if params is None else RobotFile.read(existing("--params", params), namespace)
+        robot = CalibratedRobot(contract, draft, target, instruction, file)
+        name = robot.robot_type
+        for option, path in zip(("--draft", "--target"), robot.policies, strict=True):
+            policy_there(option, path)
+    elif instruction or params is not None:
+        option, value = ("instruction", instruction) if instruction else ("params", params)
+        raise ValueError(f"{option}: {str(value)!r}, must be left out where no bag is given")
     elif task is None:
         raise ValueError("task: none, must be given where no bag is")
     else:
@@ -125,96 +149,47 @@ def calibrate(
     default = Path("results") / f"calibration-{name}.png"
     picture = picture_file("--picture", picture if picture is not None else default)
     tried("--out", out)
-    wanted = DEFAULT_RATE if rate is None else rate
-    how = (smoothing, normalization, draft_temperature)
+    verifier: dict[str, Any] = {}
     with console.status("calibrating") as status:
 
         def tell(line: str) -> None:
             status.update(f"calibrating: {line}")
 
-        if task is None:
-            found, node = _of_bags(
-                bag or [],
-                contract,
-                (draft, target),
-                instruction,
+        if bag:
+            found, node, verifier = calibrate_bags(
+                robot,
+                bag,
                 namespace,
-                say if incomplete else None,
                 backend,
-                wanted,
+                rate,
                 seed,
-                how,
+                smoothing,
+                normalization,
+                draft_temperature,
+                say if incomplete else None,
+                planned(status),
                 tell,
             )
         else:
+            assert task is not None
             files = PolicyFiles(folder_of(task, checkpoints), backend)
-            found = run(task, files, wanted, seed, episodes, *how, rejection, workers, tell)
+            temperature = 1.0 if draft_temperature is None else draft_temperature
+            how = smoothing, normalization, temperature, rejection, workers, tell
+            found = run(task, files, RATE if rate is None else rate, seed, episodes, *how)
             node = node_parameters(
                 task, f"{name}/draft" if checkpoints is None else str((checkpoints / "draft").resolve())
             )
-    found.save(out, "deviation", command_line(), node)
+    found.save(out, "deviation", command_line(), node, verifier)
     write_json(json_file, {"task": name, "seed": seed, "thresholds": found.thresholds, **found.figures})
     console.print(calibration_table(found))
+    if "gate" in node:
+        say("asks where {name} is above {threshold:.3g}".format(**node["gate"]))
     say(f"parameters: {out.resolve()}")
     if not bag and shipped(f"config/{name}.yaml") and not is_shipped(out):
         say(f"other verbs take them with --calibration {out}, else {asset(f'config/{name}.yaml')}")
     if "bins" in found.figures:
         draw_calibrations([found], picture)
         say(f"picture: {picture}")
-
-
-def _robot_type(contract: str | None) -> str:
-    """Return what a contract's robot is called."""
-    from adahi_ros.contract.parsing import load_contract
-
-    if contract is None:
-        raise ValueError("contract: none, must be given with a bag")
-    return load_contract(contract).robot_type
-
-
-def _of_bags(
-    bags: list[Path],
-    contract: str | None,
-    policies: tuple[Path | None, Path | None],
-    instruction: str,
-    namespace: str,
-    on_loss: Callable[[str], None] | None,
-    backend: str,
-    rate: float,
-    seed: int,
-    how: tuple[float | None, str | None, float],
-    say_what: Callable[[str], None],
-) -> tuple[Calibration, dict[str, Any]]:
-    """Calibrate on bags; return what was found, and the parameters of a node that follow from it."""
-    from adahi_ros.bags.answered import asked_of, asked_once, observed
-    from adahi_ros.bags.replay import check_sizes, load_pair
-    from adahi_ros.contract.parsing import contract_path, load_contract
-    from adahi_ros.evaluation.calibrate import calibrate_recorded
-
-    draft, target = policies
-    if contract is None or draft is None:
-        missing = "contract" if contract is None else "draft"
-        raise ValueError(f"{missing}: none, must be given with a bag")
-    say_what("reading")
-    draft = draft.expanduser()
-    target = draft.with_name("target") if target is None else target.expanduser()
-    read, said_in = load_contract(contract), contract_path(contract)
-    pair = load_pair(draft, target, backend)
-    seen = observed(
-        pair,
-        asked_of(bags, read, said_in, namespace, target, pair.target, backend, seed=seed),
-        instruction,
-        draft.parent,
-        asked_once(target, pair.target.signature),
-        on_loss=on_loss,
-    )
-    check_sizes(seen.policies.draft.signature, seen.recorded)
-    found = calibrate_recorded(seen.policies, seen.recorded, rate, seed, *how, say_what)
-    is_file = Path(contract).suffix in (".yaml", ".yml")
-    return found, {
-        "checkpoint": str(draft.resolve()),
-        "contract": str(contract_path(contract).resolve()) if is_file else contract,
-    }
 
 
 def calibration_for(

@@ -26,6 +26,7 @@ from adahi_ros.cli.options import (
 )
 from adahi_ros.cli.terminal import command_line, console, progress, say, write_json
 from adahi_ros.files import replacing
+from adahi_ros.parameter_sections import PARAMETERS
 
 if TYPE_CHECKING:
     from adahi_ros.bags.dataset import BagDataset
@@ -102,6 +103,7 @@ def distill(
     from adahi_ros.policy.corrector.checkpoint import load_corrector
     from adahi_ros.policy.corrector.corrector import Corrector
     from adahi_ros.policy.recipe import CORRECTOR, load_pupils
+    from adahi_ros.safety.shipped import limits_of_task
     from adahi_ros.tasks import goal_is_for_target
 
     read = load_contract(contract)
@@ -147,9 +149,11 @@ def distill(
         corrector = Corrector(load_corrector(out / CORRECTOR))
         unseen = split(planned.data, chosen, held_out)[1]
         asking = ask_by_expected_error(planned, corrector, policy.digest, unseen, chosen)
+        limits = limits_of_task(read.robot_type)
         robot = {
             "checkpoint": str((out / DRAFT).resolve()) if with_draft else "",
             "contract": str(contract_path(contract).resolve()),
+            **({"safety": {"limits": limits}} if limits else {}),
             "proposer": "corrector",
             "corrector": str((out / CORRECTOR).resolve()),
             "execution_horizon": planned.horizon,
@@ -185,8 +189,10 @@ def _trained(
 
 def _save_parameters(path: Path, robot: dict[str, Any], verifier: dict[str, Any]) -> None:
     """Write what robot and verifier are told."""
-    nodes = {"/**/draft_policy": robot, "/**/target_verifier": verifier}
-    document = {node: {"ros__parameters": values} for node, values in nodes.items()}
+    from adahi_ros.gates.parameter_file import ROBOT, VERIFIER
+
+    nodes = {ROBOT: robot, VERIFIER: verifier}
+    document = {node: {PARAMETERS: values} for node, values in nodes.items()}
     with replacing(path) as partial:
         text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
         partial.write_text(f"# Written by: {command_line()}\n{text}")

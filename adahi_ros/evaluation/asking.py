@@ -33,6 +33,11 @@ class Asking(NamedTuple):
     rate: float
 
 
+def asking_rate(horizon: int) -> float:
+    """Return the share of steps that ask where half of each plan of so many actions is gone by."""
+    return 1.0 / max(2.0, PLANS_USED * horizon)
+
+
 def ask_by_expected_error(
     planned: Planned, corrector: Corrector, digest: str, episodes: Sequence[int], seed: int
 ) -> Asking:
@@ -58,7 +63,7 @@ def ask_by_expected_error(
         bench, world = Bench(recorded.task, policies, calibration), RecordedWorld(recorded)
         return METHODS[name].run(bench, world, seed, range(len(recorded)), lambda step: None)
 
-    rate = 1.0 / max(2.0, PLANS_USED * planned.horizon)
+    rate = asking_rate(planned.horizon)
     found = calibrate_by(
         run, policies, recorded.task, rate, None, None, 1.0, None, lambda line: None, [method]
     )

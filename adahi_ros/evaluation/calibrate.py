@@ -28,6 +28,7 @@ from adahi_ros.tasks.base import has_camera
 from adahi_ros.trajectories import Trajectories
 
 EPISODES = 200
+RATE = 0.6
 SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action alone
 FOLDS = 5
 Variant = tuple[float, str]
@@ -238,6 +239,7 @@ def calibrate_recorded(
     normalization: str | None = None,
     draft_temperature: float = 1.0,
     say: Say = lambda line: None,
+    methods: Sequence[str] | None = None,
 ) -> Calibration:
     """Calibrate the gates in open loop, on recorded observations.
 
@@ -254,7 +256,7 @@ def calibrate_recorded(
         return METHODS[method].run(bench, world, seed, episodes, lambda step: None)
 
     return calibrate_by(
-        run, policies, recorded.task, rate, smoothing, normalization, draft_temperature, None, say
+        run, policies, recorded.task, rate, smoothing, normalization, draft_temperature, None, say, methods
     )
 
 

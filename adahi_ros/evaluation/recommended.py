@@ -46,6 +46,11 @@ class Recommendation:
                 raise ValueError(f"{field}: {value!r}, must be one of {', '.join(allowed)}")
         Trigger(self.gate, self.threshold)
 
+    @property
+    def name(self) -> str:
+        """What a calibration calls the method, whose threshold is to be searched."""
+        return f"{self.proposer}:{self.gate}"
+
     def method(self, label: str, about: str) -> PlanMethod:
         """Return it as a `Method`."""
         return PlanMethod(

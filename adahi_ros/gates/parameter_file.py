@@ -14,11 +14,13 @@ import yaml
 from adahi_ros.files import replacing
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import ORACLE, WITHOUT_THRESHOLD, Gate, Trigger
+from adahi_ros.parameter_sections import PARAMETERS
 from adahi_ros.yaml_files import read_yaml
 
 T = TypeVar("T")
 
 HEADER = "# Written by: {command}\n"
+ROBOT, VERIFIER = "/**/draft_policy", "/**/target_verifier"
 ORIGIN_FIELDS = ("task", "draft", "target", "transmission_rate", "thresholds")
 
 
@@ -74,19 +76,25 @@ class Calibration:
         )
 
     def save(
-        self, path: Path, gate: str, command: str, node: Mapping[str, Any] = MappingProxyType({})
+        self,
+        path: Path,
+        gate: str,
+        command: str,
+        node: Mapping[str, Any] = MappingProxyType({}),
+        verifier: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """Write the parameter file of a draft policy node.
+        """Write the parameter file of a draft policy node, and of the verifier that it asks.
 
         Args:
             path: of the file.
-            gate: that the node is to use.
+            gate: that the node is to use, where `node` has none.
             command: that made this, for people.
             node: further parameters of the node.
+            verifier: parameters of the verifier, where these are in the file, too.
         """
         parameters = {
             **node,
-            "gate": {"name": gate, "threshold": self.thresholds[gate]},
+            "gate": node.get("gate") or {"name": gate, "threshold": self.thresholds[gate]},
             "deviation": {"smoothing": self.smoothing, "normalization": self.normalization},
             "draft_temperature": self.draft_temperature,
             "calibration": {
@@ -98,9 +106,9 @@ class Calibration:
                 **self.figures,
             },
         }
-        text = yaml.safe_dump(
-            {"/**": {"ros__parameters": parameters}}, sort_keys=False, default_flow_style=None
-        )
+        nodes = {ROBOT: parameters, VERIFIER: verifier} if verifier else {"/**": parameters}
+        document = {name: {PARAMETERS: dict(values)} for name, values in nodes.items()}
+        text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
         with replacing(path) as partial:
             partial.write_text(HEADER.format(command=command) + text)
 
@@ -123,7 +131,8 @@ def _read(tree: Any, kind: type[T], *names: str) -> T:
 
 
 def _calibration(document: Any) -> Calibration:
-    parameters = _read(document, dict, "/**", "ros__parameters")
+    section = ROBOT if isinstance(document, dict) and ROBOT in document else "/**"
+    parameters = _read(document, dict, section, PARAMETERS)
     origin = _read(parameters, dict, "calibration")
     gates = _read(parameters, dict, "calibration", "thresholds")
     calibration = Calibration(

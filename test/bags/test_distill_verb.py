@@ -220,6 +220,56 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     assert verifier == {"checkpoint": str(tmp_path / "target.yaml"), "rule": "replace"}
 
 
+def test_what_a_robot_is_told_is_calibrated_on_bags_that_nothing_was_learned_from(
+    in_bag: Callable[..., Path],
+    seeing_options: list[Any],
+    tmp_path: Path,
+    fails: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def by_age(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((len(read), 2), np.float32), read[:, -1]
+
+    monkeypatch.setattr("adahi_ros.policy.corrector.corrector._exported", lambda checkpoint: by_age)
+    monkeypatch.setattr("adahi_ros.evaluation.latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_ros.reporting.replay_figure.draw_replay", lambda *arguments: None)
+    params, final, figures = (tmp_path / name for name in ("arm.yaml", "final.yaml", "figures.json"))
+    held = in_bag(messages(4))
+
+    def run(*words: Any) -> str:
+        result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    how = ["--draft", "--params", params, "--instruction", "wave", "--jpeg-quality", 60]
+    run("distill", in_bag(messages(3)), *seeing_options, *how)
+    said = run("calibrate", "--bag", held, "--params", params, "--out", final)
+    before, after = (yaml.safe_load(path.read_text()) for path in (params, final))
+    assert after["/**/target_verifier"] == before["/**/target_verifier"]
+    old, new = (each["/**/draft_policy"]["ros__parameters"] for each in (before, after))
+    gate = new.pop("gate")
+    assert old.pop("gate")["name"] == gate["name"] == "expected_error"
+    assert f"asks where expected_error is above {gate['threshold']:.3g}" in said
+    assert {name: new[name] for name in old} == old
+    calibration = new["calibration"]
+    assert calibration["transmission_rate"] == 0.5  # half of four actions
+    assert calibration["measured_rates"]["expected_error"] == pytest.approx(0.5, abs=0.1)
+    assert "expected_error" not in calibration["thresholds"]  # which are those of who drafts
+    asked = sorted((tmp_path / "arm" / "planned").iterdir())
+    assert len(asked) == 2
+    run("replay", held, "--params", final, "--json", figures)
+    assert sorted((tmp_path / "arm" / "planned").iterdir()) == asked
+    methods = json.loads(figures.read_text())["methods"]
+    assert list(methods) == ["best", "deviation:replace", "never:replace", "target", "random:replace"]
+    rate = calibration["measured_rates"]["expected_error"]
+    assert methods["best"]["transmission_rate"] == pytest.approx(rate, abs=0.1)
+    run("calibrate", "--bag", held, "--params", params, "--out", final, "--rate", 0.9)
+    often = yaml.safe_load(final.read_text())["/**/draft_policy"]["ros__parameters"]
+    assert often["gate"]["threshold"] < gate["threshold"]
+    assert "--params: none.yaml, no such file" in fails("calibrate", "--bag", held, "--params", "none.yaml")
+    assert "must be left out where no bag is given" in fails("calibrate", "ball", "--params", params)
+
+
 def test_a_target_that_is_not_to_be_had_ends_it_and_the_same_command_goes_on(
     in_bag: Callable[..., Path],
     seeing_options: list[Any],

@@ -16,7 +16,7 @@ from adahi_ros.nodes.common.parameter_files import parameter_files, unheeded
 from adahi_ros.nodes.common.parameters import filled
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
-from adahi_ros.parameter_sections import is_for, parameters_for, section_names
+from adahi_ros.parameter_sections import is_for, nested, parameters_for, section_names
 
 SECTIONS: tuple[Any, ...] = (
     {"/**": ...},
@@ -87,6 +87,13 @@ def test_what_several_sections_say_is_taken_as_ros_takes_it(tmp_path: Path) -> N
 def test_what_a_replay_takes_for_the_nodes_defaults_are_these() -> None:
     node = filled(DraftPolicyParameters, {})
     assert dict(DEFAULTS) == {name: attrgetter(name)(node) for name in DEFAULTS}
+
+
+def test_parameters_by_their_names_are_those_of_the_groups_that_they_make() -> None:
+    named = {"checkpoint": "a", "gate.name": "age", "gate.threshold": 1.0, "a.b.c": [1], "a.b.d": ""}
+    tree = nested(named)
+    assert tree["a"] == {"b": {"c": [1], "d": ""}}
+    assert parameters_for({"/**": {"ros__parameters": tree}}, "/node") == named
 
 
 def test_the_names_of_sections_say_their_namespaces() -> None:
