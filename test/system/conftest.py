@@ -33,6 +33,7 @@ from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import StepRecord
+from test.system.recorder import Recorder
 
 DEADLINE_S = 30.0  # only a broken node is slower
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")
@@ -273,6 +274,21 @@ def stage() -> Iterator[Stage]:
             yield Stage(domain, observer, processes)
         finally:
             observer.close()
+
+
+@pytest.fixture(scope="module")
+def recorders(stage: Any) -> Iterator[Callable[..., Recorder]]:
+    """From a folder and the arguments of `adahi record` to one that runs."""
+    made: list[Recorder] = []
+
+    def start(*arguments: Any) -> Recorder:
+        made.append(Recorder(stage, *arguments))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.process.kill()
+        each.process.wait()
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +27,15 @@ from adahi_ros.bags.reader import read_bag
 from adahi_ros.bags.recovery import recover
 from adahi_ros.bags.writer import STORAGES
 from adahi_ros.contract.plain import plain_values
-from adahi_ros.nodes.launching.domain import loopback_environment
 from adahi_ros.tasks import make, make_expert
 from adahi_ros.tasks.demonstrations import collect
 from adahi_ros.trajectories import Trajectories
+from test.system.recorder import COMMAND, ENDS_S, RELIABLE, Recorder, wait_for_the_end_of
 
 EPISODES, SEED = 2, 3
-COMMAND = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
 BURST = 2000
 FILE_BYTES = 200_000
 LATE_RUN = 100  # s on its clock, and the number of its episode
-ENDS_S = 30.0  # only a broken recorder takes longer
-RELIABLE = {
-    f"/{topic}": {"publisher": {"reliability": "reliable", "depth": 1000}}
-    for topic in ("joint_states", "task_state")
-}
 
 
 def adahi(folder: Path, *arguments: object) -> str:
@@ -59,45 +52,6 @@ def adahi(folder: Path, *arguments: object) -> str:
     return ended.stdout
 
 
-def wait_for_the_end_of(simulator: Any, stage: Any) -> None:
-    stage.processes.may_end = simulator
-    stage.wait(lambda: simulator.exit_code is not None, "end of the simulator")
-    stage.processes.all.remove(simulator)
-
-
-class Recorder:
-    """`adahi record` as a process."""
-
-    def __init__(self, stage: Any, folder: Path, *arguments: object) -> None:
-        self._stage = stage
-        self._output = (folder / "recorder.log").open("w+")
-        self.process = subprocess.Popen(
-            [*COMMAND, "record", *map(str, arguments)],
-            cwd=folder,
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **loopback_environment(stage.domain), "PYTHONUNBUFFERED": "1"},
-        )
-
-    def wait_until_it_records(self, topic: str) -> None:
-        """Wait for a subscription of a topic that this process publishes, or a node of its does."""
-        self._stage.wait(lambda: self._stage.node.count_subscribers(topic) > 0, f"recorder of {topic}")
-
-    def end(self, how: int = signal.SIGINT) -> str:
-        """Ask it to end; return what it has said."""
-        self.process.send_signal(how)
-        return self.ended(0)
-
-    def ended(self, code: int) -> str:
-        """Wait until it ends by itself, with this exit code; return what it has said."""
-        assert self.process.wait(ENDS_S) == code, self.said()
-        return self.said()
-
-    def said(self) -> str:
-        self._output.seek(0)
-        return self._output.read()
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, recipe_of: Callable[..., str]) -> Path:
     folder = tmp_path_factory.mktemp("chain")
@@ -106,21 +60,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, recipe_of: Callable[..., st
     (folder / "ball.yaml").write_text(yaml.safe_dump({**values, "max_age_s": 2.0}))
     (folder / "recipe.yaml").write_text(recipe_of(60, draft=20, target=40))
     return folder
-
-
-@pytest.fixture(scope="module")
-def recorders(stage: Any) -> Iterator[Callable[..., Recorder]]:
-    """From a folder and the arguments of `adahi record` to one that runs."""
-    made: list[Recorder] = []
-
-    def start(*arguments: Any) -> Recorder:
-        made.append(Recorder(stage, *arguments))
-        return made[-1]
-
-    yield start
-    for each in made:
-        each.process.kill()
-        each.process.wait()
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import socket
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +15,7 @@ from sensor_msgs.msg import Image
 from adahi_ros.client import VerifierClient, VerifierError
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.wire.records import Reason, StepRecord
-
-REASON = "pip install -r requirements/remote_targets.txt"
-msgpack = pytest.importorskip("msgpack", reason=REASON)
-server = pytest.importorskip("websockets.sync.server", reason=REASON)
+from test.system.policy_server import PolicyServer
 
 HORIZON = 3  # actions of a plan
 ROWS, COLUMNS = 8, 12
@@ -72,53 +66,12 @@ TARGET = {
 }
 
 
-def read(message: bytes) -> Any:
-    """Read a message as openpi's server does."""
-
-    def array(said: dict[Any, Any]) -> Any:
-        if b"__ndarray__" not in said:
-            return said
-        return np.frombuffer(said[b"data"], said[b"dtype"]).reshape(said[b"shape"])
-
-    return msgpack.unpackb(message, object_hook=array)
-
-
 def plan_of(observation: dict[str, Any]) -> np.ndarray:
     """Return the plan (HORIZON, 2) float32 to what is seen: the joints, and how bright the picture is."""
     brightness = np.float32(observation["observation/image"].mean() / 255)
     ahead = np.arange(HORIZON, dtype=np.float32)[:, None] / 100
     plan: np.ndarray = observation["observation/state"] + ahead + brightness / 10
     return plan.astype(np.float32)
-
-
-class PolicyServer:
-    """A policy behind openpi's protocol on this machine."""
-
-    def __init__(self) -> None:
-        self.heard: list[dict[str, Any]] = []
-        self.port = 0
-        self._connections: list[Any] = []
-
-    def start(self) -> None:
-        self._server = server.serve(self._converse, "127.0.0.1", self.port, compression=None)
-        self.port = self._server.socket.getsockname()[1]
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        for each in self._connections:
-            with contextlib.suppress(OSError):  # it is closed
-                each.socket.shutdown(socket.SHUT_RDWR)
-        self._connections.clear()
-
-    def _converse(self, connection: Any) -> None:
-        self._connections.append(connection)
-        connection.send(msgpack.packb({}))
-        for message in connection:
-            self.heard.append(read(message))
-            plan = plan_of(self.heard[-1])
-            said = {b"__ndarray__": True, b"data": plan.tobytes(), b"dtype": "<f4", b"shape": plan.shape}
-            connection.send(msgpack.packb({"actions": said}))
 
 
 class Seeing:
@@ -161,7 +114,7 @@ class Seeing:
 
 @pytest.fixture(scope="module")
 def policy() -> Iterator[PolicyServer]:
-    served = PolicyServer()
+    served = PolicyServer(plan_of)
     served.start()
     yield served
     served.stop()

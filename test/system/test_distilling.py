@@ -1,0 +1,130 @@
+"""From bags and a policy that is not ours to a robot that goes by its plans: what docs/distilling.md does.
+
+With the two nodes in the place of their launches, which give them these parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from adahi_ros import cli
+from adahi_ros.bags.robot_file import RobotFile
+from adahi_ros.contract.plain import plain_values
+from adahi_ros.tasks import make
+from test.system.policy_server import PolicyServer
+from test.system.recorder import RELIABLE, Recorder, wait_for_the_end_of
+
+HORIZON = 4  # actions of a plan
+SIDE = 16  # pixels
+TOLD = "balance the ball"
+TARGET = {
+    "kind": "openpi",
+    "timeout_s": 10.0,
+    "horizon": HORIZON,
+    "rate_hz": 20.0,
+    "action_names": ["positions.plate_roll_joint", "positions.plate_pitch_joint"],
+    "state": {"observation.joints": {"size": 2, "as": "observation/state"}},
+    "images": {"observation.images.camera": {"size": [SIDE, SIDE], "as": "observation/image"}},
+    "instruction": True,
+}
+SMALL = {"seed": 1, "size": {"hidden": 4}, "fit": {"steps": 20, "batch_size": 16}}
+pytestmark = pytest.mark.timeout(120)
+
+
+def plan_of(observation: dict[str, Any]) -> np.ndarray:
+    """Return a plan (HORIZON, 2) float32: from where the joints are, by picture and words."""
+    seen = observation["observation/image"].mean(axis=(0, 1))[:2] / 2550 + len(observation["prompt"]) / 1000
+    ahead = np.arange(HORIZON, dtype=np.float32)[:, None] / 100
+    return np.float32(observation["observation/state"] + seen + ahead)
+
+
+@pytest.fixture
+def policy() -> Iterator[PolicyServer]:
+    served = PolicyServer(plan_of)
+    served.start()
+    yield served
+    served.stop()
+
+
+@pytest.fixture
+def folder(policy: PolicyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that a user writes, in the folder that the commands are given in."""
+    spec = make("ball").spec
+    contract = plain_values("arm", 20.0, spec.joint_names, 4, 0, spec.commanded, spec.command_field)
+    contract["observations"]["observation.images.camera"] = {
+        "channel": {"topic": "camera/image_raw", "type": "sensor_msgs/msg/Image"},
+        "apply": [{"resize": [2 * SIDE, 2 * SIDE]}],
+        "align": {"strategy": "asof", "timeline": "header", "tolerance_ms": 0.0},
+    }
+    files = {
+        "arm.yaml": {**contract, "images_for_target": True, "max_age_s": 10.0},
+        "target.yaml": {**TARGET, "url": f"ws://127.0.0.1:{policy.port}"},
+        "recipe.yaml": {"corrector": SMALL, "distilled": SMALL},
+    }
+    for name, values in files.items():
+        (tmp_path / name).write_text(yaml.safe_dump(values))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("adahi_ros.evaluation.latency.REPETITIONS", 3)
+    return tmp_path
+
+
+def adahi(*words: object) -> str:
+    result = CliRunner().invoke(cli.app, [str(each) for each in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_six_commands_lead_from_bags_to_a_robot_that_goes_by_the_plans_of_another_policy(
+    stage: Any,
+    make_robot: Callable[[Any], Any],
+    recorders: Callable[..., Recorder],
+    folder: Path,
+    policy: PolicyServer,
+) -> None:
+    simulated = {"task": "ball_seen", "demonstrate": True, "speed": 20.0, "wait_for_subscribers": 1}
+    for seed, (out, episodes) in enumerate({"train": 2, "held": 1}.items()):
+        recorder = recorders(folder, "--contract", "arm.yaml", "--out", out, "--use-sim-time")
+        simulator = stage.start(
+            "robot_simulator_node", **simulated, seed=seed, episodes=episodes, qos_overrides=RELIABLE
+        )
+        wait_for_the_end_of(simulator, stage)
+        assert "Traceback" not in recorder.end()
+
+    adahi("contract", "check", "arm.yaml", "--bag", "train")
+    made = ["--contract", "arm.yaml", "--target", "target.yaml", "--recipe", "recipe.yaml", "--out", "arm"]
+    how = ["--draft", "--params", "params.yaml", "--instruction", TOLD, "--jpeg-quality", 60]
+    assert "2 episodes" in adahi("distill", "train", *made, *how)
+    adahi("calibrate", "--bag", "held", "--params", "params.yaml", "--out", "robot.yaml")
+    asked = len(policy.heard)
+    assert "Best" in adahi("replay", "held", "--params", "robot.yaml", "--out", "replay.png")
+    assert len(policy.heard) - asked < 20  # for what it costs: the answers are known
+    assert {heard["prompt"] for heard in policy.heard} <= {TOLD, ""}
+
+    told = RobotFile.read(folder / "robot.yaml")
+    stage.start("target_verifier_node", **told.verifier)
+    settings = {name: value for name, value in told.robot.items() if not name.startswith("calibration.")}
+    node = stage.start(
+        "draft_policy_node",
+        **{**settings, "safety.limits": "ball", "safety.require_limits": True},
+        deadline_s=20.0,
+        verifier_wait_s=60.0,
+        safety__hold_after_s=60.0,
+        qos_overrides=RELIABLE,
+    )
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    robot = make_robot(stage)
+    stage.start("robot_simulator_node", task="ball_seen", lockstep=True, wait_for_subscribers=1)
+    stage.wait(lambda: sum(step.verified for step in robot.steps) > 2 * HORIZON, "steps that are verified")
+    assert {step.proposer for step in robot.steps} == {"corrector"}
+    assert {step.gate for step in robot.steps} == {"expected_error"}
+    assert any(step.correction for step in robot.steps)
+    assert policy.heard[-1]["prompt"] == TOLD
+    assert "Traceback" not in node.output
