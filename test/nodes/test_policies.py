@@ -12,10 +12,44 @@ import pytest
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import PolicyParameters, policy_from
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.absent import LARGEST
+from adahi_ros.policy.action_range import ActionRange
+from adahi_ros.policy.direct import DirectPolicy
+from adahi_ros.policy.interface import Policy, TargetUnavailableError
 from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Feature, ImageInput, Observations, Signature
+from adahi_ros.robot.sent_windows import SentWindows
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.sent_request import SentRequest
+from adahi_ros.wire.window import WireWindow
 
 EVEN = np.full((2, 4), 0.25)
+AWAY = "openpi: ws://there:8000, not reachable"
+
+
+class Elsewhere(DirectPolicy):
+    """Proposes its draws; may be out of reach.
+
+    Attributes:
+        asked: what was observed whenever it was asked.
+    """
+
+    def __init__(self, images: tuple[ImageInput, ...] = (), instruction: bool = False) -> None:
+        features = (Feature("observation.state", 3), Feature("observation.force", 1))
+        signature = Signature(
+            2, 4, 2, features, (Feature("goal", 5),), images=images, instruction=instruction
+        )
+        most = np.full(2, LARGEST)
+        super().__init__(signature, ActionRange(-most, most), np.ones(2), "elsewhere", draws=8)
+        self.asked: list[Observations] = []
+        self.away = False
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        self.asked.append(observations)
+        if self.away:
+            raise TargetUnavailableError(AWAY)
+        return draws.reshape(len(draws), 4, 2)
 
 
 def broken(*arguments: object) -> Proposal:
@@ -56,3 +90,45 @@ def test_what_is_no_policy_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_name_that_no_file_may_have_is_that_of_no_checkpoint(name: str) -> None:
     with pytest.raises(ParameterError, match="no such checkpoint"):
         policy_from(PolicyParameters(name))
+
+
+def test_it_is_asked_once_before_anyone_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = Elsewhere((ImageInput("observation.images.front", 6, 8),), instruction=True)
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
+    policy_from(PolicyParameters("large"))
+    (asked,) = policy.asked
+    assert {name: values.shape for name, values in asked.features.items()} == {
+        "observation.state": (1, 2, 3),
+        "observation.force": (1, 2, 1),
+    }
+    assert asked.conditions["goal"].shape == (1, 5)
+    (picture,) = asked.images.values()
+    assert (picture.shape, picture.dtype, picture.max()) == ((1, 2, 6, 8, 3), np.uint8, 0)
+    assert len(asked.instructions) == 1
+
+
+def test_what_robots_get_is_the_same_whether_it_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_before, new = Elsewhere(), Elsewhere()
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: asked_before)
+    policy_from(PolicyParameters("large"))
+    window = WireWindow.of(np.ones((2, 4), np.float32), np.zeros(5, np.float32))
+    draft = Proposal(np.zeros((1, 0, 2), np.float32))
+    request = SentRequest.of(draft, SentWindows().update(window), "arm", 3, 7)
+    first, second = (
+        Engine(TargetVerifier(policy, "replace"), 0).verify(request, 1.0) for policy in (asked_before, new)
+    )
+    np.testing.assert_array_equal(first.verdict.actions, second.verdict.actions)
+    assert first.verdict.actions.std() > 0
+
+
+def test_a_target_that_is_not_to_be_had_yet_may_come_and_a_draft_must_be_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy = Elsewhere()
+    policy.away = True
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
+    told: list[str] = []
+    assert policy_from(PolicyParameters("large"), told.append) is policy
+    assert told == [AWAY]
+    with pytest.raises(ParameterError, match=rf"^checkpoint: 'large', TargetUnavailableError: {AWAY}$"):
+        policy_from(PolicyParameters("large"))

@@ -63,8 +63,8 @@ def running(exported: Path) -> Iterator[tuple[TargetVerifierNode, Counting]]:
     policies: list[Counting] = []
     load = target_verifier_node.policy_from
 
-    def counting(values: dict[str, Any]) -> Counting:
-        policies.append(Counting(load(values)))
+    def counting(*arguments: Any) -> Counting:
+        policies.append(Counting(load(*arguments)))
         return policies[0]
 
     with exclusive_domain() as domain, pytest.MonkeyPatch.context() as patch:

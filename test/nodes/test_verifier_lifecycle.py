@@ -4,38 +4,55 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from adahi_msgs.srv import VerifyDraft
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
+from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
+from adahi_ros.policy.absent import AbsentPolicy
+from adahi_ros.policy.interface import TargetUnavailableError
 
 
 @pytest.fixture
-def node(exported: Path) -> Iterator[TargetVerifierNode]:
-    """A verifier that is active."""
+def make_node(exported: Path) -> Iterator[Callable[..., TargetVerifierNode]]:
+    """From parameters to a verifier that is not configured."""
     with exclusive_domain() as domain:
         observer = Observer(domain, "watcher")
-        node = TargetVerifierNode(
-            context=observer.context,
-            use_global_arguments=False,
-            parameter_overrides=[
-                Parameter("checkpoint", value=str(exported / "target")),
-                Parameter("autostart", value=False),
-            ],
-        )
-        node.trigger_configure()
-        node.trigger_activate()
-        yield node
-        node.destroy_node()
+        nodes: list[TargetVerifierNode] = []
+
+        def make(**parameters: Any) -> TargetVerifierNode:
+            given = {"checkpoint": str(exported / "target"), "autostart": False, **parameters}
+            nodes.append(
+                TargetVerifierNode(
+                    context=observer.context,
+                    use_global_arguments=False,
+                    parameter_overrides=[Parameter(name, value=value) for name, value in given.items()],
+                )
+            )
+            return nodes[-1]
+
+        yield make
+        for node in nodes:
+            node.destroy_node()
         observer.close()
+
+
+@pytest.fixture
+def node(make_node: Callable[..., TargetVerifierNode]) -> TargetVerifierNode:
+    """A verifier that is active."""
+    node = make_node()
+    node.trigger_configure()
+    node.trigger_activate()
+    return node
 
 
 def test_a_verifier_that_is_cleaned_up_keeps_no_policy(node: TargetVerifierNode) -> None:
@@ -76,3 +93,21 @@ def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifi
     assert not node.urgent.turns
     node.serve_nobody()  # and nobody twice
     assert len(replies) == 3
+
+
+def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
+    make_node: Callable[..., TargetVerifierNode],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def away(*arguments: object) -> None:
+        raise TargetUnavailableError("ws://there:8000: not reachable")
+
+    policy = AbsentPolicy(4, 0, 2)
+    monkeypatch.setattr(policy, "propose", away, raising=False)
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
+    node = make_node(rule="replace")
+    assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+    assert "the target is not to be had yet" in (said := capfd.readouterr().err)
+    assert "ws://there:8000: not reachable" in said
+    assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS

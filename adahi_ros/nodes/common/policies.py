@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from adahi_ros.policy.backends import BACKENDS, load_policy
 from adahi_ros.policy.corrector.checkpoint import load_corrector
 from adahi_ros.policy.corrector.corrector import Corrector
 from adahi_ros.policy.corrector.features import PlanView
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.interface import Policy, TargetUnavailableError
 from adahi_ros.policy.signature import Signature
 from adahi_ros.vision.encoder import Encoder, EncoderFiles, load_files
 
@@ -67,8 +68,13 @@ def encoder_files_from(name: str) -> EncoderFiles:
         raise ParameterError(f"encoder: {name!r}, cannot be read: {error}") from error
 
 
-def policy_from(values: PolicyParameters) -> Policy:
+def policy_from(values: PolicyParameters, away: Callable[[str], object] | None = None) -> Policy:
     """Load the policy, and let it predict once: the first prediction takes many times as long.
+
+    Args:
+        values: of the node.
+        away: told why a policy that runs elsewhere is not to be had yet; it may be later. None where that
+            will not do.
 
     Raises:
         ParameterError: it cannot be loaded, or its sizes are too large for messages; names the parameter,
@@ -82,6 +88,9 @@ def policy_from(values: PolicyParameters) -> Policy:
         check_signature_bounds(policy.signature)
         first = _first_actions(policy)
     except Exception as error:  # a policy of another package may raise anything
+        if away is not None and isinstance(error, TargetUnavailableError):
+            away(str(error))
+            return policy
         reason = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ParameterError(f"checkpoint: {values.checkpoint!r}, {reason}") from error
     if not np.isfinite(first).all():

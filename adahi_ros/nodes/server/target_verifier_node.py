@@ -156,7 +156,7 @@ class TargetVerifierNode(ManagedNode):
 
     def _open(self, values: TargetVerifierParameters) -> None:
         self._values = values
-        policy = policy_from(values)
+        policy = policy_from(values, self._away)
         if values.added_compute_s:
             policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
         images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
@@ -178,6 +178,9 @@ class TargetVerifierNode(ManagedNode):
         self._description = describe(Description(name, values.rule, policy.signature, encoder))
         self._opened.callback(DiagnosticsPublisher(self, "verifier", "verification", self._health).destroy)
         self.get_logger().info(f"target policy of {policy.signature}, by the name {name!r}")
+
+    def _away(self, why: str) -> None:
+        self.get_logger().warning(f"the target is not to be had yet, and is asked again by requests: {why}")
 
     def _describe(
         self, request: DescribeTarget.Request, response: DescribeTarget.Response
