@@ -6,11 +6,38 @@ from adahi_ros.acceptance.distance import Distance
 from adahi_ros.acceptance.interface import Acceptance
 from adahi_ros.acceptance.replace import Replace
 from adahi_ros.acceptance.speculative import Speculative
+from adahi_ros.policy.signature import Signature
 from adahi_ros.registry import Registry
 
 ACCEPTANCES: Registry[type[Acceptance]] = Registry(
     "adahi_ros.acceptances", {"speculative": Speculative, "replace": Replace, "distance": Distance}
 )
+
+
+BY_TARGET = "by_target"
+"""In the place of a rule: speculative for a target that speaks an action tokenizer, else replace."""
+
+
+def rule_for(name: str, target: Signature) -> str:
+    """Return the name of the rule for a target.
+
+    Args:
+        name: a key of `ACCEPTANCES`, or `BY_TARGET`.
+        target: what it proposes.
+
+    Raises:
+        ValueError: there is no such rule, or it is about codes, and the target has none.
+    """
+    if name == BY_TARGET:
+        return "replace" if target.codes is None else "speculative"
+    if name not in ACCEPTANCES:
+        raise ValueError(f"rule: {name!r}, must be one of {', '.join(sorted(ACCEPTANCES))}")
+    if ACCEPTANCES[name].needs_codes and target.codes is None:
+        raise ValueError(
+            f"rule: {name!r}, must be {BY_TARGET}, replace, or another that is not about codes, for a target "
+            "without a tokenizer"
+        )
+    return name
 
 
 def keeps_drafts(rule: str) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts
+from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts, rule_for
 from adahi_ros.policy.interface import Policy, Sampling
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.server.choice import SAMPLES, NearestPlan
@@ -29,9 +29,15 @@ class TargetVerifier:
     What it returns by an exact rule is distributed as the target's own proposals where it gets every draft,
     or a share of them that does not depend on what was drawn; see `Gate.blind`.
 
+    Attributes:
+        policy: the target, or what is made of it.
+        rule: a key of `ACCEPTANCES`.
+        acceptance: that rule.
+        keeps_drafts: see there.
+
     Args:
         policy: the target.
-        rule: a key of `ACCEPTANCES`.
+        rule: see `rule_for`.
         temperature: of the target's distributions, above zero.
         sendable: see `Sampling`.
         agreement: a key of `AGREEMENTS`.
@@ -52,12 +58,9 @@ class TargetVerifier:
         samples: int = SAMPLES,
         distance: float = WITHIN,
     ) -> None:
-        if rule not in ACCEPTANCES:
-            raise ValueError(f"rule: {rule!r}, must be one of {', '.join(sorted(ACCEPTANCES))}")
+        rule = rule_for(rule, policy.signature)
         if not 0.0 < temperature < np.inf:
             raise ValueError(f"temperature: {temperature}, must be above 0 and finite")
-        if ACCEPTANCES[rule].needs_codes and policy.signature.codes is None:
-            raise ValueError(f"rule: {rule!r}, must be another for a target without a tokenizer")
         if agreement not in AGREEMENTS:
             raise ValueError(f"agreement: {agreement!r}, must be one of {', '.join(AGREEMENTS)}")
         if agreement == "choose" and ACCEPTANCES[rule].needs_codes:
@@ -68,6 +71,7 @@ class TargetVerifier:
         told: dict[str, np.ndarray] = {}
         if getattr(ACCEPTANCES[rule], "takes_distance", False):
             told["within"] = distance * policy.action_scale
+        self.rule = rule
         self.acceptance = ACCEPTANCES[rule](**told)
         self.keeps_drafts = keeps_drafts(rule)
         self._sampling = Sampling(temperature, sendable)

@@ -57,6 +57,7 @@ def node(make_node: Callable[..., TargetVerifierNode]) -> TargetVerifierNode:
 
 def test_a_verifier_that_is_cleaned_up_keeps_no_policy(node: TargetVerifierNode) -> None:
     """The next one that it is configured with must find its memory free."""
+    assert node._describe(None, None).acceptance == "speculative"  # of a target with a tokenizer
     kept = weakref.ref(node._service)
     node.trigger_deactivate()
     node.trigger_cleanup()
@@ -106,8 +107,9 @@ def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
     policy = AbsentPolicy(4, 0, 2)
     monkeypatch.setattr(policy, "propose", away, raising=False)
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
-    node = make_node(rule="replace")
+    node = make_node()
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     assert "the target is not to be had yet" in (said := capfd.readouterr().err)
     assert "ws://there:8000: not reachable" in said
     assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
+    assert node._describe(None, None).acceptance == "replace"  # it has no tokenizer

@@ -159,7 +159,7 @@ def test_wrong_settings_are_refused(fixed_policy: Callable[..., Policy]) -> None
     with pytest.raises(ValueError, match="agreement: 'choose', must be another with the rule 'speculative'"):
         TargetVerifier(policy, agreement="choose")
     policy.signature = replace(policy.signature, codes=None)
-    with pytest.raises(ValueError, match="rule: 'speculative', must be another for a target without a tok"):
+    with pytest.raises(ValueError, match="rule: 'speculative', must be by_target, replace, or another"):
         TargetVerifier(policy)
     TargetVerifier(policy, rule="replace")
 

@@ -17,7 +17,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from adahi_ros.acceptance.distance import WITHIN
-from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
 from adahi_ros.health import Health
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, ManagedParameters, started
@@ -82,10 +82,11 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     )
     seed: int = parameter(0, "Seed of the draws that accept and resample", 0, LARGEST_INTEGER)
     rule: str = parameter(
-        "speculative",
+        BY_TARGET,
         "speculative accepts or resamples the drafted codes; replace takes the target's own proposal, "
-        "whatever was drafted; distance lets the draft stand where it is near to the target's own proposal",
-        choices=tuple(ACCEPTANCES),
+        "whatever was drafted; distance lets the draft stand where it is near to the target's own proposal; "
+        "by_target is speculative for a target that speaks an action tokenizer, else replace",
+        choices=(BY_TARGET, *ACCEPTANCES),
     )
     distance: float = parameter(
         WITHIN,
@@ -175,7 +176,7 @@ class TargetVerifierNode(ManagedNode):
         self._opened.callback(delattr, self, "_service")  # the policy's memory, before another is loaded
         self._watch = HealthWatch()
         encoder = "" if images is None else images.fingerprint
-        self._description = describe(Description(name, values.rule, policy.signature, encoder))
+        self._description = describe(Description(name, verifier.rule, policy.signature, encoder))
         self._opened.callback(DiagnosticsPublisher(self, "verifier", "verification", self._health).destroy)
         self.get_logger().info(f"target policy of {policy.signature}, by the name {name!r}")
 
