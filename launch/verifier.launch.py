@@ -18,7 +18,11 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
+from adahi_ros.nodes.launching.arguments import (
+    check_file,
+    checkpoint_of,
+    with_arguments_checked,
+)
 from adahi_ros.nodes.launching.encoders import encoder_parameters
 from adahi_ros.nodes.launching.exits import (
     ENDS_WITH_LAUNCH,
@@ -58,6 +62,12 @@ def generate_launch_description() -> LaunchDescription:
             "without one, the task's",
         ),
         DeclareLaunchArgument(
+            "target",
+            default_value="",
+            description="What is served: a YAML file of a policy of others, or a checkpoint by path or name; "
+            "where it is empty, verifier_params_file says it",
+        ),
+        DeclareLaunchArgument(
             "verifier_namespace",
             default_value="",
             description="Namespace of the verifier's services, such as /server where robots share it; "
@@ -75,14 +85,20 @@ def generate_launch_description() -> LaunchDescription:
     dds = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(str(Path(__file__).with_name("dds.launch.py")))
     )
-    check = OpaqueFunction(function=check_file, args=["verifier_params_file"])
+    check = OpaqueFunction(function=check_files)
     nodes = GroupAction(
         [dds, OpaqueFunction(function=leave_interrupts_to_launch), OpaqueFunction(function=start)]
     )
     return with_arguments_checked(LaunchDescription([*arguments, check, nodes]))
 
 
+def check_files(context: LaunchContext) -> None:
+    check_file(context, "verifier_params_file")
+    checkpoint_of(context, "target")
+
+
 def start(context: LaunchContext) -> list[Node]:
+    target = checkpoint_of(context, "target")
     respawn = IfCondition(LaunchConfiguration("respawn")).evaluate(context)
     node = Node(
         package="adahi_ros",
@@ -95,6 +111,7 @@ def start(context: LaunchContext) -> list[Node]:
                 **encoder_parameters(LaunchConfiguration("task").perform(context)),
             },
             LaunchConfiguration("verifier_params_file"),
+            {"checkpoint": ParameterValue(target, value_type=str)} if target else {},
             {"autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool)},
             {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
         ],

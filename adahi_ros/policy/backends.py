@@ -85,6 +85,10 @@ POLICIES: Registry[Callable[..., Policy]] = Registry(
 """Kinds of policies that YAML files describe: called with the file's folder, and by name with arguments."""
 
 
+DESCRIBED = (".yaml", ".yml")
+"""How the name of a file that describes a policy may end; only the first may be left out."""
+
+
 def is_policy(path: Path) -> bool:
     """Whether there is a policy at `DIRECTORY/NAME`."""
     return any(path.with_name(path.name + suffix).is_file() for suffix in (".json", ".yaml"))
@@ -92,7 +96,7 @@ def is_policy(path: Path) -> bool:
 
 def description_of(path: Path) -> Path:
     """Return the YAML file that describes a policy of another kind, if there is one."""
-    return path if path.suffix == ".yaml" else path.with_name(path.name + ".yaml")
+    return path if path.suffix in DESCRIBED else path.with_name(path.name + DESCRIBED[0])
 
 
 def load_policy(path: Path, backend: str) -> Policy:
@@ -112,6 +116,8 @@ def load_policy(path: Path, backend: str) -> Policy:
     except (ValueError, OSError) as error:  # no name that a file may have, such as / or one that is too long
         reason = getattr(error, "strerror", None) or error
         raise CheckpointError(f"{path}: no such checkpoint ({reason})") from None
+    if not is_described and described == path:
+        raise CheckpointError(f"{path}: there is no such file")
     if not is_described:
         return BACKENDS[backend](path)
     if described.with_suffix(".json").is_file():

@@ -197,6 +197,37 @@ def test_a_policy_that_is_to_be_run_by_goals_has_its_runner_beside_it(job: str, 
     assert parameters_of(runner) == {"use_sim_time": False}
 
 
+@pytest.mark.parametrize("job", ["verifier", "all"])
+def test_a_target_is_named_by_a_file_that_is_here_or_as_a_checkpoint_of_the_package(
+    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def checkpoint(target: str = "") -> str:
+        given = {"target": target} if target else {}
+        nodes = all_nodes_in(description_of(job), params_file=FILES["params_file"], **given, **files)
+        (verifier,) = (each for each in nodes if each.node_executable == NODES["verifier"])
+        named: str = parameters_of(verifier)["checkpoint"]
+        return named
+
+    (tmp_path / "params.yaml").write_text("/**: {ros__parameters: {checkpoint: swarm/target}}")
+    files = {"verifier_params_file": str(tmp_path / "params.yaml")}
+    assert checkpoint() == "swarm/target"
+    (tmp_path / "arm.yaml").write_text("kind: openpi")
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/target.json").touch()
+    monkeypatch.chdir(tmp_path)
+    assert checkpoint("arm.yaml") == str(tmp_path / "arm.yaml")
+    assert checkpoint("arm") == str(tmp_path / "arm")
+    assert checkpoint("policies/target") == str(tmp_path / "policies/target")
+    assert checkpoint("policies") == str(tmp_path / "policies")  # LeRobot's are folders
+    assert checkpoint("kitchen/target") == "kitchen/target"
+
+
+def test_a_target_whose_file_is_not_there_is_named_before_anything_starts(tmp_path: Path) -> None:
+    for file in (tmp_path / "typo.yaml", Path("typo.yml")):
+        with pytest.raises(ValueError, match=rf"^target: there is no file {file.absolute()}$"):
+            node_of("verifier", **FILES, target=str(file))
+
+
 def test_a_verifier_beside_a_policy_that_is_run_by_goals_starts_itself() -> None:
     verifier, draft, _, _ = all_nodes_in(description_of("all"), **FILES, run_policy="true")
     assert (parameters_of(verifier)["autostart"], parameters_of(draft)["autostart"]) == (True, False)

@@ -155,6 +155,15 @@ def test_where_it_cannot_be_exported_the_message_says_what_to_do(
         load_policy(checkpoints / "draft", "onnxruntime")
 
 
+@pytest.mark.parametrize("name", ["arm.yaml", "arm.yml"])
+def test_a_file_that_is_named_in_full_is_the_one_that_is_looked_for(name: str, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=f"{name}: there is no such file$"):
+        load_policy(tmp_path / name, "torch")
+    (tmp_path / name).write_text("kind: magic")
+    with pytest.raises(CheckpointError, match=f"{name}: kind: 'magic', must be one of"):
+        load_policy(tmp_path / name, "torch")
+
+
 def test_an_unknown_backend_is_refused(checkpoints: Path) -> None:
     with pytest.raises(ValueError, match="backend: 'tensorrt', must be one of lerobot, onnxruntime, torch"):
         load_policy(checkpoints / "draft", "tensorrt")

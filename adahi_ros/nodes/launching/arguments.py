@@ -10,6 +10,8 @@ from launch.launch_context import LaunchContext
 from launch.launch_description import LaunchDescription
 from launch.logging import get_logger
 
+from adahi_ros.policy.backends import DESCRIBED
+
 
 def check_file(context: LaunchContext, argument: str, hint: str = "") -> None:
     """Refuse a parameter file that is missing; launch_ros would warn, and start on defaults.
@@ -20,6 +22,23 @@ def check_file(context: LaunchContext, argument: str, hint: str = "") -> None:
     file = Path(context.launch_configurations[argument])
     if not file.is_file():
         raise ValueError(f"{argument}: there is no file {file.absolute()}{hint}")
+
+
+def checkpoint_of(context: LaunchContext, argument: str) -> str:
+    """Return what a node's parameter `checkpoint` is to be, so that a path may be relative to where we are.
+
+    What is not here is a name of the package's; an empty one is left empty.
+
+    Raises:
+        ValueError: it is a YAML file that is not there.
+    """
+    value = context.launch_configurations[argument]
+    path = Path(value).expanduser().absolute()
+    if value and any(path.with_name(path.name + suffix).exists() for suffix in ("", ".json", ".yaml")):
+        return str(path)
+    if path.suffix in DESCRIBED:
+        raise ValueError(f"{argument}: there is no file {path}")
+    return value
 
 
 class ArgumentsCheck(OpaqueFunction):
