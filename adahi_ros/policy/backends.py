@@ -6,7 +6,7 @@ anywhere/draft.yaml             `kind: NAME`, a key of `POLICIES`, and the argum
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,21 +22,27 @@ from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
 from adahi_ros.registry import Registry
 from adahi_ros.yaml_files import read_yaml
 
+COMPUTE = ("device", "dtype", "compile")
+"""What may be told of where and how a policy computes; see `OnTorch`."""
+DTYPES = ("float32", "bfloat16", "float16")
 
-def _torch(path: Path) -> Policy:
+
+def _torch(path: Path, **compute: Any) -> Policy:
     kind = kind_of(path)
     if kind == CORRECTOR:
+        _told_nothing(compute, f"{path}, which runs on ONNX Runtime")
         return DistilledPolicy(load_corrector(path))
     if kind == FLOW:
         from adahi_ros.policy.flow.torch_backend import torch_policy
 
-        return torch_policy(load_flow(path))
+        return torch_policy(load_flow(path), **compute)
     from adahi_ros.policy.vqbet.torch_backend import TorchPolicy
 
-    return TorchPolicy(load_checkpoint(path))
+    return TorchPolicy(load_checkpoint(path), **compute)
 
 
-def _onnxruntime(path: Path) -> Policy:
+def _onnxruntime(path: Path, **compute: Any) -> Policy:
+    _told_nothing(compute, "the backend onnxruntime, which computes on the CPU; torch takes it")
     kind = kind_of(path)
     if kind == CORRECTOR:
         return DistilledPolicy(load_corrector(path))
@@ -49,28 +55,44 @@ def _onnxruntime(path: Path) -> Policy:
     return OnnxPolicy(load_checkpoint(path))
 
 
-def _lerobot(path: Path) -> Policy:
+def _lerobot(path: Path, **compute: Any) -> Policy:
     """Run a folder of LeRobot's, or what is ours, as the draft beside a target of LeRobot's, on torch."""
     from adahi_ros.policy.lerobot.vqbet import LeRobotPolicy
 
-    return LeRobotPolicy(path) if path.is_dir() else _torch(path)
+    return LeRobotPolicy(path, **compute) if path.is_dir() else _torch(path, **compute)
 
 
-BACKENDS: dict[str, Callable[[Path], Policy]] = {
+def _told_nothing(compute: Mapping[str, Any], whose: str) -> None:
+    """Refuse what was told to who does not take it.
+
+    Raises:
+        ValueError: something was; names it.
+    """
+    for name, value in compute.items():
+        raise ValueError(f"{name}: {value!r}, must not be given for {whose}")
+
+
+BACKENDS: dict[str, Callable[..., Policy]] = {
     "lerobot": _lerobot,
     "onnxruntime": _onnxruntime,
     "torch": _torch,
 }
 
 
-def _when_made(place: str) -> Callable[..., Policy]:
-    """Return the class at "module:class", imported when one is made: its packages may not be here."""
+def _when_made(place: str, takes: tuple[str, ...] = ()) -> Callable[..., Policy]:
+    """Return the class at "module:class", imported when one is made: its packages may not be here.
+
+    Args:
+        place: of the class.
+        takes: see `POLICIES`.
+    """
 
     def make(folder: Path, /, **values: Any) -> Policy:
         module, _, name = place.partition(":")
         policy: Policy = getattr(import_module(module), name)(folder, **values)
         return policy
 
+    make.takes = takes  # type: ignore[attr-defined]  # as a class of another package may have it
     return make
 
 
@@ -78,11 +100,14 @@ POLICIES: Registry[Callable[..., Policy]] = Registry(
     "adahi_ros.policies",
     {
         "groot": _when_made("adahi_ros.targets.groot:GrootTarget"),
-        "lerobot": _when_made("adahi_ros.targets.lerobot:LeRobotTarget"),
+        "lerobot": _when_made("adahi_ros.targets.lerobot:LeRobotTarget", COMPUTE),
         "openpi": _when_made("adahi_ros.targets.openpi:OpenPiTarget"),
     },
 )
-"""Kinds of policies that YAML files describe: called with the file's folder, and by name with arguments."""
+"""Kinds of policies that YAML files describe: called with the file's folder, and by name with arguments.
+
+One may have an attribute `takes`: those of `COMPUTE` that are arguments of it.
+"""
 
 
 DESCRIBED = (".yaml", ".yml")
@@ -99,14 +124,19 @@ def description_of(path: Path) -> Path:
     return path if path.suffix in DESCRIBED else path.with_name(path.name + DESCRIBED[0])
 
 
-def load_policy(path: Path, backend: str) -> Policy:
+def load_policy(path: Path, backend: str, **compute: Any) -> Policy:
     """Load a policy from `DIRECTORY/NAME`, or LeRobot's from its folder, to run on a backend.
 
     What a YAML file describes runs as its kind does, whatever the backend.
 
+    Args:
+        path: of the policy.
+        backend: a key of `BACKENDS`.
+        compute: by the names of `COMPUTE`, where and how it computes, whatever its own file says.
+
     Raises:
         CheckpointError: the checkpoint cannot be used.
-        ValueError: no such backend.
+        ValueError: there is no such backend, or what `compute` says cannot be; names it.
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend: {backend!r}, must be one of {', '.join(sorted(BACKENDS))}")
@@ -119,13 +149,13 @@ def load_policy(path: Path, backend: str) -> Policy:
     if not is_described and described == path:
         raise CheckpointError(f"{path}: there is no such file")
     if not is_described:
-        return BACKENDS[backend](path)
+        return BACKENDS[backend](path, **compute)
     if described.with_suffix(".json").is_file():
         raise CheckpointError(f"{path}: there is a .json and a .yaml of that name, must be one of them")
-    return _described(described)
+    return _described(described, compute)
 
 
-def _described(path: Path) -> Policy:
+def _described(path: Path, compute: Mapping[str, Any]) -> Policy:
     try:
         values = read_yaml(path)
     except ValueError as error:
@@ -135,7 +165,11 @@ def _described(path: Path) -> Policy:
     kind = values.pop("kind", None)
     if not isinstance(kind, str) or kind not in POLICIES:
         raise CheckpointError(f"{path}: kind: {kind!r}, must be one of {', '.join(POLICIES)}")
+    make = POLICIES[kind]
+    takes = getattr(make, "takes", ())
+    others = {name: value for name, value in compute.items() if name not in takes}
+    _told_nothing(others, f"a target of the kind {kind}, which takes {' and '.join(takes) or 'none such'}")
     try:
-        return POLICIES[kind](path.parent, **values)
+        return make(path.parent, **{**values, **compute})
     except Exception as error:  # whatever another package raises as it makes its policy
         raise CheckpointError(f"{path}: kind: {kind!r}: {type(error).__name__}: {error}") from error

@@ -44,6 +44,9 @@ class Actor(Protocol):
         digest: names its very configuration and weights.
         action_scale: (A,) float32, standard deviation of the actions that it was trained on.
         draws: how many uniform draws a proposal takes.
+
+    It may have `device`, for people: where it computes, such as cuda:0, or the address of its server. One
+    that does not say is on the CPU.
     """
 
     signature: Signature

@@ -60,6 +60,7 @@ class GrootTarget(DirectPolicy):
         parts = mapping("actions", values.pop("actions", None))
         self._parts = {name: whole(f"actions.{name}", size, 1, WIDEST) for name, size in parts.items()}
         self._extra = server.extra
+        self.device = server.url
         self._token = {"api_token": server.key} if server.key else {}
         self._described = read = described(values, prompt=PROMPT)
         if sum(self._parts.values()) != read.signature.action_dim:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from adahi_ros.networks.computing import DTYPES, autocast, device_called
 from adahi_ros.policy.direct import DirectPolicy
 from adahi_ros.policy.interface import AS_TRAINED, Sampling, TargetUnavailableError
 from adahi_ros.policy.proposal import Proposal
@@ -34,7 +35,6 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 PROCESSORS = ("policy_preprocessor.json", "policy_postprocessor.json")
 ACTION, TASK, IMAGES = "action", "task", "observation.images"
 EMPTY_CAMERA = "observation.images.empty_camera_"  # LeRobot fills it with black itself
-DTYPES = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 TAKE_NOISE = ("pi0", "pi05", "smolvla")  # types whose plan is a function of noise that they are handed
 DRAW_NOTHING = ("act",)
 TOLD = ("groot", "wall_x")  # types that read the task without LeRobot's step that tokenizes it
@@ -79,7 +79,8 @@ class LeRobotTarget(DirectPolicy):
         **values: Any,
     ) -> None:
         path = _checked_folder(beside, text("folder", folder))
-        self._device = _device(text("device", device))
+        self._device = device_called(text("device", device))
+        self.device = str(self._device)
         self._dtype = DTYPES[one_of("dtype", dtype, tuple(DTYPES))]
         compiled = flag("compile", compile)
         import_lerobot()
@@ -148,7 +149,7 @@ class LeRobotTarget(DirectPolicy):
         if self._config.type in TAKE_NOISE:
             options["noise"] = temperature * self._noise(draws)
         generators = nullcontext() if options else _seeded(self._device, draws[0])
-        with generators, self._autocast():
+        with generators, autocast(self._device, self._dtype):
             try:
                 batch, scaled = self._read(observations, begun)
                 if begun.shape[1]:
@@ -197,11 +198,6 @@ class LeRobotTarget(DirectPolicy):
         generators = [torch.Generator().manual_seed(int(draw * SEEDS)) for draw in draws]
         return torch.stack([torch.randn(shape, generator=each) for each in generators]).to(self._device)
 
-    def _autocast(self) -> AbstractContextManager[Any]:
-        if self._dtype is None:
-            return nullcontext()
-        return torch.autocast(self._device.type, self._dtype)
-
 
 def import_lerobot() -> None:
     """Import LeRobot; also where torchvision was built for another torch than this one.
@@ -231,23 +227,6 @@ def _checked_folder(beside: Path, folder: str) -> Path:
             there = f"a folder of LeRobot's with {CONFIG}, {WEIGHTS}, {PROCESSORS[0]} and {PROCESSORS[1]}"
             raise ValueError(f"folder: {folder!r}, has no {name}, must be {there}")
     return path
-
-
-def _device(told: str) -> torch.device:
-    """Return the device that is told.
-
-    Raises:
-        ValueError: torch knows no such device, or has none here.
-    """
-    if told == "auto":
-        told = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(told)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"device: {told!r}, must be auto, or one that torch has here ({reason})") from None
-    return device
 
 
 def _own_words(config: Any, before: Any, after: Any) -> OwnWords:

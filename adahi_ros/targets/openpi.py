@@ -63,6 +63,7 @@ class OpenPiTarget(DirectPolicy):
         self._channels_first = flag("channels_first", values.pop("channels_first", False))
         metadata = mapping("metadata", values.pop("metadata", {}))
         self._extra = server.extra
+        self.device = server.url
         self._described = read = described(values, prompt=PROMPT)
         if read.signature.history != 1:
             raise ValueError(f"history: {read.signature.history}, must be 1, what the server takes")

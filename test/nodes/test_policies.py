@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,6 +85,11 @@ def test_what_is_no_policy_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(policies, "load_policy", lambda *arguments: SimpleNamespace())
     with pytest.raises(ParameterError, match="checkpoint: 'none', AttributeError"):
         policy_from(PolicyParameters("none"))
+
+
+def test_what_cannot_be_told_of_where_it_computes_is_named(exported: Path) -> None:
+    with pytest.raises(ParameterError, match=r"^device: 'cuda', must not be given for the backend onnx"):
+        policy_from(PolicyParameters(str(exported / "target"), "onnxruntime"), device="cuda")
 
 
 @pytest.mark.parametrize("name", ["/", "x" * 70_000])

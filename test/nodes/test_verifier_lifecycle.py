@@ -17,7 +17,11 @@ from rclpy.parameter import Parameter
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
-from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
+from adahi_ros.nodes.server.target_verifier_node import (
+    TargetVerifierNode,
+    TargetVerifierParameters,
+    told_to_compute,
+)
 from adahi_ros.policy.absent import AbsentPolicy
 from adahi_ros.policy.interface import TargetUnavailableError
 
@@ -113,3 +117,9 @@ def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
     assert "ws://there:8000: not reachable" in said
     assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
     assert node._describe(None, None).acceptance == "replace"  # it has no tokenizer
+
+
+def test_what_is_not_said_of_where_it_computes_is_left_to_the_targets_file() -> None:
+    assert told_to_compute(TargetVerifierParameters()) == {}
+    told = TargetVerifierParameters(device="cuda:1", compile=True)
+    assert told_to_compute(told) == {"device": "cuda:1", "compile": True}

@@ -6,15 +6,22 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+import torch
 
+from adahi_ros.networks import computing
 from adahi_ros.networks.checkpoint_files import CheckpointError
 from adahi_ros.networks.onnx_cache import cache_folder
 from adahi_ros.networks.onnx_files import DIGEST, note_hash
-from adahi_ros.policy.backends import load_policy
+from adahi_ros.networks.transformer import InputMoments
+from adahi_ros.policy.backends import DTYPES, POLICIES, load_policy
+from adahi_ros.policy.flow.network import FlowConfig, FlowNetwork
+from adahi_ros.policy.flow.torch_backend import save_flow
+from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.vqbet import onnx_export
 from adahi_ros.policy.vqbet.checkpoint import Checkpoint, load_checkpoint
 
@@ -162,6 +169,88 @@ def test_a_file_that_is_named_in_full_is_the_one_that_is_looked_for(name: str, t
     (tmp_path / name).write_text("kind: magic")
     with pytest.raises(CheckpointError, match=f"{name}: kind: 'magic', must be one of"):
         load_policy(tmp_path / name, "torch")
+
+
+@pytest.fixture
+def of_each_kind(make_checkpoints: Callable[..., Path], tmp_path: Path) -> dict[str, Path]:
+    """Checkpoints of ours, by kind: of drawn weights."""
+    config = FlowConfig(6, 0, 2, 3, 4, width=8, layers=1, heads=2, head_width=8, head_layers=1, steps=2)
+    torch.manual_seed(0)
+    moments = InputMoments(torch.zeros(6), torch.ones(6), torch.zeros(0), torch.ones(0))
+    ends = torch.full((2,), 9.0)
+    network = FlowNetwork(config, moments, torch.zeros(2), torch.ones(2), -ends, ends)
+    torch.nn.init.normal_(network.velocity_out.weight)
+    save_flow(tmp_path, "plans", network, {})
+    return {"vqbet": make_checkpoints(*WITH_GOAL) / "target", "flow": tmp_path / "plans"}
+
+
+def proposed(policy: Policy) -> np.ndarray:
+    """What decides about a proposal to nothing, with the draws of a third."""
+    proposal = policy.propose(policy.signature.nothing(), np.full((1, policy.draws), 1 / 3))
+    return proposal.actions if proposal.distribution is None else policy.predict(*inputs(1, 2)).logits
+
+
+@pytest.mark.parametrize("kind", ["vqbet", "flow"])
+def test_half_precision_is_near_and_what_is_said_by_default_changes_no_bit(
+    of_each_kind: dict[str, Path], kind: str
+) -> None:
+    path = of_each_kind[kind]
+    whole = proposed(load_policy(path, "torch"))
+    assert tuple(computing.DTYPES) == DTYPES
+    same = proposed(load_policy(path, "torch", device="cpu", dtype="float32"))
+    np.testing.assert_array_equal(same, whole)
+    half = proposed(load_policy(path, "torch", dtype="bfloat16"))
+    assert half.dtype == np.float32
+    assert 0 < np.abs(half - whole).max() < 0.1 * np.abs(whole).max()
+
+
+@pytest.mark.parametrize("kind", ["vqbet", "flow"])
+def test_the_network_is_compiled_where_that_is_asked_for(
+    of_each_kind: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[torch.nn.Module] = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda network: compiled.append(network))
+    assert load_policy(of_each_kind[kind], "torch", device="auto").device in ("cpu", "cuda")
+    assert not compiled
+    load_policy(of_each_kind[kind], "torch", compile=True)
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize(
+    ("backend", "told", "message"),
+    [
+        ("torch", {"device": "abacus"}, r"device: 'abacus', must be auto, or one that torch has here \("),
+        ("torch", {"device": "meta"}, r"device: 'meta', must be auto, or one that torch has here"),
+        ("torch", {"dtype": "int8"}, "dtype: 'int8', must be one of float32, bfloat16, float16"),
+        ("onnxruntime", {"device": "cuda"}, "device: 'cuda', must not be given for the backend onnxruntime"),
+        ("onnxruntime", {"compile": True}, "compile: True, must not be given for the backend onnxruntime"),
+    ],
+)
+def test_a_device_that_there_is_not_or_a_backend_that_has_no_choice_is_refused_by_name(
+    checkpoints: Path, backend: str, told: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        load_policy(checkpoints / "target", backend, **told)
+
+
+def test_what_is_told_goes_before_the_file_of_a_kind_that_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Large:
+        takes = ("device", "dtype")
+
+        def __init__(self, folder: Path, /, **values: Any) -> None:
+            self.values = values
+
+    monkeypatch.setitem(POLICIES.shipped, "large", Large)
+    (tmp_path / "large.yaml").write_text("{kind: large, device: cuda, dtype: float16}")
+    policy = load_policy(tmp_path / "large", "onnxruntime", device="cpu")
+    assert policy.values == {"device": "cpu", "dtype": "float16"}
+    with pytest.raises(ValueError, match=r"^compile: True, .* kind large, which takes device and dtype$"):
+        load_policy(tmp_path / "large", "torch", compile=True)
+    (tmp_path / "away.yaml").write_text("{kind: openpi, url: 'ws://there:8000'}")
+    with pytest.raises(ValueError, match=r"^device: 'cuda', .* the kind openpi, which takes none such$"):
+        load_policy(tmp_path / "away", "torch", device="cuda")
 
 
 def test_an_unknown_backend_is_refused(checkpoints: Path) -> None:

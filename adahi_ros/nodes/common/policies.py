@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -68,22 +69,27 @@ def encoder_files_from(name: str) -> EncoderFiles:
         raise ParameterError(f"encoder: {name!r}, cannot be read: {error}") from error
 
 
-def policy_from(values: PolicyParameters, away: Callable[[str], object] | None = None) -> Policy:
+def policy_from(
+    values: PolicyParameters, away: Callable[[str], object] | None = None, **compute: Any
+) -> Policy:
     """Load the policy, and let it predict once: the first prediction takes many times as long.
 
     Args:
         values: of the node.
         away: told why a policy that runs elsewhere is not to be had yet; it may be later. None where that
             will not do.
+        compute: see `load_policy`.
 
     Raises:
         ParameterError: it cannot be loaded, or its sizes are too large for messages; names the parameter,
             its value and why.
     """
     try:
-        policy = load_policy(named(values.checkpoint, CHECKPOINTS), values.backend)
+        policy = load_policy(named(values.checkpoint, CHECKPOINTS), values.backend, **compute)
     except (CheckpointError, OSError) as error:
         raise ParameterError(f"checkpoint: {values.checkpoint!r}, cannot be loaded: {error}") from error
+    except ValueError as error:  # it names the parameter itself
+        raise ParameterError(str(error)) from error
     try:
         check_signature_bounds(policy.signature)
         first = _first_actions(policy)

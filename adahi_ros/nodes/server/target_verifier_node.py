@@ -35,6 +35,7 @@ from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.server.serving import heading_of, serve
 from adahi_ros.nodes.server.turns import Turns
+from adahi_ros.policy.backends import COMPUTE, DTYPES
 from adahi_ros.policy.slowed import SlowedPolicy
 from adahi_ros.server.choice import SAMPLES
 from adahi_ros.server.engine import Engine
@@ -80,6 +81,22 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         "parts",
         optional=True,
     )
+    device: str = parameter(
+        "",
+        "Where the target computes, as torch calls it; auto is cuda where there is one. '' is as its file "
+        "says, or on the CPU. For the backends torch and lerobot, and targets of LeRobot",
+        optional=True,
+    )
+    dtype: str = parameter(
+        "",
+        "Of its matrix products, by autocast; for the same, and '' is as its file says",
+        choices=("", *DTYPES),
+    )
+    compile: bool = parameter(
+        False,
+        "Compile it by torch.compile as the node is configured, which may take minutes; for the same, and "
+        "false is as its file says",
+    )
     seed: int = parameter(0, "Seed of the draws that accept and resample", 0, LARGEST_INTEGER)
     rule: str = parameter(
         BY_TARGET,
@@ -121,6 +138,11 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     verification: VerificationParameters = group(VerificationParameters)
 
 
+def told_to_compute(values: TargetVerifierParameters) -> dict[str, Any]:
+    """Return what the parameters say of where and how the target computes."""
+    return {name: value for name in COMPUTE if (value := getattr(values, name))}
+
+
 class TargetVerifierNode(ManagedNode):
     """See the module. Its services are there while it is active; urgent is what robots wait for."""
 
@@ -157,7 +179,7 @@ class TargetVerifierNode(ManagedNode):
 
     def _open(self, values: TargetVerifierParameters) -> None:
         self._values = values
-        policy = policy_from(values, self._away)
+        policy = policy_from(values, self._away, **told_to_compute(values))
         if values.added_compute_s:
             policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
         images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None

@@ -24,9 +24,11 @@ class FlowPolicy:
     Args:
         checkpoint: of the network.
         network: that runs it.
+        device: where that is.
     """
 
-    def __init__(self, checkpoint: FlowCheckpoint, network: Network) -> None:
+    def __init__(self, checkpoint: FlowCheckpoint, network: Network, device: str = "cpu") -> None:
+        self.device = device
         self.signature = checkpoint.signature
         self.digest = checkpoint.digest()
         self.action_scale = checkpoint.action_scale

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from adahi_ros.files import replacing, save_json
 from adahi_ros.networks.checkpoint_files import FORMAT, CheckpointError
+from adahi_ros.networks.computing import OnTorch
 from adahi_ros.networks.onnx_export import write_onnx
 from adahi_ros.networks.transformer import InputMoments
 from adahi_ros.policy.flow.checkpoint import KIND, READS, FlowCheckpoint
@@ -39,16 +40,15 @@ def load_network(checkpoint: FlowCheckpoint) -> FlowNetwork:
     return network.eval().requires_grad_(False)
 
 
-def torch_policy(checkpoint: FlowCheckpoint) -> FlowPolicy:
-    """Return the policy; batches run on the CPU with torch's own threads."""
-    network = load_network(checkpoint)
+def torch_policy(checkpoint: FlowCheckpoint, **compute: Any) -> FlowPolicy:
+    """Return the policy, on a CPU with torch's own threads; `compute` are arguments of `OnTorch`."""
+    computes = OnTorch(load_network(checkpoint), **compute)
 
-    @torch.inference_mode()
     def run(windows: np.ndarray, goals: np.ndarray, noise: np.ndarray, known: np.ndarray) -> np.ndarray:
-        plans: np.ndarray = network(*map(torch.from_numpy, (windows, goals, noise, known))).numpy()
+        (plans,) = computes(windows, goals, noise, known)
         return plans
 
-    return FlowPolicy(checkpoint, run)
+    return FlowPolicy(checkpoint, run, str(computes.device))
 
 
 def save_flow(directory: Path, name: str, network: FlowNetwork, training: dict[str, Any]) -> None:

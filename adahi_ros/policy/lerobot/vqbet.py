@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.networks.computing import OnTorch
 from adahi_ros.policy.lerobot.checkpoint import (
     CODEBOOKS,
     MODEL,
@@ -164,7 +165,7 @@ class LeRobotVQBeT(nn.Module):
     def _joint_logits(self, features: Tensor) -> Tensor:
         """Return the logarithm of the probability of each pair of codes: (B, 1, K * K)."""
         primary = self.action_head["map_to_cbet_preds_primary_bin"](features)
-        first = torch.eye(self.codes).expand(len(features), -1, -1)
+        first = torch.eye(self.codes, device=features.device).expand(len(features), -1, -1)
         after = torch.cat([features[:, None].expand(-1, self.codes, -1), first], dim=-1)
         secondary = self.action_head["map_to_cbet_preds_secondary_bin"](after)
         logarithms = (primary / self.temperature).log_softmax(-1)[:, :, None]
@@ -252,30 +253,32 @@ class LeRobotPolicy(CodePolicy):
     Args:
         folder: what LeRobot's `save_pretrained` wrote, or its training as `pretrained_model`. A tokenizer of
             ours beside it, made by `lerobot_tokenizer` and `save_tokenizer`, is the one that it speaks.
+        compute: arguments of `OnTorch`.
 
     Raises:
         CheckpointError: the folder cannot be used; the message names file, field and what was expected.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **compute: Any) -> None:
         checkpoint = read_checkpoint(folder)
-        self._network = LeRobotVQBeT(checkpoint)
+        network = LeRobotVQBeT(checkpoint)
         decoder = _decoder(checkpoint)
         config = checkpoint.config
         sizes = NetworkSizes(
             window_length=config["n_obs_steps"],
-            observation_dim=self._network.state_dim + 2 * config["spatial_softmax_num_keypoints"],
+            observation_dim=network.state_dim + 2 * config["spatial_softmax_num_keypoints"],
             goal_dim=0,
             codebooks=decoder.codebooks,
             codebook_size=decoder.codebook_size,
             chunk_length=decoder.chunk_length,
             action_dim=decoder.action_dim,
-            parameters=sum(weight.numel() for weight in self._network.parameters()),
+            parameters=sum(weight.numel() for weight in network.parameters()),
         )
         super().__init__(sizes, decoder, checkpoint.digest)
+        self._run = OnTorch(network, **compute)
+        self.device = str(self._run.device)
 
-    @torch.inference_mode()
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
         """See `CodePolicy.predict`."""
-        logits, offsets = self._network(torch.from_numpy(windows), torch.from_numpy(goals))
-        return Prediction(logits.numpy(), offsets.numpy())
+        logits, offsets = self._run(windows, goals)
+        return Prediction(logits, offsets)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.networks.computing import OnTorch
 from adahi_ros.networks.transformer import InputMoments
 from adahi_ros.policy.vqbet.checkpoint import Checkpoint
 from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
@@ -33,14 +34,14 @@ def load_network(checkpoint: Checkpoint) -> VQBeT:
 
 
 class TorchPolicy(CodePolicy):
-    """A `Policy` on torch. Batches run on the CPU with torch's own threads."""
+    """A `Policy` on torch, on a CPU with torch's own threads; `compute` are arguments of `OnTorch`."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Checkpoint, **compute: Any) -> None:
         super().__init__(checkpoint.sizes, checkpoint.decoder, checkpoint.digest())
-        self._model = load_network(checkpoint)
+        self._run = OnTorch(load_network(checkpoint), **compute)
+        self.device = str(self._run.device)
 
-    @torch.inference_mode()
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
         """See `CodePolicy.predict`."""
-        logits, offsets = self._model(torch.from_numpy(windows), torch.from_numpy(goals))
-        return Prediction(logits.numpy(), offsets.numpy())
+        logits, offsets = self._run(windows, goals)
+        return Prediction(logits, offsets)
