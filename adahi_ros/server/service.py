@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,8 @@ from adahi_ros.wire.request import RequestError, RequestFault
 from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
 from adahi_ros.wire.sent_request import SentRequest
 from adahi_ros.wire.texts import NAME_LENGTH, shortened
+
+RECENT = 1000  # replies that are OK, of which it is remembered how long they took
 
 
 def target_name(told: str, checkpoint: str) -> str:
@@ -71,12 +73,14 @@ class Counts:
         replies: by the name of their status.
         refused: those that somebody should look into.
         compute_ms: spent on the replies that are ok, in all.
+        recent_ms: likewise on each of the last ones.
         unheard: those that could not reach who had asked.
     """
 
     replies: Counter[str] = field(default_factory=Counter)
     refused: int = 0
     compute_ms: float = 0.0
+    recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     unheard: int = 0
 
 
@@ -138,6 +142,7 @@ class VerificationService:
         """Take note of how long a request took, from its message to that of the reply."""
         if reply.status == OK:
             self.counts.compute_ms += compute_ms
+            self.counts.recent_ms.append(compute_ms)
 
     def unheard(self, heading: Heading, reliability: str) -> str:
         """Count a reply that cannot reach who asked; return what is to be said of him.

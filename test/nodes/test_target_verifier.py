@@ -325,6 +325,8 @@ def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
     ]
     assert turns.serve()
     assert turns.ready
+    assert turns.most_waited() == 1  # beside the one that was served; the overtaken one does not wait
+    assert turns.most_waited() == 0
     assert [asked.replies[number].status for number in (0, 2)] == [
         RequestFault.OVERTAKEN,
         RequestFault.PROTOCOL_MISMATCH,  # it was looked at
@@ -361,3 +363,16 @@ def test_a_reply_that_cannot_reach_its_robot_is_told_by_name(
     assert health.level == Level.WARN
     assert "2 replies reached nobody: a client of another reliability" in health.message
     assert "reached nobody" not in node._health().message
+
+
+def test_how_busy_it_is_and_where_it_computes_is_in_the_diagnostics(
+    running: tuple[TargetVerifierNode, Counting], served: tuple[Ask, Counting]
+) -> None:
+    node, (ask, _) = running[0], served
+    for step in (900, 901):
+        assert ask(step_id=step).status == VerifyDraft.Response.STATUS_OK
+    values = node._health().values
+    assert 0.0 < float(str(values["compute_ms_p50"])) <= float(str(values["compute_ms_p95"]))
+    assert values["waiting_most"] == 0
+    assert values["device"] == "cpu"
+    assert 0 < values["memory_bytes"] <= 2 * values["memory_peak_bytes"]

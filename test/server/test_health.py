@@ -12,7 +12,15 @@ from adahi_ros.server.service import Counts
 def test_a_verifier_that_nobody_has_asked_serves() -> None:
     health = HealthWatch().report(Counts(), {})
     assert (health.level, health.message) == (Level.OK, "serving")
-    assert health.values == {"requests": 0, "compute_ms_mean": "0.000", "shared_names": 0, "unheard": 0}
+    assert health.values == {
+        "requests": 0,
+        "compute_ms_mean": "0.000",
+        "compute_ms_p50": "nan",
+        "compute_ms_p95": "nan",
+        "waiting_most": 0,
+        "shared_names": 0,
+        "unheard": 0,
+    }
 
 
 def test_one_that_is_inactive_says_so_and_is_not_in_trouble_for_that() -> None:
@@ -24,14 +32,21 @@ def test_one_that_is_inactive_says_so_and_is_not_in_trouble_for_that() -> None:
 
 def test_figures_by_hand() -> None:
     counts = Counts(Counter(ok=4, window_unknown=2, wrong_shape=1), refused=1, compute_ms=5.0)
-    assert HealthWatch().report(counts, {"arm": 1, "leg": 2}).values == {
+    counts.recent_ms.extend([1.0, 2.0, 1.0, 1.0])
+    machine = {"device": "cuda:0", "memory_bytes": 7}
+    assert HealthWatch().report(counts, {"arm": 1, "leg": 2}, waiting_most=3, machine=machine).values == {
         "requests": 7,
         "compute_ms_mean": "1.250",
+        "compute_ms_p50": "1.000",
+        "compute_ms_p95": "1.850",
+        "waiting_most": 3,
         "replies.ok": 4,
         "replies.window_unknown": 2,
         "replies.wrong_shape": 1,
         "shared_names": 2,
         "unheard": 0,
+        "device": "cuda:0",
+        "memory_bytes": 7,
     }
 
 

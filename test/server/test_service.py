@@ -165,6 +165,7 @@ def test_only_the_time_of_good_replies_counts(service: VerificationService, good
     service.spent(serve(service, good).reply, 2.0)
     service.spent(serve(service, good).reply, 3.0)
     service.spent(serve(service, replace(good, target="kitchen")).reply, 100.0)
+    assert list(service.counts.recent_ms) == [2.0, 3.0]
     assert service.counts.compute_ms == 5.0
 
 

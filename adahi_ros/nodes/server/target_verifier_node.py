@@ -33,6 +33,7 @@ from adahi_ros.nodes.common.policies import (
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.server.machine import memory_figures
 from adahi_ros.nodes.server.serving import heading_of, serve
 from adahi_ros.nodes.server.turns import Turns
 from adahi_ros.policy.backends import COMPUTE, DTYPES
@@ -180,6 +181,7 @@ class TargetVerifierNode(ManagedNode):
     def _open(self, values: TargetVerifierParameters) -> None:
         self._values = values
         policy = policy_from(values, self._away, **told_to_compute(values))
+        self._device = str(getattr(policy, "device", "cpu"))
         if values.added_compute_s:
             policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
         images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
@@ -230,7 +232,14 @@ class TargetVerifierNode(ManagedNode):
 
     def _health(self) -> Health:
         shared = self._service.shared_names(time.monotonic())
-        return self._watch.report(self._service.counts, shared, serving=bool(self.urgent.turns))
+        turns = [each for each in self.urgent.turns if isinstance(each, Turns)]
+        return self._watch.report(
+            self._service.counts,
+            shared,
+            serving=bool(turns),
+            waiting_most=max((each.most_waited() for each in turns), default=0),
+            machine={"device": self._device, **memory_figures(self._device)},
+        )
 
 
 def executor_of(node: TargetVerifierNode) -> UrgentExecutor:

@@ -39,6 +39,7 @@ class Turns:
         self._dismissed = dismissed
         self._unheard = unheard
         self._waiting: Waiting[tuple[Any, Any]] = Waiting(REQUESTS_KEPT)
+        self._most_waited = 0
 
     @property
     def ready(self) -> bool:
@@ -56,10 +57,16 @@ class Turns:
         turn = self._waiting.next()
         if turn is None:
             return False
+        self._most_waited = max(self._most_waited, len(self._waiting))
         request, header = turn
         reply = self.service.callback(request, self.service.srv_type.Response())
         self._send(request, reply, header)
         return True
+
+    def most_waited(self) -> int:
+        """Return how many waited at once while one was served, at most, since this was asked before."""
+        most, self._most_waited = self._most_waited, 0
+        return most
 
     def dismiss(self) -> None:
         """Reply to all that wait that they are not served any more; the service is to end.
