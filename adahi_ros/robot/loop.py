@@ -94,6 +94,7 @@ class ControlLoop:
         self.deadline_s = deadline_s
         self.totals = Totals()
         self.instruction = ""
+        self._told = False  # of what is planned or under way, something was asked with a sentence
         self._session = session
         self._view = view
         self._robot_id = robot_id
@@ -135,11 +136,13 @@ class ControlLoop:
     def tell(self, instruction: str) -> None:
         """Take what the target is told from now on; what it planned for something else is dropped.
 
-        A step that waits for a reply asks anew.
+        A step that waits for a reply asks anew. What was asked without a sentence is for none, and stands.
         """
         if instruction == self.instruction:
             return
         self.instruction = instruction
+        if not self._told:
+            return
         self._forget_plans()
         self.controller.forget_plan()
         waiting, self._waiting = self._waiting, None
@@ -273,6 +276,7 @@ class ControlLoop:
         draft = self._session.to_send(draft, committed)
         target = self._session.target
         told = self.instruction if target.instruction else ""
+        self._told |= bool(told)
         return StepRequest(draft, *begun.observation.key, self._view.window(target), committed, told)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
@@ -302,6 +306,7 @@ class ControlLoop:
 
     def _forget_plans(self) -> None:
         """Forget what is under way, and what came: it belongs to an episode that is over."""
+        self._told = False
         self._arrived = None
         if self._ahead is not None:
             self._ahead.cancel()

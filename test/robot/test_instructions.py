@@ -59,6 +59,27 @@ def test_a_target_that_is_told_nothing_gets_no_sentence(make_robot: Callable[...
     assert {request.instruction for request, _ in robot.link.updates} == {""}
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_plans_of_a_target_that_is_told_nothing_stand_whatever_is_said(
+    make_robot: Callable[..., Robot], waits: bool
+) -> None:
+    robot = make_robot("age", plans=HORIZON, waits=waits)
+    robot.choose("age", 4.0)
+    robot.connect()
+    steps(robot, 0, 1)
+    asked, left = len(robot.link.updates), robot.records[-1].plan_left
+    assert left > 1
+    robot.loop.tell("fold the towel")
+    steps(robot, 2, 2)
+    assert robot.records[-1].plan_left == left - 1
+    robot.choose("always")
+    robot.show(robot.observation(1, 3))  # asks, and the reply is on its way
+    robot.loop.tell("open the drawer")
+    robot.pass_time(PERIOD_S)
+    assert len(robot.link.updates) == asked + 1
+    assert robot.records[-1].planned_action
+
+
 def test_what_was_planned_or_asked_for_something_else_is_not_done(told: Robot) -> None:
     told.loop.tell("fold the towel")
     steps(told, 0, 2)
