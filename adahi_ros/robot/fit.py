@@ -113,7 +113,14 @@ def check_observation(
         )
 
 
-def check_images(view: str, cameras: int, history: int, most: int, images_for_target: bool = False) -> None:
+def check_images(
+    view: str,
+    cameras: int,
+    history: int,
+    most: int,
+    images_for_target: bool = False,
+    encoded: bool = True,
+) -> None:
     """Check that a target can be sent what it is to see, and a window of images not more than a request has.
 
     Args:
@@ -122,6 +129,7 @@ def check_images(view: str, cameras: int, history: int, most: int, images_for_ta
         history: observations of a window.
         most: images of a request.
         images_for_target: the robot has no features of them.
+        encoded: somebody has.
 
     Raises:
         FitError: it cannot, or has more.
@@ -130,6 +138,12 @@ def check_images(view: str, cameras: int, history: int, most: int, images_for_ta
         raise FitError(
             f"verification.vision: {view!r}, must be jpeg or none, or by_contract: the contract's images are "
             "for the target, and the robot makes no features of them"
+        )
+    if cameras and not encoded and VIEWS[view].needs_encoder:
+        raise FitError(
+            f"verification.vision: {view!r}, must be none or by_contract: the contract names no encoder for "
+            "its images, which go to a target that reads images as they are whatever is said here, and to no "
+            "other"
         )
     images = history * cameras
     if VIEWS[view].needs_encoder and images > most:

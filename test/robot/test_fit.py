@@ -112,6 +112,18 @@ def test_a_window_has_no_more_images_than_a_request_may_have() -> None:
         check_images("jpeg", 7, 10, 60)
 
 
+def test_images_that_nobody_encodes_are_not_sent_to_be_encoded() -> None:
+    for view in ("none", "jpeg"):
+        check_images(view, 1, 10, 60, images_for_target=True, encoded=True)
+    check_images("none", 1, 10, 60, images_for_target=True, encoded=False)
+    check_images("jpeg", 0, 10, 60, encoded=False)
+    with refused(
+        "verification.vision: 'jpeg', must be none or by_contract: the contract names no encoder for its "
+        "images, which go to a target that reads images as they are whatever is said here, and to no other"
+    ):
+        check_images("jpeg", 1, 10, 60, images_for_target=True, encoded=False)
+
+
 def test_a_robot_that_makes_no_features_of_its_images_can_send_none() -> None:
     contract = replace(load_contract("ball_camera"), images_for_target=True)
     numbers = replace(BALL, features=(Feature("observation", 2),))

@@ -386,6 +386,13 @@ def check_fit(
     view = view_of_contract(values.verification.vision, for_target, bool(contract.encoder))
     try:
         check_observation(values.contract, contract, signature, encoder)
-        check_images(view, len(contract.cameras), signature.history, REQUEST["images"], for_target)
+        check_images(
+            view,
+            len(contract.cameras),
+            signature.history,
+            REQUEST["images"],
+            for_target,
+            encoder is not None,
+        )
     except FitError as error:
         raise ParameterError(str(error)) from None
