@@ -16,6 +16,16 @@ LONGEST_HISTORY = 64  # observations that a robot keeps to send
 MOST_PICTURED = 8  # of them with their images, where these are sent as they are
 
 
+def unservable(target: Signature) -> str | None:
+    """Name what no robot can do for a target; None where there is nothing."""
+    if not 1 <= target.history <= LONGEST_HISTORY:
+        return f"history: the target's is {target.history}, must be from 1 to {LONGEST_HISTORY}"
+    if target.images and target.history > MOST_PICTURED:
+        most = f"{MOST_PICTURED} at most where it reads images"
+        return f"history: the target's is {target.history}, must be {most}"
+    return None
+
+
 @dataclass(frozen=True)
 class Description:
     """A target as its verifier describes it.
@@ -83,8 +93,9 @@ class Wants:
             return f"target: the robot wants {self.target!r}, the verifier has {described.target!r}"
         if described.acceptance not in ACCEPTANCES:
             return f"acceptance: {described.acceptance!r}, must be one of {', '.join(sorted(ACCEPTANCES))}"
-        if not 1 <= theirs.history <= LONGEST_HISTORY:
-            return f"history: the target's is {theirs.history}, must be from 1 to {LONGEST_HISTORY}"
+        fault = unservable(theirs)
+        if fault is not None:
+            return fault
         if theirs.horizon < 1:
             return f"horizon: the target's is {theirs.horizon}, must be at least 1"
         if self.horizon not in (None, theirs.horizon):
@@ -99,9 +110,6 @@ class Wants:
         except Exception as error:  # noqa: BLE001  a rule of another package must not end the robot's node
             return f"acceptance: {described.acceptance!r}, {type(error).__name__}: {error}"
         fault = fault or theirs.unmet(self.offered)
-        if fault is None and theirs.images and theirs.history > MOST_PICTURED:
-            most = f"{MOST_PICTURED} at most where it reads images"
-            fault = f"history: the target's is {theirs.history}, must be {most}"
         # A target that reads images as they are has no encoder, and needs none.
         if fault is None and not theirs.images and encoder not in (None, described.encoder_fingerprint):
             fault = difference("encoder_fingerprint", encoder, described.encoder_fingerprint or "none")

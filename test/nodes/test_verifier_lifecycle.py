@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from adahi_msgs.srv import VerifyDraft
 from rclpy.lifecycle import TransitionCallbackReturn
@@ -123,3 +125,16 @@ def test_what_is_not_said_of_where_it_computes_is_left_to_the_targets_file() -> 
     assert told_to_compute(TargetVerifierParameters()) == {}
     told = TargetVerifierParameters(device="cuda:1", compile=True)
     assert told_to_compute(told) == {"device": "cuda:1", "compile": True}
+
+
+def test_a_target_that_no_robot_can_serve_is_refused_where_it_is_configured(
+    make_node: Callable[..., TargetVerifierNode],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    policy = AbsentPolicy(4, 0, 2)
+    policy.signature = replace(policy.signature, history=65)
+    monkeypatch.setattr(policy, "act", lambda *arguments: np.zeros((1, 1, 2)))
+    monkeypatch.setattr(policies, "load_policy", lambda *arguments: policy)
+    assert make_node(checkpoint="long").trigger_configure() is not TransitionCallbackReturn.SUCCESS
+    assert "checkpoint: 'long', history: the target's is 65, must be from 1 to 64" in capfd.readouterr().err

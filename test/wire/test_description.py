@@ -10,9 +10,9 @@ import pytest
 from adahi_ros.acceptance.rules import ACCEPTANCES
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import CodeSpace, Feature, Offer, Signature
+from adahi_ros.policy.signature import CodeSpace, Feature, ImageInput, Offer, Signature
 from adahi_ros.wire import description
-from adahi_ros.wire.description import LONGEST_HISTORY, Description, Wants
+from adahi_ros.wire.description import LONGEST_HISTORY, MOST_PICTURED, Description, Wants, unservable
 from adahi_ros.wire.request import PROTOCOL_VERSION, sent_codes
 
 DRAFT = Signature(3, 1, 2, (Feature("state", 5),), (), CodeSpace("a", 2, 4))
@@ -40,6 +40,29 @@ def told(**changes: Any) -> Description:
 )
 def test_what_fits_is_no_mismatch(described: Description) -> None:
     assert Wants(DRAFT, OFFERED).mismatch(described) is None
+
+
+SEEN = (ImageInput("observation.images.front", 8, 8),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "allowed"),
+    [
+        ({"history": MOST_PICTURED, "images": SEEN}, None),
+        ({"history": MOST_PICTURED + 1, "images": SEEN}, "8 at most where it reads images"),
+        ({"history": LONGEST_HISTORY + 1}, "from 1 to 64"),
+        ({"history": LONGEST_HISTORY}, None),
+    ],
+)
+def test_a_verifier_and_a_robot_agree_on_how_much_of_the_past_there_is(
+    changes: dict[str, Any], allowed: str | None
+) -> None:
+    target = told(**changes)
+    fault = unservable(target.signature)
+    expected = allowed and f"history: the target's is {changes['history']}, must be {allowed}"
+    assert fault == expected
+    offered = replace(OFFERED, images=("observation.images.front",))
+    assert Wants(DRAFT, offered).mismatch(target) == expected
 
 
 def test_a_reply_judges_every_code_or_what_its_rule_says() -> None:

@@ -22,7 +22,7 @@ from adahi_ros.health import Health
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, ManagedParameters, started
 from adahi_ros.nodes.common.messages import describe, to_reply
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, group, parameter
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
 from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
     PolicyParameters,
@@ -45,7 +45,7 @@ from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.service import VerificationService, target_name
 from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
-from adahi_ros.wire.description import Description
+from adahi_ros.wire.description import Description, unservable
 
 PARTING_S = 0.1  # for replies to go out: of a service that is destroyed at once, a third is lost
 WARNING_PERIOD_S = 1.0
@@ -181,6 +181,9 @@ class TargetVerifierNode(ManagedNode):
     def _open(self, values: TargetVerifierParameters) -> None:
         self._values = values
         policy = policy_from(values, self._away, **told_to_compute(values))
+        fault = unservable(policy.signature)
+        if fault is not None:
+            raise ParameterError(f"checkpoint: {values.checkpoint!r}, {fault}")
         self._device = str(getattr(policy, "device", "cpu"))
         if values.added_compute_s:
             policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
