@@ -78,7 +78,7 @@ class AttemptLimits:
     """How long a run may go on; 0 for no limit.
 
     Attributes:
-        time_s: in all.
+        time_s: in all, from when the policy acts.
         no_verifier_s: without a verifier that is ready.
         no_steps_s: without a control step.
         stopped_s: of a robot that was stopped before, until it is enabled.
@@ -104,7 +104,7 @@ class Attempt:
 
     Args:
         limits: of the run.
-        now_s: when the policy's node is asked to act.
+        now_s: when the policy's node is asked to act; where that takes a while, see `activated`.
     """
 
     def __init__(self, limits: AttemptLimits, now_s: float) -> None:
@@ -116,6 +116,10 @@ class Attempt:
         self._verifier = False
         self._stopped = self._free = False  # the second: it may have moved since it began
         self._end: tuple[End, str] | None = None
+
+    def activated(self, now_s: float) -> None:
+        """The policy's node acts from now on; how long it was made to wait for that is nobody's fault."""
+        self._begun_s = self._step_s = self._verifier_s = now_s
 
     def elapsed_s(self, now_s: float) -> float:
         """Return how long it has gone on."""

@@ -1,9 +1,11 @@
-"""What the policy runner hears of how a goal went."""
+"""When the time of a goal begins, and what the policy runner hears of how it went."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from adahi_msgs.msg import EpisodeResult
@@ -11,11 +13,14 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.robot import policy_runner_node
 from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
-from adahi_ros.robot.attempt import Attempt, AttemptLimits, End
+from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, NodeState, Preparation
 from adahi_ros.wire.records import StepRecord
 
 NO_LIMITS = AttemptLimits(time_s=0.0, no_verifier_s=0.0, no_steps_s=0.0, stopped_s=0.0)
+LIMITS = AttemptLimits(time_s=2.0, no_verifier_s=2.0, no_steps_s=2.0, stopped_s=0.0)
+GOAL: Any = SimpleNamespace(request=SimpleNamespace(policy=""), is_cancel_requested=False)
 KEPT = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -69,3 +74,30 @@ def test_a_judge_that_keeps_nothing_is_heard(
     observer.wait_until(lambda: judge.get_subscription_count() > 0, 20.0, "the runner")
     judge.publish(EpisodeResult(success=True))
     assert ended(observer, attempt) is End.SUCCESS
+
+
+def test_what_it_takes_to_activate_the_policy_is_not_of_the_goals_time(
+    runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 100.0
+
+    async def state(*arguments: Any) -> int:
+        return NodeState.INACTIVE
+
+    async def change(how: Preparation) -> None:
+        nonlocal now_s
+        assert how is Preparation.ACTIVATE
+        assert runner._attempt is not None  # what the node says as it becomes active is heard
+        runner._attempt.linked(True, now_s)
+        now_s += 30.0
+
+    monkeypatch.setattr(policy_runner_node.time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(runner, "_state", state)
+    monkeypatch.setattr(runner, "_change", change)
+    with pytest.raises(StopIteration):
+        runner._start(GOAL, LIMITS).send(None)
+    attempt = runner._attempt
+    assert attempt is not None
+    assert attempt.ended(now_s + 1.9) is None
+    assert attempt.elapsed_s(now_s + 1.9) == pytest.approx(1.9)
+    assert attempt.ended(now_s + 2.0) is not None

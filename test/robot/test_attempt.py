@@ -31,6 +31,19 @@ def test_steps_calls_and_fallbacks_are_counted(
     assert attempt.elapsed_s(100.4) == pytest.approx(0.4)
 
 
+def test_time_begins_when_the_policy_acts_and_what_was_heard_before_counts(
+    attempt: Attempt, step_record: Callable[..., StepRecord]
+) -> None:
+    attempt.stepped(step_record(), 100.1)
+    attempt.activated(130.0)
+    assert attempt.steps == 1
+    assert attempt.elapsed_s(130.5) == pytest.approx(0.5)
+    assert attempt.ended(131.9) is None
+    found = attempt.ended(132.1)
+    assert found is not None
+    assert found[0] is End.NO_VERIFIER
+
+
 def begin(attempt: Attempt, record: Any, until_s: float) -> None:
     """Step with a verifier, ten times a second."""
     attempt.safety(stopped=False, holding=False)

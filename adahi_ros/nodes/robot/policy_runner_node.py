@@ -245,7 +245,7 @@ class PolicyRunnerNode(Node):
     # The policy's node
 
     async def _start(self, handle: Any, limits: AttemptLimits) -> None:
-        """Have the node act as a goal says, and the attempt begin just before.
+        """Have the node act as a goal says, and the attempt begin just before; its time, once the node acts.
 
         Args:
             handle: of the goal, which names a checkpoint, or leaves the one that there is.
@@ -272,6 +272,7 @@ class PolicyRunnerNode(Node):
         self._begun_ns = time.time_ns()
         if Preparation.ACTIVATE in way:
             await self._change(Preparation.ACTIVATE)
+            self._attempt.activated(time.monotonic())
 
     async def _choose(self, policy: str) -> None:
         checkpoint = Parameter("checkpoint", value=policy).to_parameter_msg()
