@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,49 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from adahi_ros import signals
 from adahi_ros.assets import asset
+from test.nodes.launches import FILES, FIRST, JOBS, NODES, description_of
 
 launch = pytest.importorskip("launch", reason="launch is not on PyPI; needs a sourced ROS 2")
 pytest.importorskip("launch_ros", reason="launch_ros is not on PyPI; needs a sourced ROS 2")
-
-LAUNCH = """
-import sys
-from launch import LaunchDescription, LaunchService
-from launch.actions import IncludeLaunchDescription
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-
-file, *arguments = sys.argv[1:]
-pairs = [argument.split(":=") for argument in arguments]
-include = IncludeLaunchDescription(PythonLaunchDescriptionSource(file), launch_arguments=pairs)
-service = LaunchService()
-service.include_launch_description(LaunchDescription([include]))
-sys.exit(service.run())
-"""
-JOBS = ("draft", "verifier", "simulation", "all", "robot", "panda")
-NODES = {
-    "draft": "draft_policy_node",
-    "verifier": "target_verifier_node",
-    "simulation": "robot_simulator_node",
-}
-FIRST = {**NODES, "all": NODES["verifier"], "robot": NODES["draft"], "panda": NODES["simulation"]}
-VARIABLES = (
-    "FASTRTPS_DEFAULT_PROFILES_FILE",
-    "FASTDDS_DEFAULT_PROFILES_FILE",
-    "CYCLONEDDS_URI",
-    "ROS_STATIC_PEERS",
-    "ROS_AUTOMATIC_DISCOVERY_RANGE",
-)
-FILES = {
-    "params_file": str(asset("config/ball.yaml")),
-    "verifier_params_file": str(asset("config/verifier.yaml")),
-}
-
-
-def description_of(job: str) -> Any:
-    from launch.launch_description_sources import get_launch_description_from_python_launch_file
-
-    return get_launch_description_from_python_launch_file(str(asset(f"launch/{job}.launch.py")))
 
 
 def nodes_of(description: Any, context: Any) -> Iterator[Any]:
@@ -345,192 +303,6 @@ def test_the_simulator_takes_joint_trajectories_where_nothing_is_said() -> None:
     assert parameters_of(node_of("simulation", command_interface="twist"))["command_interface"] == "twist"
 
 
-@pytest.fixture
-def stand_ins(tmp_path: Path) -> dict[str, str]:
-    """An environment in which the package's nodes are scripts that print theirs and end."""
-    prefix = tmp_path / "prefix"
-    (prefix / "share/ament_index/resource_index/packages").mkdir(parents=True)
-    (prefix / "share/ament_index/resource_index/packages/adahi_ros").touch()
-    (prefix / "share/adahi_ros").mkdir()
-    (prefix / "share/adahi_ros/config").symlink_to(asset("config"))
-    (prefix / "lib/adahi_ros").mkdir(parents=True)
-    for name in NODES.values():
-        script = prefix / "lib/adahi_ros" / name
-        script.write_text("#!/bin/sh\nenv\n")
-        script.chmod(0o755)
-    present = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-    return {**present, "AMENT_PREFIX_PATH": f"{prefix}:{os.environ.get('AMENT_PREFIX_PATH', '')}"}
-
-
-def launched(
-    job: str, environment: dict[str, str], *arguments: str, script: str = LAUNCH
-) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", script, str(asset(f"launch/{job}.launch.py")), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-
-
-def printed(output: str) -> dict[str, str]:
-    """Return the variables that a process of the launch printed."""
-    lines = (line.split("] ", 1)[-1] for line in output.splitlines() if "=" in line)
-    return dict(line.split("=", 1) for line in lines)
-
-
-@pytest.mark.parametrize("job", ["verifier", "simulation"])
-def test_a_node_has_the_environment_of_dds_and_peers(job: str, stand_ins: dict[str, str]) -> None:
-    run = launched(job, stand_ins, "dds:=wireless", "peers:=10.0.0.2;10.0.0.3")
-    variables = printed(run.stdout)
-    assert Path(variables["FASTRTPS_DEFAULT_PROFILES_FILE"]).samefile(
-        asset("config/dds/fastdds_wireless.xml")
-    )
-    assert variables["FASTDDS_DEFAULT_PROFILES_FILE"] == variables["FASTRTPS_DEFAULT_PROFILES_FILE"]
-    cyclone = Path(variables["CYCLONEDDS_URI"].removeprefix("file://"))
-    assert cyclone.samefile(asset("config/dds/cyclonedds_wireless.xml"))
-    assert variables["ROS_STATIC_PEERS"] == "10.0.0.2;10.0.0.3"
-    assert variables["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "SUBNET"
-
-
-def test_the_draft_has_the_environment_of_dds_too(stand_ins: dict[str, str]) -> None:
-    run = launched("draft", stand_ins, "dds:=wireless", f"params_file:={FILES['params_file']}")
-    assert printed(run.stdout)["CYCLONEDDS_URI"].startswith("file:///")
-
-
-def test_by_default_the_environment_is_left_alone(stand_ins: dict[str, str]) -> None:
-    given = {**stand_ins, "FASTRTPS_DEFAULT_PROFILES_FILE": "/mine.xml"}
-    variables = printed(launched("verifier", given).stdout)
-    assert {name: variables[name] for name in VARIABLES if name in variables} == {
-        "FASTRTPS_DEFAULT_PROFILES_FILE": "/mine.xml"
-    }
-
-
-def test_what_is_launched_beside_a_node_keeps_its_environment(stand_ins: dict[str, str]) -> None:
-    include = "LaunchDescription([include])"
-    beside = "LaunchDescription([include, ExecuteProcess(cmd=['env'], output='screen')])"
-    script = LAUNCH.replace(include, beside).replace("import Include", "import ExecuteProcess, Include")
-    run = launched("verifier", stand_ins, "dds:=wireless", script=script)
-    assert run.stdout.count("CYCLONEDDS_URI=") == 1
-
-
-def test_a_profile_of_ones_own(stand_ins: dict[str, str], tmp_path: Path) -> None:
-    file = tmp_path / "mine.xml"
-    file.touch()
-    variables = printed(launched("verifier", stand_ins, f"dds:={file}").stdout)
-    assert variables["FASTRTPS_DEFAULT_PROFILES_FILE"] == str(file)
-    assert variables["CYCLONEDDS_URI"] == file.as_uri()
-    assert "ROS_STATIC_PEERS" not in variables
-
-
-def test_an_unknown_dds_is_named_with_what_is_allowed(stand_ins: dict[str, str]) -> None:
-    run = launched("verifier", stand_ins, "dds:=wifi")
-    assert run.returncode == 1
-    assert "dds: 'wifi'; allowed are default, wireless, and the path of an XML file" in run.stdout
-    assert "Traceback" not in run.stdout + run.stderr
-
-
-@pytest.mark.parametrize(
-    ("job", "argument"),
-    [
-        ("draft", "params_file"),
-        ("robot", "params_file"),
-        ("verifier", "verifier_params_file"),
-        ("all", "params_file"),
-        ("all", "verifier_params_file"),
-        ("robot", "runner_params_file"),
-    ],
-)
-def test_nothing_starts_without_the_parameter_file_that_was_named(
-    job: str, argument: str, stand_ins: dict[str, str], tmp_path: Path
-) -> None:
-    missing, started = tmp_path / "nope.yaml", tmp_path / "started"
-    for node in (tmp_path / "prefix/lib/adahi_ros").iterdir():
-        node.write_text(f"#!/bin/sh\ntouch {started}\n")
-    given = {"params_file": FILES["params_file"]} if argument == "runner_params_file" else {}
-    arguments = [f"{name}:={file}" for name, file in {**given, argument: missing}.items()]
-    run = launched(job, stand_ins, *arguments)
-    assert run.returncode == 1
-    assert f"{argument}: there is no file {missing}" in run.stdout
-    assert not started.exists()
-    assert "Traceback" not in run.stdout + run.stderr
-
-
-def test_a_misspelt_task_is_named(stand_ins: dict[str, str]) -> None:
-    run = launched("all", stand_ins, "task:=kichen")
-    assert run.returncode == 1
-    assert "kichen.yaml; where it is not given, it is that of task, 'kichen'" in run.stdout
-
-
-def test_a_robot_is_not_started_on_the_parameters_of_another(stand_ins: dict[str, str]) -> None:
-    run = launched("robot", stand_ins, "task:=ball")
-    assert run.returncode == 1
-    assert "missing required argument 'params_file'" in run.stdout
-    assert "process started" not in run.stdout
-
-
-@pytest.mark.parametrize(("job", "there"), [("verifier", True), ("simulation", False)])
-def test_the_verifier_alone_runs_at_the_servers_end(job: str, there: bool, stand_ins: dict[str, str]) -> None:
-    run = launched(job, {**stand_ins, "ADAHI_SERVER_PREFIX": "env WHERE=server"})
-    assert (printed(run.stdout).get("WHERE") == "server") is there
-
-
-@pytest.mark.parametrize("job", sorted(NODES))
-def test_a_node_knows_the_launch_that_it_ends_with(job: str, stand_ins: dict[str, str]) -> None:
-    instead(stand_ins, NODES[job], "echo PARENT=$PPID", "env")
-    variables = printed(launched(job, stand_ins, f"params_file:={FILES['params_file']}").stdout)
-    assert variables[signals.LAUNCH] == variables["PARENT"]
-
-
-def instead(stand_ins: dict[str, str], name: str, *lines: str) -> None:
-    """Let a stand-in do something else."""
-    prefix = Path(stand_ins["AMENT_PREFIX_PATH"].split(os.pathsep)[0])
-    (prefix / "lib/adahi_ros" / name).write_text("\n".join(["#!/bin/sh", *lines, ""]))
-
-
-@pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize(("death", "code"), [("exit 1", 1), ("kill -9 $$", -9)])
-def test_a_launch_whose_node_dies_ends_too_and_not_with_0(
-    job: str, death: str, code: int, stand_ins: dict[str, str]
-) -> None:
-    for name in NODES.values():
-        instead(stand_ins, name, death if name == FIRST[job] else "exec sleep 60")
-    run = launched(job, stand_ins, *(f"{name}:={file}" for name, file in FILES.items()))
-    assert run.returncode == 1
-    assert f"{FIRST[job]}-1 has died, exit code {code}" in run.stdout
-
-
-@pytest.mark.parametrize("job", ["draft", "verifier"])
-@pytest.mark.parametrize("respawn", [False, True])
-def test_a_launch_that_is_interrupted_ends_with_0(
-    job: str, respawn: bool, stand_ins: dict[str, str], tmp_path: Path
-) -> None:
-    """With `respawn`, it outlives a node that died once."""
-    died = tmp_path / "died"
-    instead(
-        stand_ins,
-        NODES[job],
-        *([f"[ -e {died} ] || {{ touch {died}; kill -9 $$; }}"] if respawn else []),
-        "echo here it is",
-        "exec sleep 60",
-    )
-    arguments = [f"{name}:={file}" for name, file in FILES.items()]
-    command = [sys.executable, "-c", LAUNCH, str(asset(f"launch/{job}.launch.py")), *arguments]
-    with subprocess.Popen(
-        [*command, f"respawn:={respawn}"],
-        env=stand_ins,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            said = next(line for line in process.stdout if "here it is" in line)
-            os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
-            said += process.communicate(timeout=60)[0]
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 0, said
-    assert died.exists() is respawn
-
-
 @pytest.mark.parametrize("method", ["adahi", "best"])
 def test_a_method_names_both_parameter_files(method: str) -> None:
     from launch import LaunchContext
@@ -551,26 +323,3 @@ def test_a_method_names_both_parameter_files(method: str) -> None:
             "best": dict.fromkeys(("params_file", "verifier_params_file"), "/config/best/swarm.yaml"),
         }[method]
     )
-
-
-def test_all_runs_to_the_end_of_its_episodes(sourced_workspace: None) -> None:
-    from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
-
-    arguments = [str(asset("launch/all.launch.py")), "lockstep:=true", "episodes:=2"]
-    with exclusive_domain() as domain:
-        process = subprocess.Popen(
-            [sys.executable, "-c", LAUNCH, *arguments],
-            env={**os.environ, **loopback_environment(domain)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=60)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 0, output
-    assert "episode 1: " in output
-    assert "Traceback" not in output
