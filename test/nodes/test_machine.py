@@ -16,7 +16,7 @@ def test_what_a_process_takes_shows() -> None:
     taken = np.ones(100_000_000, np.uint8)
     after = memory_figures("cpu")
     assert after["memory_bytes"] - before["memory_bytes"] > 0.5 * taken.nbytes  # others may free some
-    assert after["memory_peak_bytes"] >= 0.9 * after["memory_bytes"]
+    assert after["memory_peak_bytes"] >= after["memory_bytes"]
     assert set(after) == {"memory_bytes", "memory_peak_bytes"}
 
 
