@@ -205,6 +205,8 @@ def _of_file(robot: CalibratedRobot) -> tuple[dict[str, Any], dict[str, Any]]:
             verifier = nested(robot.file.verifier)
             if robot.target is not None:
                 verifier["checkpoint"] = str(target.resolve())
+    if robot.instruction:
+        told["instruction"] = robot.instruction
     if robot.draft is not None:
         told["checkpoint"] = str(draft.resolve())
     if robot.contract is not None:

@@ -263,9 +263,11 @@ def test_what_a_robot_is_told_is_calibrated_on_bags_that_nothing_was_learned_fro
     assert list(methods) == ["best", "deviation:replace", "never:replace", "target", "random:replace"]
     rate = calibration["measured_rates"]["expected_error"]
     assert methods["best"]["transmission_rate"] == pytest.approx(rate, abs=0.1)
-    run("calibrate", "--bag", held, "--params", params, "--out", final, "--rate", 0.9)
+    other = ["--rate", 0.9, "--instruction", "stop"]
+    run("calibrate", "--bag", held, "--params", params, "--out", final, *other)
     often = yaml.safe_load(final.read_text())["/**/draft_policy"]["ros__parameters"]
     assert often["gate"]["threshold"] < gate["threshold"]
+    assert often["instruction"] == "stop"
     assert "--params: none.yaml, no such file" in fails("calibrate", "--bag", held, "--params", "none.yaml")
     assert "must be left out where no bag is given" in fails("calibrate", "ball", "--params", params)
 
