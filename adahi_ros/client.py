@@ -100,7 +100,7 @@ class VerifierClient:
         Raises:
             VerifierError: nobody replied by the deadline, or it cannot be read.
         """
-        response = await self._call(self._describing, DescribeTarget.Request())
+        response = await self._call(self._describing, DescribeTarget.Request(target=self._name[2]))
         described = described_of(0, response)
         if described.description is None:
             raise VerifierError(f"describe_target: {described.fault}")
@@ -163,7 +163,7 @@ class VerifierClient:
         jpegs = _jpegs(signature, images)
         sent = WireWindow.of(np.asarray(window, np.float32), goal, images=jpegs)
         told = instruction if signature.instruction else ""
-        request = StepRequest(draft, episode, step, sent, instruction=told)
+        request = StepRequest(draft, episode, step, sent, instruction=told, needed_in_s=self._deadline_s)
         message = Sender(*self._name, fingerprint).message(request, WindowUpdate(WHOLE, sent.rows, sent.goal))
         begun_s = time.monotonic()
         response = await self._call(self._verifying, message)

@@ -15,6 +15,7 @@ from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.transport import StepRequest
 
+AT_ONCE_S = 1e-3
 UNDER_WAY_MOST = 4  # requests; of more than that none would be in time
 
 
@@ -53,6 +54,10 @@ class RequestsAhead:
     def delay_steps(self) -> int:
         """How many control steps pass until a reply is there, as a rule; at least 1."""
         return math.ceil(self._session.expected_s / self._period_s)
+
+    def needed_in_s(self, left: int) -> float:
+        """Return how soon a plan that goes on for so many control steps is over."""
+        return max(AT_ONCE_S, left * self._period_s)
 
     def due(self, wanted: bool, left: int, now_s: float) -> bool:
         """Return whether to ask now.

@@ -29,6 +29,7 @@ WITHOUT_REQUEST = {
     Link.MISMATCHED: Reason.REFUSED,
     Link.DOUBTED: Reason.BREAKER_OPEN,
 }
+BUSY = "the verifier has more to do than it can, and is left alone for as long as it said"
 UNTOLD = "instruction: none was told, and the target is told what to do in a sentence"
 
 
@@ -223,7 +224,7 @@ class ControlLoop:
                 self._ahead.cancel()
             elif self._ahead.due(wanted, left, now_s):
                 committed = min(left, self._ahead.delay_steps, self._session.target.horizon - 1)
-                request = self._request(begun, committed)
+                request = self._request(begun, self._ahead.needed_in_s(left), committed)
                 begun.pending = self._ahead.submit(request, begun.step.index, now_s)
             self._finish(begun, self._so_far(begun))
         elif not wanted:
@@ -231,7 +232,7 @@ class ControlLoop:
         elif trouble is None:
             self._waiting = begun
             begun.pending = self._session.submit(
-                self._request(begun), self.deadline_s, self._clock(), self._ended
+                self._request(begun, self.deadline_s), self.deadline_s, self._clock(), self._ended
             )
         else:
             self._finish(begun, trouble)
@@ -244,6 +245,8 @@ class ControlLoop:
             return Outcome(None, WITHOUT_REQUEST[link], self._session.trouble)
         if self._session.target.instruction and not self.instruction.strip():
             return Outcome(None, Reason.REFUSED, UNTOLD)
+        if self._session.is_busy(self._clock()):
+            return Outcome(None, Reason.BUSY, BUSY)
         return None
 
     def _is_unattended(self) -> bool:
@@ -267,8 +270,8 @@ class ControlLoop:
             self._last = None
             self.totals.dropped += 1
 
-    def _request(self, begun: Begun, committed: int = 0) -> StepRequest:
-        """Return what is asked, with so many actions of the plan that are executed before a reply comes."""
+    def _request(self, begun: Begun, needed_in_s: float, committed: int = 0) -> StepRequest:
+        """Return what is asked, and how soon, with the actions that are executed before a reply comes."""
         draft = begun.step.draft(np.array([0]))
         if committed:
             draft = self.controller.committed(begun.step, committed)
@@ -277,7 +280,8 @@ class ControlLoop:
         target = self._session.target
         told = self.instruction if target.instruction else ""
         self._told |= bool(told)
-        return StepRequest(draft, *begun.observation.key, self._view.window(target), committed, told)
+        key, window = begun.observation.key, self._view.window(target)
+        return StepRequest(draft, *key, window, committed, told, needed_in_s)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in what came of a request of this step, which nobody waits for."""

@@ -16,6 +16,8 @@ from adahi_ros.wire.request import RequestError, RequestFault, check_reply
 from adahi_ros.wire.sent_reply import OK
 from adahi_ros.wire.window_updates import WindowUpdate
 
+RETRY_MOST_S = 2.0  # that a robot leaves a verifier alone which is busy, whatever that says
+
 
 class Fate(Enum):
     """What became of a request."""
@@ -35,6 +37,7 @@ FATES = {
     Reason.BAD_REPLY: Fate.BAD_REPLY,
     Reason.DEADLINE: Fate.MISSED,
     Reason.SUPERSEDED: Fate.SUPERSEDED,
+    Reason.BUSY: Fate.REFUSED,
 }
 
 
@@ -49,6 +52,7 @@ class Outcome:
         verify_ms: request sent to reply received; 0 without a verification.
         compute_ms: the verifier's own share of it.
         reply_bytes: size of the serialized reply; 0 where none came in time.
+        retry_after_s: where the verifier is busy, when to ask again.
     """
 
     verification: Verdict | None
@@ -57,6 +61,7 @@ class Outcome:
     verify_ms: float = 0.0
     compute_ms: float = 0.0
     reply_bytes: int = 0
+    retry_after_s: float = 0.0
 
 
 @dataclass(eq=False)
@@ -110,6 +115,9 @@ def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: f
         return Outcome(None, Reason.BAD_REPLY, reply.fault, reply_bytes=size)
     if reply.status == RequestFault.OVERTAKEN:
         return Outcome(None, Reason.SUPERSEDED, reply.message, reply_bytes=size)
+    if reply.status == RequestFault.BUSY:
+        after_s = reply.retry_after_s if 0.0 < reply.retry_after_s < RETRY_MOST_S else RETRY_MOST_S
+        return Outcome(None, Reason.BUSY, reply.message, reply_bytes=size, retry_after_s=after_s)
     if reply.status != OK:
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)

@@ -112,6 +112,7 @@ class VerifierSession:
         self._sent_windows.forget()
         self._estimator = LinkEstimator()
         self._timeout = RetransmissionTimeout()
+        self._busy_until_s = -math.inf
 
     @property
     def next_due_s(self) -> float:
@@ -122,6 +123,10 @@ class VerifierSession:
     def on_trial(self) -> bool:
         """READY again after missed deadlines, but no reply has come in time since."""
         return self._breaker.on_trial
+
+    def is_busy(self, now_s: float) -> bool:
+        """Whether the verifier has said that it is busy, and is to be left alone for a while."""
+        return now_s < self._busy_until_s
 
     def estimate(self, now_s: float) -> LinkEstimate:
         """Return how the way to the verifier is."""
@@ -221,8 +226,10 @@ class VerifierSession:
             return
         took_s = now_s - pending.submitted_s
         outcome = judged(self._target, pending.request, reply, 1e3 * took_s)
+        self._busy_until_s = now_s + outcome.retry_after_s
         self._end(pending, outcome)
-        self._learn(pending, outcome, reply.window_kept, took_s, now_s)
+        if outcome.reason is not Reason.BUSY:  # which it says at once, and no other reply comes so soon
+            self._learn(pending, outcome, reply.window_kept, took_s, now_s)
         on_trial = self._breaker.on_trial
         self._breaker.replied()
         if reply.status in OF_ANOTHER:

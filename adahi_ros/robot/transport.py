@@ -23,6 +23,7 @@ class StepRequest:
         ahead: how many of the draft's actions, which are all sent then, the robot executes whatever is
             replied; the reply begins after them.
         instruction: what the target is told to do; empty for one that is told nothing.
+        needed_in_s: how soon its reply is needed, from when it is made; 0 where nobody says.
     """
 
     draft: Proposal
@@ -31,6 +32,7 @@ class StepRequest:
     window: WireWindow
     ahead: int = 0
     instruction: str = ""
+    needed_in_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Reply:
         window_kept: a later request may name this window as its base.
         size_bytes: serialized.
         fault: why it cannot be read at all; then the rest says nothing.
+        retry_after_s: of a verifier that is busy, when to ask again.
     """
 
     id: int
@@ -76,6 +79,7 @@ class Reply:
     window_kept: bool
     size_bytes: int
     fault: str = ""
+    retry_after_s: float = 0.0
 
 
 @dataclass(frozen=True)

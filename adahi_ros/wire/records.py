@@ -21,6 +21,7 @@ class Reason(IntEnum):
     BREAKER_OPEN = 6
     FALLBACK_LIMIT = 7
     NO_PLAN = 8
+    BUSY = 9
 
 
 NO_PLAN = -1  # in place of a plan's age

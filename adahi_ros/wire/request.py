@@ -14,7 +14,7 @@ from adahi_ros.policy.distribution import UNITS, probabilities_of
 from adahi_ros.policy.proposal import CodeDistribution, Proposal
 from adahi_ros.policy.signature import CodeSpace, Observations, Signature
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 """Of the messages. Another one means another thing by the same bytes."""
 NOTHING = np.empty(0, dtype=np.float32)
 NO_IMAGES: Mapping[str, np.ndarray] = {}
@@ -34,6 +34,17 @@ class VerificationRequest:
     draft: Proposal
     committed: np.ndarray | None = None
 
+    def rows(self, which: np.ndarray) -> VerificationRequest:
+        """Return those of some robots, by index."""
+        drawn = self.draft.distribution
+        if drawn is not None and drawn.counts is not None:
+            drawn = sent_codes(drawn.codes[which], drawn.counts[which])
+        return VerificationRequest(
+            self.observations.rows(which),
+            Proposal(self.draft.actions[which], drawn),
+            None if self.committed is None else self.committed[which],
+        )
+
 
 class RequestFault(IntEnum):
     """Why a request is refused. The numbers are those of `VerifyDraft.srv`."""
@@ -49,6 +60,7 @@ class RequestFault(IntEnum):
     OVERTAKEN = 10
     TARGET_UNAVAILABLE = 11
     NOT_TOLD = 12
+    BUSY = 13
 
 
 class RequestError(ValueError):

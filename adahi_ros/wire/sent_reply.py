@@ -30,6 +30,7 @@ class SentReply:
         actions: ((T - (first_step - step)) * A,) float32; empty unless `OK`.
         accepted: N; empty unless `OK`.
         window_kept: a later request may name this window as its base.
+        retry_after_s: when to ask again, where the verifier is busy; else 0.
     """
 
     status: int
@@ -40,3 +41,4 @@ class SentReply:
     actions: np.ndarray = field(default_factory=lambda: NOTHING)
     accepted: tuple[bool, ...] = ()
     window_kept: bool = False
+    retry_after_s: float = 0.0

@@ -53,7 +53,7 @@ def request_bytes(
     length.text(len(robot_id))
     length.numbers(4)  # session_id
     length.text(len(target))
-    length.numbers(4, 3)  # episode_id, step_id, first_step
+    length.numbers(4, 4)  # needed_in_s, episode_id, step_id, first_step
     length.numbers(8, 2)  # tokenizer_fingerprint, base_window
     length.sequence(4, numbers)
     length.sequence(2, features)
@@ -79,6 +79,6 @@ def reply_bytes(actions: int, accepted: int = 0) -> int:
     length.numbers(4, 3)  # episode_id, step_id, first_step
     length.sequence(4, actions)
     length.sequence(1, accepted)
-    length.numbers(4)  # compute_time_ms
+    length.numbers(4, 2)  # compute_time_ms, retry_after_s
     length.numbers(1)  # window_kept
     return HEADER + length.bytes

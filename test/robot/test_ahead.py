@@ -227,6 +227,30 @@ def test_a_reply_that_is_no_good_is_told_and_the_plan_goes_on(
     assert [record.action for record in records] == [says(1, step) for step in (1, 2, 3)]
 
 
+def test_the_plan_goes_on_while_the_verifier_is_busy_and_it_is_asked_when_it_said(
+    make_robot: Callable[..., Robot],
+) -> None:
+    robot = make_robot("always", limit=0, plans=HORIZON)
+    robot.connect()
+    robot.see(1, 0)  # held: there is no plan
+    robot.pass_time(PERIOD_S)
+    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 3.5 * PERIOD_S}
+    records = see_steps(robot, range(1, 2))
+    robot.verifier.changes = {}
+    records += see_steps(robot, range(2, 7))
+    assert [record.action for record in records[:5]] == [says(1, step) for step in range(1, 6)]
+    assert [record.transmitted for record in records] == [True, False, False, False, True, True]
+    assert [record.reason for record in records[1:4]] == [Reason.BUSY, Reason.NONE, Reason.NONE]
+    assert records[5].action == says(6, 6)
+
+
+def test_a_request_says_how_soon_it_is_needed(planner: Robot) -> None:
+    see_steps(planner, range(12))
+    needed = [each.pending.request.needed_in_s for each in planner.session.submitted]
+    assert needed[0] < PERIOD_S / 10  # there is no plan
+    assert all(0.0 < each <= 3 * PERIOD_S for each in needed[1:])
+
+
 def test_who_was_held_for_want_of_a_plan_moves_when_it_is_there(make_robot: Callable[..., Robot]) -> None:
     robot = make_robot("never", limit=0, plans=HORIZON)
     robot.connect()

@@ -14,9 +14,10 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.robot.loop import DraftError
-from adahi_ros.robot.requests import Fate
+from adahi_ros.robot.requests import RETRY_MOST_S, Fate
 from adahi_ros.robot.session import Link
 from adahi_ros.wire.records import Reason
+from adahi_ros.wire.request import RequestFault
 
 PERIOD_S = 0.05
 
@@ -182,6 +183,33 @@ def test_a_reply_that_is_no_good_executes_the_draft(
     assert not record.verified
     assert robot.commands.sent == [(observation.stamp_ns, record.draft_action)]
     assert record.response_bytes > 0
+
+
+def test_a_verifier_that_is_busy_is_left_alone_for_as_long_as_it_says(robot: Any) -> None:
+    status = int(RequestFault.BUSY)
+    robot.verifier.changes = {"status": status, "message": "so many wait", "retry_after_s": 0.12}
+    records = []
+    for step in range(5):
+        observation = robot.see(1, step)
+        robot.pass_time(PERIOD_S)
+        records.append(robot.record(observation))
+        robot.verifier.changes = {}
+    assert [record.transmitted for record in records] == [True, False, False, True, True]
+    assert [record.reason for record in records] == [*[Reason.BUSY] * 3, Reason.NONE, Reason.NONE]
+    assert records[0].message == "so many wait"
+    assert robot.session.link is Link.READY
+
+
+@pytest.mark.parametrize("said", [math.nan, math.inf, -1.0, 1e9])
+def test_a_verifier_that_says_nonsense_of_when_to_ask_again_is_asked_soon(robot: Any, said: float) -> None:
+    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": said}
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    robot.verifier.changes = {}
+    robot.pass_time(RETRY_MOST_S)
+    observation = robot.see(1, 1)
+    robot.pass_time(PERIOD_S)
+    assert robot.record(observation).verified
 
 
 def test_a_record_names_the_gate_that_decided(robot: Any) -> None:

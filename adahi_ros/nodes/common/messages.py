@@ -60,14 +60,15 @@ def _codes(values: np.ndarray) -> array:
     return array("H", values.astype(np.uint16, copy=False).tobytes())
 
 
-def to_request(request: SentRequest, session: int) -> VerifyDraft.Request:
-    """Make the message of a request, in a session of the robot."""
+def to_request(request: SentRequest, session: int, needed_in_s: float = 0.0) -> VerifyDraft.Request:
+    """Make the message of a request, in a session of the robot that needs the reply so soon."""
     rows = request.update.rows
     return VerifyDraft.Request(
         protocol=PROTOCOL_VERSION,
         robot_id=request.robot_id,
         session_id=session,
         target=request.target,
+        needed_in_s=needed_in_s,
         episode_id=request.episode,
         step_id=request.step,
         first_step=request.first_step,
@@ -133,6 +134,7 @@ def to_reply(reply: SentReply) -> VerifyDraft.Response:
         actions=_floats(reply.actions),
         accepted=list(reply.accepted),
         window_kept=reply.window_kept,
+        retry_after_s=reply.retry_after_s,
     )
 
 
@@ -179,6 +181,9 @@ def from_description(response: DescribeTarget.Response) -> Description:
         ValueError: it names features, conditions or images without their sizes, or the other way round; its
             rate is none; or what it reads and proposes cannot be said in messages.
     """
+    if response.targets and not response.target:
+        there_are = ", ".join(repr(shortened(name)) for name in response.targets)
+        raise ValueError(f"target: no policy of this name is there, must be one of {shortened(there_are)}")
     if not 0.0 <= response.rate_hz < math.inf:
         raise ValueError(f"rate_hz: {response.rate_hz}, must be finite and at least 0")
     fingerprint = fingerprint_text(response.tokenizer_fingerprint)

@@ -66,7 +66,8 @@ class DdsTransport:
 
     def describe(self) -> int:
         """Ask the verifier what it is; return the message's id."""
-        return self._call(self._describe_client, DescribeTarget.Request(), described_of)
+        message = DescribeTarget.Request(target=self.sender.target)
+        return self._call(self._describe_client, message, described_of)
 
     def poll(self) -> list[Reply | Described]:
         """Return what has come since."""

@@ -39,7 +39,7 @@ class Sender:
         draft, episode, step = request.draft, request.episode, request.step
         about = (self.robot_id, episode, step, number, self.target, request.ahead, request.instruction)
         sent = SentRequest.of(draft, update, *about)
-        return to_request(sent, self.session)
+        return to_request(sent, self.session, request.needed_in_s)
 
 
 def reply_of(sent: int, response: VerifyDraft.Response) -> Reply:
@@ -59,6 +59,7 @@ def reply_of(sent: int, response: VerifyDraft.Response) -> Reply:
         response.compute_time_ms,
         response.window_kept,
         len(serialize_message(response)),
+        retry_after_s=response.retry_after_s,
     )
 
 
