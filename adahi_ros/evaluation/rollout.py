@@ -166,7 +166,7 @@ def rollout(
         if asked.any():
             committed = under_way.committed(step, asked)
             request = VerificationRequest(observations.rows(asked), step.draft(asked), committed)
-            verdict = verifier.verify_each(request, uniforms[asked])
+            verdict = verifier.verdict(request, uniforms[asked])
             refused[asked] |= transmit[asked] & ~controller.policy.sound(verdict.actions)
             if controller.drafts:
                 accepted, verdict = verdict.accepted, verdict.rows(transmit)

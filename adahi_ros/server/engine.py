@@ -1,18 +1,24 @@
-"""What a verifier replies to robots that ask over the air, one draft at a time."""
+"""What a verifier replies to robots that ask one policy over the air: the drafts of many at once."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.server.batches import joined, kind_of
 from adahi_ros.server.received_images import pictures
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
-from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, WindowCache
+from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
 from adahi_ros.wire.fingerprints import fingerprint_number
-from adahi_ros.wire.request import RequestError, RequestFault, check_request
+from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest, check_request
 from adahi_ros.wire.sent_request import SentRequest
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 REPLIES_KEPT = 256  # of all robots together: a request comes again within milliseconds, or never
 
@@ -29,6 +35,36 @@ class Replied(NamedTuple):
     window_kept: bool
 
 
+class _Asked(NamedTuple):
+    """A request with its window.
+
+    Attributes:
+        key: the same of one that is repeated, and of no other.
+        request: as it was sent.
+        window: the whole of it.
+    """
+
+    key: Hashable
+    request: SentRequest
+    window: KnownWindow
+
+
+class _Checked(NamedTuple):
+    """A request that can be verified.
+
+    Attributes:
+        key: see `_Asked`.
+        request: checked.
+        draws: (1, N, 2).
+        ahead: how many control steps after its own the reply begins.
+    """
+
+    key: Hashable
+    request: VerificationRequest
+    draws: np.ndarray
+    ahead: int
+
+
 class Engine:
     """Completes windows, checks drafts and verifies them; a request that is repeated gets the same reply.
 
@@ -36,7 +72,6 @@ class Engine:
         verifier: decides.
         seed: of its draws.
         images: makes features of the images that robots send; None where they may send none.
-        target: name of the policy.
         robots: whose last windows there is room for.
         max_age_s: a robot that was not heard for so long gives its room up.
     """
@@ -46,13 +81,11 @@ class Engine:
         verifier: TargetVerifier,
         seed: int,
         images: ImageEncoder | None = None,
-        target: str = "",
         robots: int = ROBOTS_KEPT,
         max_age_s: float = MAX_AGE_S,
     ) -> None:
         self._verifier = verifier
         self._seed = seed
-        self._target = target
         self._signature = signature = verifier.policy.signature
         self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
         length, dim, seen = signature.history, signature.observation_dim, len(signature.images)
@@ -68,34 +101,96 @@ class Engine:
 
         Raises:
             RequestError: the request is refused.
+            TargetUnavailableError: the policy proposes nothing now.
         """
+        (replied,) = self.verify_all([request], now_s)
+        if isinstance(replied, Exception):
+            raise replied
+        return replied
+
+    def verify_all(self, requests: Sequence[SentRequest], now_s: float) -> list[Replied | Exception]:
+        """Return what robots are to do, or what keeps one of them from being told; raises nothing.
+
+        Those that are alike in what they send are asked about at once. What becomes of one does not depend on
+        the others, but for the rounding of the policy's arithmetic.
+
+        Args:
+            requests: unchecked.
+            now_s: of a clock that only goes forward.
+        """
+        asked = [_or_fault(self._complete, request) for request in requests]
+        verdicts: dict[Hashable, Verdict | Exception] = {}
+        fresh: dict[Hashable, _Checked] = {}
+        for each in asked:
+            if isinstance(each, Exception) or each.key in verdicts or each.key in fresh:
+                continue
+            if each.key in self._remembered:
+                verdicts[each.key] = self._remembered[each.key]
+                continue
+            checked = _or_fault(self._checked, each)
+            if isinstance(checked, Exception):
+                verdicts[each.key] = checked
+            else:
+                fresh[each.key] = checked
+        for kind in dict.fromkeys(kind_of(each.request) for each in fresh.values()):
+            verdicts |= self._settled([each for each in fresh.values() if kind_of(each.request) == kind])
+        return [
+            each if isinstance(each, Exception) else self._replied(each, verdicts[each.key], now_s)
+            for each in asked
+        ]
+
+    def _settled(self, checked: Sequence[_Checked]) -> dict[Hashable, Verdict | Exception]:
+        """Return what comes of drafts that can be asked about at once."""
+        request = joined([each.request for each in checked])
+        draws = np.concatenate([each.draws for each in checked])
+        verdicts: dict[Hashable, Verdict | Exception] = {}
+        for each, verdict in zip(checked, self._verifier.verify_each(request, draws), strict=True):
+            if isinstance(verdict, Verdict):
+                told = each.request.draft.actions.shape[1] if self._stands(verdict) else 0
+                verdict = Verdict(verdict.actions[:, max(each.ahead, told) :], verdict.accepted)
+                self._remember(each.key, verdict)
+            verdicts[each.key] = verdict
+        return verdicts
+
+    def _replied(self, asked: _Asked, verdict: Verdict | Exception, now_s: float) -> Replied | Exception:
+        if isinstance(verdict, Exception):
+            return verdict
+        return Replied(verdict, self._windows.keep(asked.request.robot_id, asked.window, now_s))
+
+    def _complete(self, request: SentRequest) -> _Asked:
         self._check(request)
         window = self._windows.complete(request.robot_id, request.update)
         flat = request.codes, request.counts, request.actions
-        asked = (
+        key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
             *(window.digest, *(each.tobytes() for each in flat)),
         )
-        verdict = self._remembered.get(asked)
-        if verdict is None:
-            ahead = request.first_step - request.step
-            checked = check_request(
-                self._signature,
-                self._verifier.acceptance,
-                window.values,
-                window.goal,
-                *flat,
-                request.instruction,
-                ahead,
-                pictures(self._signature.images, window.images),
-            )
-            count = self._verifier.policy.draws
-            draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)
-            verdict = self._verifier.verify(checked, draws)
-            told = checked.draft.actions.shape[1] if self._stands(verdict) else 0
-            verdict = Verdict(verdict.actions[:, max(ahead, told) :], verdict.accepted)
-            self._remember(asked, verdict)
-        return Replied(verdict, self._windows.keep(request.robot_id, window, now_s))
+        return _Asked(key, request, window)
+
+    def _checked(self, asked: _Asked) -> _Checked:
+        request, window = asked.request, asked.window
+        ahead = request.first_step - request.step
+        checked = check_request(
+            self._signature,
+            self._verifier.acceptance,
+            window.values,
+            window.goal,
+            request.codes,
+            request.counts,
+            request.actions,
+            request.instruction,
+            ahead,
+            pictures(self._signature.images, window.images),
+        )
+        count = self._verifier.policy.draws
+        draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)
+        return _Checked(asked.key, checked, draws, ahead)
+
+    def _remember(self, key: Hashable, verdict: Verdict) -> None:
+        """Keep a reply for when its request is repeated. Draws are addressed: it would be the same."""
+        self._remembered[key] = verdict
+        if len(self._remembered) > REPLIES_KEPT:
+            self._remembered.popitem(last=False)
 
     def _stands(self, verdict: Verdict) -> bool:
         """Whether the robot executes its own draft, which it need not be told."""
@@ -103,9 +198,7 @@ class Engine:
 
     def _check(self, request: SentRequest) -> None:
         """Check what a request is about."""
-        name, horizon, ours = self._target, self._signature.horizon, self._fingerprint
-        if request.target not in ("", name):
-            raise RequestError(RequestFault.UNKNOWN_TARGET, f"target: {request.target!r}, must be {name!r}")
+        horizon, ours = self._signature.horizon, self._fingerprint
         if request.codes.size and request.fingerprint != ours:
             allowed = "none: the target has no tokenizer" if ours is None else f"{ours:016x}"
             raise RequestError(
@@ -119,8 +212,10 @@ class Engine:
                 f"first_step: {request.first_step}, must be from {request.step} to {last}",
             )
 
-    def _remember(self, asked: Hashable, verdict: Verdict) -> None:
-        """Keep a reply for when its request is repeated. Draws are addressed: it would be the same."""
-        self._remembered[asked] = verdict
-        if len(self._remembered) > REPLIES_KEPT:
-            self._remembered.popitem(last=False)
+
+def _or_fault(read: Callable[[A], B], what: A) -> B | Exception:
+    """Return what is made of one request, or what is wrong with it, which is nothing to the others."""
+    try:
+        return read(what)
+    except Exception as error:  # noqa: BLE001
+        return error.with_traceback(None)  # which would keep the request in memory

@@ -9,7 +9,6 @@ import numpy as np
 
 from adahi_ros.health import Health, Level
 from adahi_ros.server.service import Counts
-from adahi_ros.wire.sent_reply import OK, STATUS_NAMES
 
 PERCENTILES = (50, 95)
 
@@ -49,7 +48,8 @@ class HealthWatch:
             troubles.append(f"two robots are named {name!r}: sessions have come back {shared[name]} times")
         values = {
             "requests": counts.replies.total(),
-            "compute_ms_mean": f"{counts.compute_ms / max(1, counts.replies[STATUS_NAMES[OK]]):.3f}",
+            "compute_ms_mean": f"{counts.compute_ms / max(1, counts.served):.3f}",
+            "batch_size_mean": f"{counts.served / max(1, counts.batches):.2f}",
             **_percentiles(counts.recent_ms),
             "waiting_most": waiting_most,
             **{f"replies.{status}": count for status, count in counts.replies.items()},

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from adahi_ros.policy.interface import TargetUnavailableError
-from adahi_ros.server.engine import Engine
+from adahi_ros.server.admission import Refusal
+from adahi_ros.server.engine import Replied
+from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.sessions import Sessions
 from adahi_ros.wire.request import RequestError, RequestFault
 from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
@@ -42,6 +44,7 @@ class Heading(NamedTuple):
         robot_id: name of the robot, of any length.
         session: of the robot; see `Sessions`.
         episode, step, first_step: as in `SentRequest`.
+        needed_in_s: how soon the robot needs the reply; 0 where it does not say.
     """
 
     robot_id: str
@@ -49,6 +52,12 @@ class Heading(NamedTuple):
     episode: int
     step: int
     first_step: int
+    needed_in_s: float = 0.0
+
+    @property
+    def about(self) -> tuple[int, int, int]:
+        """What a reply says that it is about."""
+        return self.episode, self.step, self.first_step
 
 
 class Served(NamedTuple):
@@ -72,9 +81,11 @@ class Counts:
     Attributes:
         replies: by the name of their status.
         refused: those that somebody should look into.
-        compute_ms: spent on the replies that are ok, in all.
-        recent_ms: likewise on each of the last ones.
+        compute_ms: spent on requests that were verified or refused, in all.
+        recent_ms: of each of the last batches.
         unheard: those that could not reach who had asked.
+        batches: in which these were served.
+        served: how many these were.
     """
 
     replies: Counter[str] = field(default_factory=Counter)
@@ -82,6 +93,8 @@ class Counts:
     compute_ms: float = 0.0
     recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     unheard: int = 0
+    batches: int = 0
+    served: int = 0
 
 
 class VerificationService:
@@ -91,58 +104,84 @@ class VerificationService:
         counts: so far.
 
     Args:
-        engine: verifies.
+        targets: verify.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, targets: ServedTargets) -> None:
         self.counts = Counts()
-        self._engine = engine
+        self.targets = targets
         self._sessions = Sessions()
 
-    def reply(self, heading: Heading, read: Callable[[], SentRequest], now_s: float) -> Served:
-        """Return what becomes of a request; raises nothing.
+    def replies(
+        self, asked: Sequence[tuple[Heading, Callable[[], SentRequest]]], now_s: float
+    ) -> list[Served]:
+        """Return what becomes of requests that are served together; raises nothing.
 
         Args:
-            heading: of the request.
-            read: returns the request; may raise what it likes, a RequestError to refuse it.
+            asked: of each the heading, and what returns the request; that may raise what it likes, a
+                RequestError to refuse it.
             now_s: of a clock that only goes forward.
         """
-        about, shared = heading[2:], ""
-        try:
-            verdict, kept = self._engine.verify(read(), now_s)
+        found: list[Replied | Exception | None] = [None] * len(asked)
+        by_target: dict[ServedTarget, list[tuple[int, SentRequest]]] = {}
+        for place, (_, read) in enumerate(asked):
+            try:
+                request = read()
+                by_target.setdefault(self.targets.named(request.target), []).append((place, request))
+            except Exception as error:  # noqa: BLE001  one robot's request must not end the service of others
+                found[place] = error.with_traceback(None)  # which would keep the request in memory
+        for target, requests in by_target.items():
+            replies = target.engine.verify_all([request for _, request in requests], now_s)
+            for (place, _), reply in zip(requests, replies, strict=True):
+                found[place] = reply
+        return [self._served(asked[place][0], replied, now_s) for place, replied in enumerate(found)]
+
+    def _served(self, heading: Heading, replied: Replied | Exception | None, now_s: float) -> Served:
+        about, shared = heading.about, ""
+        if isinstance(replied, Replied):
+            verdict, kept = replied
             accepted = tuple(map(bool, verdict.accepted[0]))
             reply = SentReply(OK, "", *about, verdict.actions.ravel(), accepted, kept)
             if self._sessions.heard(heading.robot_id, heading.session, now_s):
                 shared = (
                     f"robot_id: {heading.robot_id!r}, two robots ask by this name, must be another for each"
                 )
-        except RequestError as error:
-            reply = SentReply(int(error.fault), shortened(str(error)), *about)
-        except TargetUnavailableError as error:
-            reply = SentReply(int(RequestFault.TARGET_UNAVAILABLE), shortened(str(error)), *about)
-        except Exception as error:  # noqa: BLE001  one robot's request must not end the service of the others
-            reply = SentReply(INTERNAL_ERROR, shortened(f"{type(error).__name__}: {error}"), *about)
+        elif isinstance(replied, RequestError):
+            reply = SentReply(int(replied.fault), shortened(str(replied)), *about)
+        elif isinstance(replied, TargetUnavailableError):
+            reply = SentReply(int(RequestFault.TARGET_UNAVAILABLE), shortened(str(replied)), *about)
+        else:
+            message = f"{type(replied).__name__}: {replied}"
+            reply = SentReply(INTERNAL_ERROR, shortened(message), *about)
         return Served(reply, self._counted(heading, reply), shared)
 
     def overtaken(self, heading: Heading) -> SentReply:
         """Return what is replied to a request that is not verified, because a later one overtook it."""
         message = f"step_id: {heading.step}, was overtaken by a later one while it waited for its turn"
-        reply = SentReply(int(RequestFault.OVERTAKEN), message, *heading[2:])
+        reply = SentReply(int(RequestFault.OVERTAKEN), message, *heading.about)
         self._counted(heading, reply)
+        return reply
+
+    def busy(self, heading: Heading, refusal: Refusal) -> SentReply:
+        """Return what is replied to a request that is not let in."""
+        about = heading.about
+        reply = SentReply(int(RequestFault.BUSY), refusal.why, *about, retry_after_s=refusal.retry_after_s)
+        self.counts.replies[STATUS_NAMES[reply.status]] += 1
         return reply
 
     def dismissed(self, heading: Heading) -> SentReply:
         """Return what is replied to a request that waits when the service ends."""
         message = "the verifier was deactivated before the turn of this request"
-        reply = SentReply(INTERNAL_ERROR, message, *heading[2:])
+        reply = SentReply(INTERNAL_ERROR, message, *heading.about)
         self.counts.replies[STATUS_NAMES[reply.status]] += 1  # nobody's fault
         return reply
 
-    def spent(self, reply: SentReply, compute_ms: float) -> None:
-        """Take note of how long a request took, from its message to that of the reply."""
-        if reply.status == OK:
-            self.counts.compute_ms += compute_ms
-            self.counts.recent_ms.append(compute_ms)
+    def spent(self, requests: int, took_s: float) -> None:
+        """Take note of how long requests took that were served together."""
+        self.counts.batches += 1
+        self.counts.served += requests
+        self.counts.compute_ms += 1e3 * took_s
+        self.counts.recent_ms.append(1e3 * took_s)
 
     def unheard(self, heading: Heading, reliability: str) -> str:
         """Count a reply that cannot reach who asked; return what is to be said of him.

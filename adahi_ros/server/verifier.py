@@ -9,7 +9,7 @@ import numpy as np
 from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts, rule_for
-from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.policy.interface import Policy, Sampling, TargetUnavailableError
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.server.choice import SAMPLES, NearestPlan
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
@@ -84,17 +84,42 @@ class TargetVerifier:
             RequestError: the target makes nothing finite of an observation.
             ValueError: what came out is no verdict of the target's sizes.
         """
-        verdict = self._checked(self.verify_each(request, draws), len(draws))
+        verdict = self._checked(self.verdict(request, draws), len(draws))
         if not np.isfinite(verdict.actions).all():
-            told = self._agrees and request.committed is not None
-            raise RequestError(
-                RequestFault.NOT_FINITE,
-                f"observation_window{' or draft_actions' if told else ''}: so far from the task's that the "
-                "target's prediction is not finite",
-            )
+            raise self._not_finite(request)
         return verdict
 
-    def verify_each(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
+    def verify_each(self, request: VerificationRequest, draws: np.ndarray) -> list[Verdict | Exception]:
+        """Verify M drafts with uniform draws (M, policy.draws, 2); raises nothing.
+
+        Returns:
+            Of each the verdict (M = 1), or what keeps it from having one. Where the policy raises for what
+            one has sent, the others are asked about without it.
+        """
+        try:
+            verdict = self._checked(self.verdict(request, draws), len(draws))
+        except TargetUnavailableError as error:
+            return [error.with_traceback(None)] * len(draws)
+        except Exception as error:  # noqa: BLE001  a policy of another package may raise what it likes
+            if len(draws) == 1:
+                return [error.with_traceback(None)]
+            halves = np.array_split(np.arange(len(draws)), 2)
+            return [one for half in halves for one in self.verify_each(request.rows(half), draws[half])]
+        finite = np.isfinite(verdict.actions).all(axis=(1, 2))
+        return [
+            verdict.rows(np.array([row])) if finite[row] else self._not_finite(request)
+            for row in range(len(draws))
+        ]
+
+    def _not_finite(self, request: VerificationRequest) -> RequestError:
+        told = self._agrees and request.committed is not None
+        return RequestError(
+            RequestFault.NOT_FINITE,
+            f"observation_window{' or draft_actions' if told else ''}: so far from the task's that the "
+            "target's prediction is not finite",
+        )
+
+    def verdict(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
         """Verify M drafts; no numbers where the target makes nothing finite of an observation."""
         sampling = self._sampling
         if self._agrees and request.committed is not None:

@@ -1,5 +1,6 @@
-"""Requests that wait for their turn: a robot's newer one overtakes those before it, which then cost nothing.
+"""Requests that wait for their turn: who needs the reply first is served first, each robot once in a batch.
 
+The order is that of the times by which replies are needed (earliest deadline first: Liu and Layland, 1973).
 A robot that has asked about a later step has no use for a reply about an earlier one: its command went out
 without it, or the plan that it would bring is overtaken by the newer one. What is overtaken is dropped before
 it is verified, as PipeInfer drops speculative runs that are void (Butler et al., arXiv 2407.11798).
@@ -7,62 +8,104 @@ it is verified, as PipeInfer drops speculative runs that are void (Butler et al.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from adahi_ros.server.service import Heading
 
 T = TypeVar("T")
 
+WAITING_MOST = 256  # requests of all robots together
+WAITING_PER_ROBOT = 4  # likewise; of its episodes, and copies of one request
+UNSAID_S = 1.0  # by when a reply is needed where the robot does not say
+
+
+@dataclass(frozen=True, eq=False)
+class Turn(Generic[T]):
+    """A request that waits.
+
+    Attributes:
+        heading: of it.
+        request: what is handed out.
+        came_s: when it was taken.
+        due_s: when its reply is needed.
+    """
+
+    heading: Heading
+    request: T
+    came_s: float
+    due_s: float
+
+    @classmethod
+    def of(cls, heading: Heading, request: T, now_s: float) -> Turn[T]:
+        """Return that of a request which has just come."""
+        return cls(heading, request, now_s, now_s + (heading.needed_in_s or UNSAID_S))
+
 
 class Waiting(Generic[T]):
     """Requests in the order in which they are served.
 
-    A newer request takes the place of the one that it overtakes: who asks often waits no longer, nor is
-    anybody else served later.
-
     Args:
-        most: how many may wait.
+        most: how many may wait in all.
+        per_robot: how many of one robot; its next one takes the place of its oldest.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int = WAITING_MOST, per_robot: int = WAITING_PER_ROBOT) -> None:
         self._most = most
-        self._turns: list[tuple[Heading, T]] = []
+        self._per_robot = per_robot
+        self._turns: dict[str, list[Turn[T]]] = {}  # of each robot, the oldest first
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._turns)
+        return self._count
+
+    def __iter__(self) -> Iterator[Turn[T]]:
+        """In no particular order."""
+        return (turn for turns in self._turns.values() for turn in turns)
 
     @property
-    def full(self) -> bool:
-        """No other may be added before the next is served."""
-        return len(self) >= self._most
+    def oldest_s(self) -> float:
+        """When the one came that waits longest; infinite where none waits."""
+        return min((turns[0].came_s for turns in self._turns.values()), default=float("inf"))
 
-    def add(self, heading: Heading, request: T) -> list[T]:
+    def has_room(self, robot_id: str) -> bool:
+        """Whether another request of a robot may wait; one that takes the place of its own always may."""
+        return self._count < self._most or robot_id in self._turns
+
+    def add(self, turn: Turn[T]) -> list[T]:
         """Have a request wait; return those that are overtaken by that, or it itself where it is.
 
-        One that comes again overtakes nothing: the robot waits for the reply to any of its copies.
-
-        Args:
-            heading: of the request.
-            request: to be returned by `next`, or by this.
+        It is due when those are that it overtakes: who asks often waits no longer. One that comes again
+        overtakes nothing: the robot waits for the reply to any of its copies.
         """
-        alike = [place for place, (other, _) in enumerate(self._turns) if _of_one_episode(heading, other)]
-        if any(heading.step < self._turns[place][0].step for place in alike):
-            return [request]
-        before = [place for place in alike if self._turns[place][0].step < heading.step]
-        overtaken = [self._turns[place][1] for place in before]
-        if before:
-            self._turns[before[0]] = heading, request
-        else:
-            self._turns.append((heading, request))
-        for place in reversed(before[1:]):
-            del self._turns[place]
-        return overtaken
+        heading = turn.heading
+        turns = self._turns.get(heading.robot_id, [])
+        alike = [each for each in turns if _of_one_episode(heading, each.heading)]
+        if any(heading.step < each.heading.step for each in alike):
+            return [turn.request]
+        overtaken = [each for each in alike if each.heading.step < heading.step]
+        turn = replace(turn, due_s=min([turn.due_s, *(each.due_s for each in overtaken)]))
+        kept = [each for each in turns if each not in overtaken]
+        overtaken += kept[: max(0, len(kept) + 1 - self._per_robot)]
+        kept = kept[max(0, len(kept) + 1 - self._per_robot) :]
+        self._turns[heading.robot_id] = [*kept, turn]
+        self._count += 1 + len(kept) - len(turns)
+        return [each.request for each in overtaken]
 
-    def next(self) -> T | None:
-        """Take the request whose turn it is; None where none waits."""
-        return self._turns.pop(0)[1] if self._turns else None
+    def take(self, most: int) -> list[T]:
+        """Take the requests whose turn it is: those that are needed first, of each robot one."""
+        first = [min(turns, key=lambda turn: turn.due_s) for turns in self._turns.values()]
+        taken = sorted(first, key=lambda turn: turn.due_s)[:most]
+        for turn in taken:
+            turns = self._turns[turn.heading.robot_id]
+            turns.remove(turn)
+            if not turns:
+                del self._turns[turn.heading.robot_id]
+        self._count -= len(taken)
+        return [turn.request for turn in taken]
 
 
 def _of_one_episode(one: Heading, other: Heading) -> bool:
     """Whether one start of one robot asks, and about one episode: of others nobody knows which is newer."""
-    return (one.robot_id, one.session, one.episode) == (other.robot_id, other.session, other.episode)
+    return (one.session, one.episode) == (other.session, other.episode)

@@ -23,11 +23,13 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.health import Level
 from adahi_ros.nodes.common.managed import started
+from adahi_ros.nodes.common.messages import from_request
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
-from adahi_ros.nodes.server import target_verifier_node
+from adahi_ros.nodes.server import target_verifier_parameters
+from adahi_ros.nodes.server.serving import heading_of, response_of
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
-from adahi_ros.nodes.server.turns import Turns
+from adahi_ros.nodes.server.turns import BatchParameters, Turns
 from adahi_ros.policy.interface import Policy, Sampling
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
@@ -61,14 +63,14 @@ class Counting:
 def running(exported: Path) -> Iterator[tuple[TargetVerifierNode, Counting]]:
     """A node in this process, and its target: H 3, O 6, G 2, N 2, K 8."""
     policies: list[Counting] = []
-    load = target_verifier_node.policy_from
+    load = target_verifier_parameters.policy_from
 
     def counting(*arguments: Any) -> Counting:
         policies.append(Counting(load(*arguments)))
         return policies[0]
 
     with exclusive_domain() as domain, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(target_verifier_node, "policy_from", counting)
+        patch.setattr(target_verifier_parameters, "policy_from", counting)
         observer = Observer(domain, "watcher")
         node = started(
             partial(
@@ -90,7 +92,6 @@ def running(exported: Path) -> Iterator[tuple[TargetVerifierNode, Counting]]:
 def served(running: tuple[TargetVerifierNode, Counting]) -> tuple[Ask, Counting]:
     """What asks the node, and its target."""
     node, policy = running
-    service = node.urgent.turns[0].service
     good = {
         "protocol": PROTOCOL_VERSION,
         "robot_id": "robot",
@@ -104,9 +105,10 @@ def served(running: tuple[TargetVerifierNode, Counting]) -> tuple[Ask, Counting]
     def ask(**changes: Any) -> VerifyDraft.Response:
         first = {"first_step": changes.get("step_id", 0)}
         request = VerifyDraft.Request(**{**good, **first, **changes})
-        response = service.callback(request, VerifyDraft.Response())
-        response.compute_time_ms = 0.0
-        return response
+        asked = [(heading_of(request), partial(from_request, request))]
+        (served,) = node._service.replies(asked, time.monotonic())
+        node._served(served.refusal, served.shared)
+        return response_of(served.reply, 0.0)
 
     return ask, policy
 
@@ -291,14 +293,10 @@ def test_of_large_strange_requests_nothing_is_kept_or_said_at_length(
 
 
 class Asked:
-    """In the place of rclpy's service: requests wait, replies are kept by their number of arrival.
+    """In the place of rclpy's service: requests wait, replies are kept by their number of arrival."""
 
-    Args:
-        callback: serves.
-    """
-
-    def __init__(self, callback: Callable[..., VerifyDraft.Response]) -> None:
-        self.handle, self.srv_type, self.callback = self, VerifyDraft, callback
+    def __init__(self) -> None:
+        self.handle, self.srv_type = self, VerifyDraft
         self.waiting: list[VerifyDraft.Request] = []
         self.replies: dict[int, VerifyDraft.Response] = {}
         self._taken = 0
@@ -317,14 +315,14 @@ def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
     running: tuple[TargetVerifierNode, Counting],
 ) -> None:
     node, _ = running
-    asked = Asked(node.urgent.turns[0].service.callback)
-    turns = Turns(asked, node._overtaken, node._dismissed, node._unheard)
+    asked = Asked()
+    turns = Turns(asked, node._service, BatchParameters(size=1), node._served, node._unheard)
     asked.waiting = [
         VerifyDraft.Request(robot_id=robot, step_id=step, first_step=step, episode_id=77)
         for robot, step in (("arm", 3), ("leg", 1), ("arm", 4))
     ]
     assert turns.serve()
-    assert turns.ready
+    assert turns.wait_s == 0.0
     assert turns.most_waited() == 1  # beside the one that was served; the overtaken one does not wait
     assert turns.most_waited() == 0
     assert [asked.replies[number].status for number in (0, 2)] == [
@@ -337,7 +335,7 @@ def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
     assert turns.serve()
     assert asked.replies[1].status == RequestFault.OVERTAKEN
     assert asked.replies[3].status == RequestFault.PROTOCOL_MISMATCH
-    assert not turns.ready
+    assert turns.wait_s == float("inf")
     assert not turns.serve()
 
 
@@ -347,8 +345,8 @@ def test_a_reply_that_cannot_reach_its_robot_is_told_by_name(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     node, _ = running
-    asked = Asked(node.urgent.turns[0].service.callback)
-    turns = Turns(asked, node._overtaken, node._dismissed, node._unheard)
+    asked = Asked()
+    turns = Turns(asked, node._service, BatchParameters(size=1), node._served, node._unheard)
     before = node._service.counts.unheard
     asked.waiting = [VerifyDraft.Request(robot_id="leg")]
     assert turns.serve()

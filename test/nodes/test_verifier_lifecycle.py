@@ -19,11 +19,9 @@ from rclpy.parameter import Parameter
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
-from adahi_ros.nodes.server.target_verifier_node import (
-    TargetVerifierNode,
-    TargetVerifierParameters,
-    told_to_compute,
-)
+from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
+from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, told_to_compute
+from adahi_ros.nodes.server.turns import BatchParameters
 from adahi_ros.policy.absent import AbsentPolicy
 from adahi_ros.policy.interface import TargetUnavailableError
 
@@ -83,16 +81,16 @@ def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifi
 
     service = SimpleNamespace(
         srv_type=VerifyDraft,
-        callback=lambda request, response: response,
         send_response=lambda response, header: replies.append(response),
     )
     (turns,) = node.urgent.turns
     turns.service, turns.handle, left = service, SimpleNamespace(service_take_request=take), 1
+    turns._batch = BatchParameters(size=1)
     assert turns.serve()
     left = 0
     getattr(node, end)()
     assert [each.status for each in replies] == [
-        VerifyDraft.Response.STATUS_OK,
+        VerifyDraft.Response.STATUS_PROTOCOL_MISMATCH,  # it was looked at
         *[VerifyDraft.Response.STATUS_INTERNAL_ERROR] * 2,
     ]
     assert replies[2].message == "the verifier was deactivated before the turn of this request"

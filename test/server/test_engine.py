@@ -139,16 +139,6 @@ def test_a_reply_begins_within_the_horizon(first_step: int) -> None:
     assert refusal.value.fault is RequestFault.WRONG_SHAPE
 
 
-def test_a_target_is_asked_by_its_name_or_by_none() -> None:
-    engine = Engine(TargetVerifier(Recalling(2)), SEED, target="ball/target")
-    for name in ("", "ball/target"):
-        assert engine.verify(request_of(target=name), NOW_S).verdict.actions.shape == (1, HORIZON, 2)
-    message = "target: 'kitchen', must be 'ball/target'"
-    with pytest.raises(RequestError, match=f"^{message}$") as refusal:
-        engine.verify(request_of(target="kitchen"), NOW_S)
-    assert refusal.value.fault is RequestFault.UNKNOWN_TARGET
-
-
 def test_codes_of_another_tokenizer_are_refused_and_none_are_welcome_where_they_are_not_needed() -> None:
     other = request_of(fingerprint=1)
     for rule in ("speculative", "replace"):

@@ -15,6 +15,7 @@ def test_a_verifier_that_nobody_has_asked_serves() -> None:
     assert health.values == {
         "requests": 0,
         "compute_ms_mean": "0.000",
+        "batch_size_mean": "0.00",
         "compute_ms_p50": "nan",
         "compute_ms_p95": "nan",
         "waiting_most": 0,
@@ -31,12 +32,15 @@ def test_one_that_is_inactive_says_so_and_is_not_in_trouble_for_that() -> None:
 
 
 def test_figures_by_hand() -> None:
-    counts = Counts(Counter(ok=4, window_unknown=2, wrong_shape=1), refused=1, compute_ms=5.0)
+    counts = Counts(
+        Counter(ok=4, window_unknown=2, wrong_shape=1), refused=1, compute_ms=7.0, batches=2, served=7
+    )
     counts.recent_ms.extend([1.0, 2.0, 1.0, 1.0])
     machine = {"device": "cuda:0", "memory_bytes": 7}
     assert HealthWatch().report(counts, {"arm": 1, "leg": 2}, waiting_most=3, machine=machine).values == {
         "requests": 7,
-        "compute_ms_mean": "1.250",
+        "compute_ms_mean": "1.000",
+        "batch_size_mean": "3.50",
         "compute_ms_p50": "1.000",
         "compute_ms_p95": "1.850",
         "waiting_most": 3,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.robot.target_view import Numbers
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.received_images import pictures
+from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.service import Heading, VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.images import to_jpeg
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.request import RequestError, RequestFault
 from adahi_ros.wire.sent_request import SentRequest
 
@@ -92,14 +95,15 @@ def test_images_that_are_missing_or_too_many_are_refused() -> None:
 
 
 def test_a_policy_that_is_not_to_be_had_is_told_by_a_status_of_its_own() -> None:
-    service = VerificationService(Engine(TargetVerifier(Seeing(), "replace"), 0))
+    engine = Engine(TargetVerifier(Seeing(), "replace"), 0)
+    description = Description("eye", "replace", Seeing().signature)
+    service = VerificationService(ServedTargets(ServedTarget(engine, description)))
     view = Numbers(1)
     view.add({"state": np.zeros(1, np.float32)}, frames(1))
     update = SentWindows().update(view.window(Seeing().signature))
     for instruction, status in (("fail", RequestFault.TARGET_UNAVAILABLE), ("go", 0)):
-        served = service.reply(
-            Heading("arm", 1, 0, 0, 0), lambda told=instruction: asked(update, 0, told), 1.0
-        )
+        read = partial(asked, update, 0, instruction)
+        (served,) = service.replies([(Heading("arm", 1, 0, 0, 0), read)], 1.0)
         assert served.reply.status == status
     assert service.counts.replies == {"target_unavailable": 1, "ok": 1}
 

@@ -12,9 +12,11 @@ from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.server.engine import Engine
+from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.service import Heading, Served, VerificationService, target_name
 from adahi_ros.server.sessions import LATE_S
 from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.description import Description
 from adahi_ros.wire.request import RequestError, RequestFault, sent_codes
 from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK
 from adahi_ros.wire.sent_request import SentRequest
@@ -35,7 +37,8 @@ def policy(fixed_policy: Callable[..., Policy]) -> Policy:
 
 @pytest.fixture
 def service(policy: Policy) -> VerificationService:
-    return VerificationService(Engine(TargetVerifier(policy), 0, target="toy"))
+    description = Description("toy", "speculative", policy.signature)
+    return VerificationService(ServedTargets(ServedTarget(Engine(TargetVerifier(policy), 0), description)))
 
 
 @pytest.fixture
@@ -56,7 +59,14 @@ def reading(error: Exception) -> Callable[[], SentRequest]:
 def serve(
     service: VerificationService, request: SentRequest, session: int = 1, now_s: float = NOW_S
 ) -> Served:
-    return service.reply(HEADING._replace(session=session), lambda: request, now_s)
+    return served_one(service, HEADING._replace(session=session), lambda: request, now_s)
+
+
+def served_one(
+    service: VerificationService, heading: Heading, read: Callable[[], SentRequest], now_s: float = NOW_S
+) -> Served:
+    (served,) = service.replies([(heading, read)], now_s)
+    return served
 
 
 def test_a_good_request_gets_what_the_engine_says(
@@ -78,7 +88,7 @@ def test_a_good_request_gets_what_the_engine_says(
 def test_a_refusal_is_replied_with_its_status_and_counted(
     service: VerificationService, good: SentRequest, fault: RequestFault
 ) -> None:
-    served = service.reply(HEADING, reading(RequestError(fault, "field: 1, must be 2")), NOW_S)
+    served = served_one(service, HEADING, reading(RequestError(fault, "field: 1, must be 2")), NOW_S)
     reply = served.reply
     assert (reply.status, reply.message) == (fault, "field: 1, must be 2")
     assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
@@ -103,13 +113,13 @@ def test_what_is_overtaken_is_told_so_and_counted(service: VerificationService) 
 def test_what_the_engine_refuses_is_a_refusal(service: VerificationService, good: SentRequest) -> None:
     served = serve(service, replace(good, target="kitchen"))
     assert served.reply.status == RequestFault.UNKNOWN_TARGET
-    assert served.reply.message == "target: 'kitchen', must be 'toy'"
+    assert served.reply.message == "target: 'kitchen', must be one of 'toy'"
 
 
 def test_an_error_of_reading_is_an_internal_one_and_the_next_request_is_served(
     service: VerificationService, good: SentRequest
 ) -> None:
-    served = service.reply(HEADING, reading(KeyError("robot")), NOW_S)
+    served = served_one(service, HEADING, reading(KeyError("robot")), NOW_S)
     assert (served.reply.status, served.reply.message) == (INTERNAL_ERROR, "KeyError: 'robot'")
     assert served.refusal.endswith("KeyError: 'robot'")
     assert serve(service, good).reply.status == OK
@@ -135,7 +145,9 @@ def test_an_error_of_the_target_is_an_internal_one_and_the_next_request_is_serve
 
 def test_a_long_name_is_told_in_short(service: VerificationService) -> None:
     heading = HEADING._replace(robot_id="\n" + "x" * 1_000_000)
-    served = service.reply(heading, reading(RequestError(RequestFault.WRONG_SHAPE, "y" * 1_000_000)), NOW_S)
+    served = served_one(
+        service, heading, reading(RequestError(RequestFault.WRONG_SHAPE, "y" * 1_000_000)), NOW_S
+    )
     assert len(served.reply.message) == TEXT_LENGTH
     assert served.refusal.startswith("refused '?xxx")
     assert len(served.refusal) < TEXT_LENGTH + 2 * NAME_LENGTH
@@ -161,12 +173,20 @@ def test_whoever_is_refused_is_no_session(service: VerificationService, good: Se
         assert serve(service, bad, session, now_s).shared == ""
 
 
-def test_only_the_time_of_good_replies_counts(service: VerificationService, good: SentRequest) -> None:
-    service.spent(serve(service, good).reply, 2.0)
-    service.spent(serve(service, good).reply, 3.0)
-    service.spent(serve(service, replace(good, target="kitchen")).reply, 100.0)
-    assert list(service.counts.recent_ms) == [2.0, 3.0]
-    assert service.counts.compute_ms == 5.0
+def test_a_bad_request_is_nothing_to_the_others_of_its_batch(
+    service: VerificationService, good: SentRequest
+) -> None:
+    alone = serve(service, good).reply
+    bad = replace(good, codes=np.array([1, 8]))
+    read = [reading(KeyError("robot")), lambda: bad, lambda: good, lambda: replace(good, target="kitchen")]
+    served = service.replies([(HEADING, each) for each in read], NOW_S)
+    assert [each.reply.status for each in served] == [
+        INTERNAL_ERROR,
+        RequestFault.CODE_OUT_OF_RANGE,
+        OK,
+        RequestFault.UNKNOWN_TARGET,
+    ]
+    np.testing.assert_array_equal(served[2].reply.actions, alone.actions)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.server.service import Heading
-from adahi_ros.server.waiting import Waiting
+from adahi_ros.server.waiting import UNSAID_S, Turn, Waiting
 
 ARRIVALS = st.lists(
     st.builds(
@@ -23,22 +23,26 @@ def told(robot: str, step: int, session: int = 1, episode: int = 0) -> Heading:
 
 def added(*headings: Heading) -> tuple[Waiting[int], list[int]]:
     """Let requests wait, by their number of arrival; return also those that were overtaken, in that order."""
-    waiting: Waiting[int] = Waiting(100)
-    overtaken = [each for number, heading in enumerate(headings) for each in waiting.add(heading, number)]
+    waiting: Waiting[int] = Waiting(100, per_robot=100)
+    overtaken = [
+        each
+        for number, heading in enumerate(headings)
+        for each in waiting.add(Turn.of(heading, number, 0.001 * number))
+    ]
     return waiting, overtaken
 
 
 def served(waiting: Waiting[int]) -> list[int]:
-    turns = []
-    while (turn := waiting.next()) is not None:
-        turns.append(turn)
+    turns: list[int] = []
+    while batch := waiting.take(1):
+        turns += batch
     return turns
 
 
 def test_requests_are_served_in_the_order_in_which_they_came() -> None:
     waiting, overtaken = added(told("arm", 3), told("leg", 1), told("hand", 2))
     assert (served(waiting), overtaken) == ([0, 1, 2], [])
-    assert waiting.next() is None
+    assert waiting.take(8) == []
 
 
 def test_a_newer_request_has_the_turn_of_the_one_that_it_overtakes() -> None:
@@ -66,20 +70,57 @@ def test_requests_of_another_episode_or_start_overtake_nothing() -> None:
 
 def test_what_was_served_is_not_overtaken() -> None:
     waiting, _ = added(told("arm", 4))
-    assert waiting.next() == 0
-    assert waiting.add(told("arm", 5), 1) == []
+    assert waiting.take(1) == [0]
+    assert waiting.add(Turn.of(told("arm", 5), 1, 0.0)) == []
 
 
-def test_there_is_room_for_so_many() -> None:
+def test_there_is_room_for_so_many_but_a_robot_may_always_ask_about_something_newer() -> None:
     waiting: Waiting[int] = Waiting(2)
-    rooms = []
-    for step, robot in enumerate(["arm", "arm", "leg"]):
-        rooms.append(waiting.full)
-        waiting.add(told(robot, step), step)
-    assert rooms == [False, False, False]
-    assert waiting.full
-    waiting.next()
-    assert not waiting.full
+    for step, robot in enumerate(["arm", "leg"]):
+        assert waiting.has_room(robot)
+        waiting.add(Turn.of(told(robot, step), step, 0.0))
+    assert not waiting.has_room("eye")
+    assert waiting.has_room("arm")
+    assert waiting.add(Turn.of(told("arm", 5), 2, 1.0)) == [0]
+    assert len(waiting) == 2
+    waiting.take(1)
+    assert waiting.has_room("eye")
+
+
+def test_who_needs_the_reply_first_is_served_first_and_each_robot_once_in_a_batch() -> None:
+    waiting: Waiting[str] = Waiting()
+    for name, robot, episode, came_s, needed_in_s in (
+        ("late", "arm", 0, 0.0, 0.9),
+        ("soon", "leg", 0, 0.1, 0.2),
+        ("soon, too", "leg", 1, 0.1, 0.3),
+        ("unsaid", "eye", 0, 0.0, 0.0),
+    ):
+        heading = told(robot, 3, episode=episode)._replace(needed_in_s=needed_in_s)
+        waiting.add(Turn.of(heading, name, came_s))
+    assert UNSAID_S > 0.9
+    assert waiting.oldest_s == 0.0
+    assert waiting.take(3) == ["soon", "late", "unsaid"]
+    assert waiting.take(3) == ["soon, too"]
+    assert waiting.oldest_s == float("inf")
+
+
+def test_who_asks_again_and_again_does_not_lose_his_turn() -> None:
+    waiting: Waiting[str] = Waiting()
+    waiting.add(Turn.of(told("arm", 0), "arm 0", 0.0))
+    waiting.add(Turn.of(told("leg", 0), "leg", 0.5))
+    for step in range(1, 5):
+        waiting.add(Turn.of(told("arm", step), f"arm {step}", float(step)))
+    assert waiting.take(1) == ["arm 4"]
+
+
+def test_one_robot_has_so_many_places_whatever_it_calls_its_episodes() -> None:
+    waiting: Waiting[int] = Waiting(100, per_robot=3)
+    overtaken = [
+        gone
+        for number in range(10)
+        for gone in waiting.add(Turn.of(told("arm", 0, session=number), number, float(number)))
+    ]
+    assert (overtaken, len(waiting)) == (list(range(7)), 3)
 
 
 @given(ARRIVALS)

@@ -195,6 +195,8 @@ def test_it_describes_its_encoder(
 ) -> None:
     client = stage.node.create_client(DescribeTarget, "describe_target")
     description = stage.call(client, DescribeTarget.Request())
+    assert list(description.targets) == [description.target]
+    description.targets = []
     assert description == describe(
         Description(
             "/".join(exported.parts[-1:]) + "/target", "speculative", target.signature, encoder[1].fingerprint

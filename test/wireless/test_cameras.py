@@ -60,15 +60,13 @@ class Onlooker(TargetVerifier):
         feature = Feature(OBSERVATION, world.encoder.features)
         self._features = History(Signature(self.policy.signature.history, 1, 1, (feature,)), 1)
 
-    def verify_each(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
+    def verdict(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
         features = self._see(self._world.encoder, self._world.images[0])[None]
         seen = self._features.push({OBSERVATION: features}).features[OBSERVATION]
         observations, width = request.observations, self._world.encoder.features
         numbers = observations.features[OBSERVATION][:, :, :-width]
         shown = {OBSERVATION: np.concatenate([numbers, seen], axis=2)}
-        return super().verify_each(
-            replace(request, observations=replace(observations, features=shown)), draws
-        )
+        return super().verdict(replace(request, observations=replace(observations, features=shown)), draws)
 
 
 def in_process(comparison: Comparison, method: str, see: See) -> Log:

@@ -36,11 +36,11 @@ class Serving(Protocol):
     service: Any
 
     @property
-    def ready(self) -> bool:
-        """Whether there is something to serve that was taken from it before."""
+    def wait_s(self) -> float:
+        """How long until something is due of what was taken from it before; infinite where nothing is."""
 
     def serve(self) -> bool:
-        """Serve one request; return whether there was one."""
+        """Serve what is due; return whether there was anything."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,7 @@ class UrgentExecutor(SingleThreadedExecutor):
             (urgent.timers, _call),
             (urgent.subscriptions, _take_message),
         )
-        if any(each.ready for each in urgent.turns):
-            timeout_s = 0.0
+        timeout_s = min([timeout_s, *(each.wait_s for each in urgent.turns)])
         waited.wait(round(timeout_s * NANOSECONDS))
         if not self._ros_context.ok():
             raise ExternalShutdownException

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
+
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
-from adahi_ros.nodes.common.messages import describe
-from adahi_ros.nodes.server.serving import serve
+from adahi_ros.nodes.common.messages import describe, from_request
+from adahi_ros.nodes.server.serving import heading_of, response_of
 from adahi_ros.server.engine import Engine
+from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.service import VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import ImageEncoder
@@ -29,8 +33,10 @@ class CalledVerifier:
     def __init__(
         self, verifier: TargetVerifier, rule: str, seed: int, images: ImageEncoder | None = None
     ) -> None:
-        self._service = VerificationService(Engine(verifier, seed, images))
-        self._description = describe(Description("", rule, verifier.policy.signature))
+        description = Description("", rule, verifier.policy.signature)
+        target = ServedTarget(Engine(verifier, seed, images), description)
+        self._service = VerificationService(ServedTargets(target))
+        self._description = describe(description)
 
     def describe(self) -> bytes:
         """Return the serialized description of the target."""
@@ -39,6 +45,9 @@ class CalledVerifier:
 
     def verify(self, request: bytes) -> bytes:
         """Return the serialized reply to a serialized request."""
-        response, _ = serve(self._service, deserialize_message(request, VerifyDraft.Request), ALWAYS_S)
+        begun_s = time.perf_counter()
+        message = deserialize_message(request, VerifyDraft.Request)
+        (served,) = self._service.replies([(heading_of(message), partial(from_request, message))], ALWAYS_S)
+        response = response_of(served.reply, time.perf_counter() - begun_s)
         reply: bytes = serialize_message(response)
         return reply

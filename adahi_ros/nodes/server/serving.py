@@ -1,36 +1,40 @@
-"""A request's message in, the reply's message out."""
+"""What a verifier makes of the messages of its service."""
 
 from __future__ import annotations
 
-import time
-from functools import partial
+import math
 
 from adahi_msgs.srv import VerifyDraft
 
-from adahi_ros.nodes.common.messages import from_request, to_reply
-from adahi_ros.server.service import Heading, Served, VerificationService
+from adahi_ros.nodes.common.messages import to_reply
+from adahi_ros.server.service import Heading
+from adahi_ros.wire.sent_reply import SentReply
+from adahi_ros.wire.texts import NAME_LENGTH
 
 
 def heading_of(request: VerifyDraft.Request) -> Heading:
-    """Return what is known of a request before the rest of it is read."""
+    """Return what is known of a request before the rest of it is read.
+
+    Of a name that is too long, as a stranger may send it, no more is kept than shows that it is.
+    """
+    needed_in_s = request.needed_in_s
     return Heading(
-        request.robot_id, request.session_id, request.episode_id, request.step_id, request.first_step
+        request.robot_id[: NAME_LENGTH + 1],
+        request.session_id,
+        request.episode_id,
+        request.step_id,
+        request.first_step,
+        needed_in_s if 0.0 < needed_in_s < math.inf else 0.0,
     )
 
 
-def serve(
-    service: VerificationService, request: VerifyDraft.Request, now_s: float
-) -> tuple[VerifyDraft.Response, Served]:
-    """Return the reply, which says how long it took, and what became of the request.
+def response_of(reply: SentReply, took_s: float) -> VerifyDraft.Response:
+    """Return the message of a reply.
 
     Args:
-        service: replies.
-        request: unchecked.
-        now_s: of a clock that only goes forward.
+        reply: to be sent.
+        took_s: since the request was taken.
     """
-    start = time.perf_counter()
-    served = service.reply(heading_of(request), partial(from_request, request), now_s)
-    response = to_reply(served.reply)
-    response.compute_time_ms = 1e3 * (time.perf_counter() - start)
-    service.spent(served.reply, response.compute_time_ms)
-    return response, served
+    response = to_reply(reply)
+    response.compute_time_ms = 1e3 * took_s
+    return response

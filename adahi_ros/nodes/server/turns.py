@@ -1,4 +1,4 @@
-"""The requests of a service by turns: all that wait are looked at before the next is served.
+"""The requests of a verifier's service by turns: all that wait are looked at before the next are served.
 
 Where the reader of a client does not match, as that of one of another reliability, rmw_fastrtps has whoever
 sends it a reply wait for 0.1 s (`max_blocking_time`). Nothing tells before that, so such a client is named.
@@ -6,61 +6,127 @@ sends it a reply wait for 0.1 s (`max_blocking_time`). Nothing tells before that
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from rclpy.callback_groups import CallbackGroup
+
+from adahi_ros.nodes.common.bounds import check_request_bounds
+from adahi_ros.nodes.common.messages import from_request
+from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
-from adahi_ros.nodes.server.serving import heading_of
-from adahi_ros.server.waiting import Waiting
+from adahi_ros.nodes.server.serving import heading_of, response_of
+from adahi_ros.server.admission import Admission
+from adahi_ros.server.service import Served, VerificationService
+from adahi_ros.server.waiting import WAITING_MOST, Turn, Waiting
+from adahi_ros.wire.request import RequestError
+from adahi_ros.wire.sent_reply import SentReply
+
+SIZE = 16
+QUOTA_HZ = 100.0
+
+
+@dataclass(frozen=True)
+class BatchParameters:
+    """Which requests are served together, and which are let in."""
+
+    size: int = parameter(SIZE, "Requests of so many robots are verified at once; 1 for one by one", 1, 1024)
+    wait_s: float = parameter(
+        0.0,
+        "So long the first of them waits for others, where there are not so many; what comes while a batch "
+        "is verified is in the next one anyway",
+        0.0,
+        10.0,
+    )
+    waiting: int = parameter(
+        WAITING_MOST, "So many requests wait; another robot's is told to come again (STATUS_BUSY)", 1, 65536
+    )
+    quota_hz: float = parameter(
+        QUOTA_HZ,
+        "Requests per second of one robot; what goes beyond is told to come again (STATUS_BUSY). 0 for any "
+        "number",
+        0.0,
+        1e6,
+    )
+
+
+class ByTurns(CallbackGroup):
+    """Of a service that `Turns` serves: executors leave it alone, which would serve one request at a time."""
+
+    def can_execute(self, entity: Any) -> bool:
+        """See rclpy."""
+        return False
+
+    def beginning_execution(self, entity: Any) -> bool:
+        """See rclpy."""
+        return False
+
+    def ending_execution(self, entity: Any) -> None:
+        """See rclpy."""
 
 
 class Turns:
     """Serves a verifier's service in the place of its executor, which sees one request at a time.
 
     Args:
-        service: rclpy's; its callback serves a request.
-        overtaken: from a request that is not served, because its robot has asked about a later step, to the
-            reply that it gets.
-        dismissed: the same of one that waits when the service ends.
+        service: rclpy's.
+        verification: replies.
+        batch: see there.
+        served: told of each request what there is to say of it: a refusal, and that a name is shared.
         unheard: told a request whose reply cannot reach its sender.
     """
 
     def __init__(
         self,
         service: Any,
-        overtaken: Callable[[Any], Any],
-        dismissed: Callable[[Any], Any],
+        verification: VerificationService,
+        batch: BatchParameters,
+        served: Callable[[str, str], None],
         unheard: Callable[[Any], None],
     ) -> None:
         self.service = service
         self.handle = service.handle
-        self._overtaken = overtaken
-        self._dismissed = dismissed
+        self._verification = verification
+        self._batch = batch
+        self._served = served
         self._unheard = unheard
-        self._waiting: Waiting[tuple[Any, Any]] = Waiting(REQUESTS_KEPT)
+        self._waiting: Waiting[tuple[Any, Any, float]] = Waiting(batch.waiting)
+        self._admission = Admission(batch.quota_hz)
         self._most_waited = 0
 
+    def __len__(self) -> int:
+        """How many requests wait that were taken from DDS."""
+        return len(self._waiting)
+
     @property
-    def ready(self) -> bool:
-        """Whether requests wait that were taken from DDS, which tells of them no more."""
-        return len(self._waiting) > 0
+    def wait_s(self) -> float:
+        """How long until there is something to serve, if nothing comes; infinite where nothing waits."""
+        if not len(self._waiting):
+            return math.inf
+        if len(self._waiting) >= self._batch.size:
+            return 0.0
+        return max(0.0, self._waiting.oldest_s + self._batch.wait_s - time.monotonic())
 
     def serve(self) -> bool:
-        """Serve the request whose turn it is; return whether there was one."""
-        while not self._waiting.full:
-            request, header = self._take()
-            if header is None:
-                break
-            for overtaken, its_header in self._waiting.add(heading_of(request), (request, header)):
-                self._send(overtaken, self._overtaken(overtaken), its_header)
-        turn = self._waiting.next()
-        if turn is None:
+        """Serve the requests whose turn it is; return whether there were any."""
+        self._take_all()
+        if self.wait_s > 0.0:
             return False
+        turns = self._waiting.take(self._batch.size)
         self._most_waited = max(self._most_waited, len(self._waiting))
-        request, header = turn
-        reply = self.service.callback(request, self.service.srv_type.Response())
-        self._send(request, reply, header)
+        begun_s = time.monotonic()
+        asked = [(heading_of(request), partial(from_request, request)) for request, _, _ in turns]
+        replies = self._verification.replies(asked, begun_s)
+        took_s = time.monotonic() - begun_s
+        self._verification.spent(len(turns), took_s)
+        self._admission.served(len(turns), took_s)
+        for (request, header, came_s), served in zip(turns, replies, strict=True):
+            self._reply(request, header, served, came_s)
         return True
 
     def most_waited(self) -> int:
@@ -73,20 +139,57 @@ class Turns:
 
         To no more than wait at most: a client that does not cease to ask cannot keep it from ending.
         """
-        for _ in range(2 * REQUESTS_KEPT):
-            request, header = self._waiting.next() or self._take()
+        for turn in tuple(self._waiting):
+            request, header, came_s = turn.request
+            self._send(request, header, self._verification.dismissed(turn.heading), came_s)
+        self._waiting = Waiting()
+        for _ in range(REQUESTS_KEPT):
+            request, header = self._take()
             if header is None:
                 break
-            self._send(request, self._dismissed(request), header)
+            reply = self._verification.dismissed(heading_of(request))
+            self._send(request, header, reply, time.monotonic())
+
+    def _take_all(self) -> None:
+        """Have the requests wait that have come, as far as they are let in."""
+        for _ in range(REQUESTS_KEPT):  # no more: who floods is not to keep it from serving
+            request, header = self._take()
+            if header is None:
+                break
+            self._admit(request, header, time.monotonic())
+
+    def _admit(self, request: Any, header: Any, now_s: float) -> None:
+        heading, verification = heading_of(request), self._verification
+        try:
+            check_request_bounds(request)
+        except RequestError:  # what is larger than it may be is not kept until its turn
+            (served,) = verification.replies([(heading, partial(from_request, request))], now_s)
+            self._reply(request, header, served, now_s)
+            return
+        refusal = self._admission.over_quota(heading.robot_id, now_s)
+        if refusal is None and not self._waiting.has_room(heading.robot_id):
+            refusal = self._admission.full(len(self._waiting))
+        if refusal is not None:
+            self._send(request, header, verification.busy(heading, refusal), now_s)
+            return
+        turn = Turn.of(heading, (request, header, now_s), now_s)
+        for overtaken, its_header, came_s in self._waiting.add(turn):
+            self._send(overtaken, its_header, verification.overtaken(heading_of(overtaken)), came_s)
 
     def _take(self) -> tuple[Any, Any]:
         """Take a request from DDS; both are None where none has come."""
         taken: tuple[Any, Any] = self.handle.service_take_request(self.service.srv_type.Request)
         return taken
 
-    def _send(self, request: Any, reply: Any, header: Any) -> None:
+    def _reply(self, request: Any, header: Any, served: Served, came_s: float) -> None:
+        self._send(request, header, served.reply, came_s)
+        if served.refusal or served.shared:
+            self._served(served.refusal, served.shared)
+
+    def _send(self, request: Any, header: Any, reply: SentReply, came_s: float) -> None:
+        response = response_of(reply, time.monotonic() - came_s)
         with warnings.catch_warnings(record=True) as told:  # rclpy warns, and goes on
             warnings.simplefilter("always", RuntimeWarning)
-            self.service.send_response(reply, header)
+            self.service.send_response(response, header)
         if told:
             self._unheard(request)

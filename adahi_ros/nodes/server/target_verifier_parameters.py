@@ -1,0 +1,158 @@
+"""What a verifier is told, and the policy that it makes of that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from adahi_ros.acceptance.distance import WITHIN
+from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
+from adahi_ros.nodes.common.managed import ManagedParameters
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
+from adahi_ros.nodes.common.policies import (
+    CHECKPOINT,
+    PolicyParameters,
+    VerificationParameters,
+    encoder_from,
+    policy_from,
+)
+from adahi_ros.nodes.server.turns import BatchParameters
+from adahi_ros.policy.backends import COMPUTE, DTYPES
+from adahi_ros.policy.slowed import SlowedPolicy
+from adahi_ros.server.choice import SAMPLES
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.received_images import ReceivedImages
+from adahi_ros.server.served_targets import ServedTarget
+from adahi_ros.server.service import target_name
+from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier
+from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
+from adahi_ros.wire.description import Description, unservable
+
+
+@dataclass(frozen=True)
+class CacheParameters:
+    """How much is remembered of robots."""
+
+    robots: int = parameter(
+        ROBOTS_KEPT,
+        "Robots whose last windows are remembered, four of each, so that they send only what is new; more "
+        "robots are served alike, and send whole windows",
+        1,
+        65536,
+    )
+    max_age_s: float = parameter(
+        MAX_AGE_S, "A robot that has asked nothing for so long leaves its place to another", 1.0, 86400.0
+    )
+
+
+@dataclass(frozen=True)
+class TargetVerifierParameters(PolicyParameters, ManagedParameters):
+    """What the node is told."""
+
+    autostart: bool = parameter(
+        True, "Configure and activate the node as it starts; where that cannot be, it ends with exit code 1"
+    )
+    checkpoint: str = parameter("ball/target", CHECKPOINT)
+    target: str = parameter(
+        "",
+        "Name of the policy, by which robots may ask for it; '' for checkpoint, of a long path its last two "
+        "parts",
+        optional=True,
+    )
+    device: str = parameter(
+        "",
+        "Where the target computes, as torch calls it; auto is cuda where there is one. '' is as its file "
+        "says, or on the CPU. For the backends torch and lerobot, and targets of LeRobot",
+        optional=True,
+    )
+    dtype: str = parameter(
+        "",
+        "Of its matrix products, by autocast; for the same, and '' is as its file says",
+        choices=("", *DTYPES),
+    )
+    compile: bool = parameter(
+        False,
+        "Compile it by torch.compile as the node is configured, which may take minutes; for the same, and "
+        "false is as its file says",
+    )
+    seed: int = parameter(0, "Seed of the draws that accept and resample", 0, LARGEST_INTEGER)
+    rule: str = parameter(
+        BY_TARGET,
+        "speculative accepts or resamples the drafted codes; replace takes the target's own proposal, "
+        "whatever was drafted; distance lets the draft stand where it is near to the target's own proposal; "
+        "by_target is speculative for a target that speaks an action tokenizer, else replace",
+        choices=(BY_TARGET, *ACCEPTANCES),
+    )
+    distance: float = parameter(
+        WITHIN,
+        "For the rule distance: how far off each entry of an action may be, in action scales",
+        0.0,
+        1e6,
+    )
+    temperature: float = parameter(1.0, "Of the target's distributions", 1e-3, 100.0)
+    added_compute_s: float = parameter(
+        0.0,
+        "So much longer every proposal of the target takes: what a larger policy, or a slower machine, would "
+        "do to robots",
+        0.0,
+        60.0,
+    )
+    agreement: str = parameter(
+        "none",
+        "What becomes of the actions that a robot says it executes whatever is replied. "
+        + "; ".join(f"{name}: {what}" for name, what in AGREEMENTS.items()),
+        choices=tuple(AGREEMENTS),
+    )
+    samples: int = parameter(
+        SAMPLES, "Of how many plans agreement:=choose takes one; each costs a pass of the target", 1, 1024
+    )
+    encoder: str = parameter(
+        "",
+        "Checkpoint of the encoder of images that robots send; a relative path is below the package's "
+        "checkpoints/encoders. '' for none: then they send features, or nothing of their cameras",
+        optional=True,
+    )
+    cache: CacheParameters = group(CacheParameters)
+    batch: BatchParameters = group(BatchParameters)
+    verification: VerificationParameters = group(VerificationParameters)
+
+
+def told_to_compute(values: TargetVerifierParameters) -> dict[str, Any]:
+    """Return what the parameters say of where and how the target computes."""
+    return {name: value for name in COMPUTE if (value := getattr(values, name))}
+
+
+def served_target(values: TargetVerifierParameters, away: Callable[[str], None]) -> ServedTarget:
+    """Load the policy that a verifier is told, and let it plan once.
+
+    Args:
+        values: what it is told.
+        away: told why a policy that runs elsewhere cannot plan now.
+
+    Raises:
+        ParameterError: it cannot be loaded, or does not go with the other parameters; names the parameter,
+            its value and what is allowed.
+        ValueError: likewise.
+    """
+    policy = policy_from(values, away, **told_to_compute(values))
+    fault = unservable(policy.signature)
+    if fault is not None:
+        raise ParameterError(f"checkpoint: {values.checkpoint!r}, {fault}")
+    device = str(getattr(policy, "device", "cpu"))
+    if values.added_compute_s:
+        policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
+    images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
+    name = target_name(values.target, values.checkpoint)
+    verifier = TargetVerifier(
+        policy,
+        values.rule,
+        values.temperature,
+        agreement=values.agreement,
+        samples=values.samples,
+        distance=values.distance,
+    )
+    engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
+    encoder = "" if images is None else images.fingerprint
+    return ServedTarget(engine, Description(name, verifier.rule, policy.signature, encoder), device)

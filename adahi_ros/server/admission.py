@@ -1,0 +1,65 @@
+"""Which requests are let in: so many of each robot, and of all together no more than can be served."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+BURST_S = 0.5  # of a quota, that may come at once
+ROBOTS_KEPT = 4096  # whose quota is counted; beyond that the one that was heard longest ago is forgotten
+SMOOTHING = 0.1  # of how long a request takes
+FIRST_GUESS_S = 0.01  # likewise, before the first
+RETRY_MOST_S = 2.0
+
+
+class Refusal(NamedTuple):
+    """Why a request is not let in.
+
+    Attributes:
+        why: for people.
+        retry_after_s: when to ask again.
+    """
+
+    why: str
+    retry_after_s: float
+
+
+class Admission:
+    """Keeps a token bucket for each robot, and knows how fast requests are served.
+
+    Args:
+        quota_hz: requests per second of one robot; 0 for any number.
+    """
+
+    def __init__(self, quota_hz: float) -> None:
+        self._quota_hz = quota_hz
+        self._burst = max(1.0, BURST_S * quota_hz)
+        self._buckets: OrderedDict[str, tuple[float, float]] = (
+            OrderedDict()
+        )  # tokens, and when they were so many
+        self._each_s = FIRST_GUESS_S
+
+    def over_quota(self, robot_id: str, now_s: float) -> Refusal | None:
+        """Count a request of a robot; refuse it where there were too many of it before."""
+        if not self._quota_hz:
+            return None
+        tokens, since_s = self._buckets.get(robot_id, (self._burst, now_s))
+        tokens = min(self._burst, tokens + self._quota_hz * (now_s - since_s))
+        refused = tokens < 1.0
+        self._buckets[robot_id] = (tokens if refused else tokens - 1.0), now_s
+        self._buckets.move_to_end(robot_id)
+        if len(self._buckets) > ROBOTS_KEPT:
+            self._buckets.popitem(last=False)
+        if not refused:
+            return None
+        why = f"robot_id: more requests than the {self._quota_hz:g} per second that each robot may send"
+        return Refusal(why, (1.0 - tokens) / self._quota_hz)
+
+    def full(self, waiting: int) -> Refusal:
+        """Refuse a request because so many wait: it may come again when half of them have been served."""
+        retry_s = min(RETRY_MOST_S, waiting * self._each_s / 2)
+        return Refusal(f"{waiting} requests wait, as many as may", retry_s)
+
+    def served(self, requests: int, took_s: float) -> None:
+        """Take note of how long requests took that were served together."""
+        self._each_s += SMOOTHING * (took_s / requests - self._each_s)

@@ -1,0 +1,56 @@
+"""A robot that asks too often is told when to come again, and nobody else is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.server.admission import BURST_S, RETRY_MOST_S, ROBOTS_KEPT, Admission
+
+
+@given(
+    st.floats(1.0, 200.0),
+    st.lists(st.floats(0.0, 0.2), min_size=1, max_size=200),
+)
+def test_no_robot_is_let_in_more_often_than_its_quota_and_its_burst(
+    quota_hz: float, pauses: list[float]
+) -> None:
+    admission, now_s, admitted = Admission(quota_hz), 0.0, 0
+    for pause in pauses:
+        now_s += pause
+        refusal = admission.over_quota("arm", now_s)
+        admitted += refusal is None
+        if refusal is not None:
+            assert 0.0 < refusal.retry_after_s <= 1.0 / quota_hz
+            assert "robot_id" in refusal.why
+    assert admitted <= 1 + max(1.0, BURST_S * quota_hz) + quota_hz * now_s
+
+
+def test_who_comes_again_when_he_was_told_to_is_let_in() -> None:
+    admission, now_s = Admission(10.0), 5.0
+    while (refusal := admission.over_quota("arm", now_s)) is None:
+        pass
+    assert admission.over_quota("leg", now_s) is None
+    assert admission.over_quota("arm", now_s + 1.001 * refusal.retry_after_s) is None
+    assert admission.over_quota("arm", now_s + 1.002 * refusal.retry_after_s) is not None
+
+
+def test_without_a_quota_everybody_is_let_in() -> None:
+    admission = Admission(0.0)
+    assert all(admission.over_quota("arm", 0.0) is None for _ in range(1000))
+
+
+def test_names_that_nobody_uses_any_more_are_forgotten() -> None:
+    admission = Admission(1.0)
+    for number in range(3 * ROBOTS_KEPT):
+        admission.over_quota(f"robot {number}", 0.0)
+    assert len(admission._buckets) == ROBOTS_KEPT
+
+
+def test_when_to_come_again_follows_how_fast_requests_are_served() -> None:
+    admission = Admission(0.0)
+    for _ in range(200):
+        admission.served(10, 0.05)
+    assert admission.full(100).retry_after_s == pytest.approx(0.25, rel=1e-3)
+    assert admission.full(10**6).retry_after_s == RETRY_MOST_S

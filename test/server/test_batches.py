@@ -1,0 +1,147 @@
+"""Requests of many robots that are verified at once: each as if it were alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adahi_ros.policy.absent import AbsentPolicy
+from adahi_ros.policy.interface import AS_TRAINED, Sampling, TargetUnavailableError
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.robot.sent_windows import SentWindows
+from adahi_ros.server.engine import Engine, Replied
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.request import RequestError, RequestFault
+from adahi_ros.wire.sent_request import SentRequest
+from adahi_ros.wire.window import WireWindow
+
+HORIZON, SEED, NOW_S = 4, 3, 1.0
+SIGNATURE = Signature(2, HORIZON, 2, (Feature(OBSERVATION, 3),), (Feature(GOAL, 1),), instruction=True)
+WEIGHTS = np.random.default_rng(0).normal(size=(6, HORIZON * 2))
+UNWELL, GONE, INFINITE = 13.0, 14.0, 15.0  # as a goal
+
+
+class Planning(AbsentPolicy):
+    """Depends on all that it is told, and on its draw; counts how often it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(3, 1, 2)
+        self.signature, self.draws = SIGNATURE, 1
+        self.action_scale = np.ones(2, np.float32)
+        self.batches: list[int] = []
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        goals = observations.conditions[GOAL][:, 0]
+        self.batches.append(len(goals))
+        if (goals == UNWELL).any():
+            raise RuntimeError("unwell")
+        if (goals == GONE).any():
+            raise TargetUnavailableError("gone")
+        actions = (SIGNATURE.window(observations).reshape(len(goals), -1) @ WEIGHTS).reshape(-1, HORIZON, 2)
+        actions += np.where(goals == INFINITE, np.inf, goals)[:, None, None]
+        actions += (
+            draws[:, :1, None] + np.array([len(each) for each in observations.instructions])[:, None, None]
+        )
+        if sampling.committed is not None:
+            actions += np.nan_to_num(sampling.committed).sum(axis=(1, 2))[:, None, None]
+        return Proposal(actions.astype(np.float32))
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        return np.ones(len(actions), bool)
+
+    def check(self, actions: np.ndarray) -> None:
+        pass
+
+
+def request(number: int, goal: float = 0.5, ahead: int = 0) -> SentRequest:
+    seen = np.random.default_rng(number).normal(size=(2, 3)).astype(np.float32)
+    update = SentWindows().update(WireWindow.of(seen, np.array([goal])))
+    draft = Proposal(np.full((1, ahead, 2), 0.1 * number, np.float32))
+    return SentRequest.of(
+        draft, update, f"arm {number}", 2, number, ahead=ahead, instruction="go" * (1 + number)
+    )
+
+
+def engine(policy: Planning | None = None) -> Engine:
+    return Engine(TargetVerifier(policy or Planning(), "replace", agreement="continue"), SEED)
+
+
+def test_each_robot_gets_what_it_would_get_alone_and_the_target_is_asked_once_of_a_kind() -> None:
+    requests = [request(number, ahead=number % 3) for number in range(9)]
+    policy = Planning()
+    together = engine(policy).verify_all(requests, NOW_S)
+    assert policy.batches == [3, 3, 3]  # those that send as many actions
+    for each, asked in zip(together, requests, strict=True):
+        alone = engine().verify(asked, NOW_S)
+        assert isinstance(each, Replied)
+        np.testing.assert_allclose(each.verdict.actions, alone.verdict.actions, rtol=1e-6)
+        np.testing.assert_array_equal(each.verdict.accepted, alone.verdict.accepted)
+        assert each.window_kept
+
+
+def test_a_request_that_is_twice_in_a_batch_is_verified_once() -> None:
+    policy = Planning()
+    one, other, again = engine(policy).verify_all([request(1), request(2), request(1)], NOW_S)
+    assert policy.batches == [2]
+    assert isinstance(one, Replied)
+    assert isinstance(again, Replied)
+    np.testing.assert_array_equal(one.verdict.actions, again.verdict.actions)
+    assert other is not one
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        (request(5, goal=UNWELL), RuntimeError),
+        (request(5, goal=INFINITE), RequestError),
+        (replace(request(5), instruction=""), RequestError),
+        (replace(request(5), first_step=99), RequestError),
+        (replace(request(5), actions=np.full(3, np.nan, np.float32)), RequestError),
+    ],
+)
+def test_what_one_has_sent_is_nothing_to_the_others(bad: SentRequest, kind: type) -> None:
+    requests = [request(number) for number in range(4)]
+    replies = engine().verify_all([*requests[:2], bad, *requests[2:]], NOW_S)
+    assert isinstance(replies.pop(2), kind)
+    for each, asked in zip(replies, requests, strict=True):
+        assert isinstance(each, Replied)
+        expected = engine().verify(asked, NOW_S).verdict.actions
+        np.testing.assert_allclose(each.verdict.actions, expected, rtol=1e-6)
+
+
+def test_a_target_that_is_not_to_be_had_is_not_asked_about_each_again() -> None:
+    policy = Planning()
+    replies = engine(policy).verify_all([request(1), request(2, goal=GONE), request(3)], NOW_S)
+    assert all(isinstance(each, TargetUnavailableError) for each in replies)
+    assert policy.batches == [3]
+
+
+def test_one_that_is_unwell_costs_no_more_than_halving_does() -> None:
+    policy = Planning()
+    requests = [request(number, goal=UNWELL if number == 11 else 0.5) for number in range(16)]
+    replies = engine(policy).verify_all(requests, NOW_S)
+    assert [isinstance(each, Replied) for each in replies] == [number != 11 for number in range(16)]
+    assert len(policy.batches) == 9
+
+
+def test_a_window_that_was_kept_of_a_batch_can_be_continued() -> None:
+    served, seen, sent = engine(), np.random.default_rng(0).normal(size=(3, 3)), SentWindows()
+    goal = np.array([0.5])
+    for step in range(2):
+        window = WireWindow.of(seen[step : step + 2].astype(np.float32), goal)
+        mine = replace(request(1), update=sent.update(window), step=step, first_step=step)
+        _, own = served.verify_all([request(2), mine], NOW_S)
+        assert isinstance(own, Replied)
+        sent.replied(window, own.window_kept)
+    assert len(mine.update.rows.numbers) == 4 * 3  # one row of two
+
+
+def test_a_refusal_names_its_field_in_a_batch_as_well() -> None:
+    _, refused = engine().verify_all([request(1), request(2, goal=INFINITE)], NOW_S)
+    assert isinstance(refused, RequestError)
+    assert refused.fault is RequestFault.NOT_FINITE

@@ -1,0 +1,60 @@
+"""The policies of one verifier, by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from adahi_ros.policy.signature import OBSERVATION, Feature, Signature
+from adahi_ros.server.served_targets import TARGETS_MOST, ServedTarget, ServedTargets
+from adahi_ros.wire.description import Description
+from adahi_ros.wire.request import RequestError, RequestFault
+
+SIGNATURE = Signature(2, 4, 2, (Feature(OBSERVATION, 3),), parameters=7)
+
+
+def target(name: str, signature: Signature = SIGNATURE) -> ServedTarget:
+    return ServedTarget(None, Description(name, "replace", signature))  # type: ignore[arg-type]
+
+
+def test_a_request_gets_the_target_that_it_names_or_the_first() -> None:
+    arm, leg = target("arm"), target("leg")
+    targets = ServedTargets(arm)
+    targets.put(leg)
+    assert (targets.named(""), targets.named("arm"), targets.named("leg")) == (arm, arm, leg)
+    assert targets.names == ("arm", "leg")
+    with pytest.raises(RequestError, match=r"^target: 'eye', must be one of 'arm', 'leg'$") as refusal:
+        targets.named("eye")
+    assert refusal.value.fault is RequestFault.UNKNOWN_TARGET
+
+
+def test_a_new_version_takes_the_place_of_the_old_one_where_robots_need_not_be_told() -> None:
+    targets = ServedTargets(target("arm"))
+    targets.put(target("leg"))
+    newer = target("arm", replace(SIGNATURE, parameters=8))
+    targets.put(newer)
+    assert targets.named("") is newer
+    assert targets.names == ("arm", "leg")
+    with pytest.raises(ValueError, match=r"^target: 'arm', is served and reads or proposes something else"):
+        targets.put(target("arm", replace(SIGNATURE, horizon=8)))
+    assert targets.named("arm") is newer
+
+
+def test_one_is_served_no_more_but_the_last_stays() -> None:
+    targets = ServedTargets(target("arm"))
+    with pytest.raises(ValueError, match=r"^target: 'arm', is the last that is served, and stays$"):
+        targets.remove("arm")
+    targets.put(target("leg"))
+    targets.remove("arm")
+    assert targets.named("").description.target == "leg"
+    with pytest.raises(ValueError, match=r"^target: 'arm', must be one of 'leg'$"):
+        targets.remove("arm")
+
+
+def test_there_is_room_for_so_many() -> None:
+    targets = ServedTargets(target("0"))
+    for number in range(1, TARGETS_MOST):
+        targets.put(target(str(number)))
+    with pytest.raises(ValueError, match=f"must be one of the {TARGETS_MOST} that are served"):
+        targets.put(target("one more"))

@@ -1,0 +1,82 @@
+"""Policies are loaded into a verifier, and taken from it, while it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from adahi_msgs.srv import DescribeTarget, LoadTarget, UnloadTarget
+
+
+class Server:
+    """A verifier, and what is asked of it."""
+
+    def __init__(self, stage: Any) -> None:
+        self._stage = stage
+        make = stage.node.create_client
+        self._describing = make(DescribeTarget, "describe_target")
+        self._loading = make(LoadTarget, "target_verifier/load_target")
+        self._unloading = make(UnloadTarget, "target_verifier/unload_target")
+
+    def describe(self, name: str = "") -> DescribeTarget.Response:
+        return self._stage.call(self._describing, DescribeTarget.Request(target=name))
+
+    def load(self, name: str, checkpoint: Path) -> LoadTarget.Response:
+        request = LoadTarget.Request(target=name, checkpoint=str(checkpoint))
+        return self._stage.call(self._loading, request)
+
+    def unload(self, name: str) -> UnloadTarget.Response:
+        return self._stage.call(self._unloading, UnloadTarget.Request(target=name))
+
+
+@pytest.fixture(scope="module")
+def server(stage: Any, exported: Path) -> Iterator[Server]:
+    stage.start("target_verifier_node", checkpoint=str(exported / "target"), target="arm", rule="replace")
+    yield Server(stage)
+    stage.processes.end()
+
+
+def test_another_policy_is_served_by_its_name_until_it_is_not(server: Server, exported: Path) -> None:
+    assert list(server.describe().targets) == ["arm"]
+    loaded = server.load("spare", exported / "target")
+    assert loaded.success, loaded.message
+    assert loaded.message == "served now: 'arm', 'spare'"
+    assert (server.describe().target, server.describe("spare").target) == ("arm", "spare")
+    assert server.describe("spare").parameters == server.describe("arm").parameters > 0
+    unknown = server.describe("leg")
+    assert (unknown.target, list(unknown.targets)) == ("", ["arm", "spare"])
+    assert server.unload("arm").success
+    assert server.describe().target == "spare"
+    assert server.unload("spare").message == "target: 'spare', is the last that is served, and stays"
+    assert server.load("arm", exported / "target").success
+    assert server.unload("spare").success
+
+
+def test_what_cannot_be_loaded_is_refused_and_the_others_are_served(server: Server, exported: Path) -> None:
+    refused = server.load("spare", Path("/nowhere/target"))
+    assert not refused.success
+    assert "'/nowhere/target', cannot be loaded" in refused.message
+    assert list(server.describe().targets) == ["arm"]
+
+
+def test_a_robot_asks_the_policy_that_it_names(stage: Any, server: Server, exported: Path) -> None:
+    assert server.load("spare", exported / "target").success
+    stage.start(
+        "draft_policy_node",
+        checkpoint=str(exported / "draft"),
+        gate__name="always",
+        verification__target="spare",
+        deadline_s=5.0,
+        verifier_wait_s=30.0,
+        safety__hold_after_s=60.0,
+    )
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    simulator = stage.start("robot_simulator_node", lockstep=True, episodes=1)
+    stage.processes.may_end = simulator
+    stage.wait(lambda: "over: " in simulator.output, "the episode's end")
+    assert "verifier ready" in next(
+        process.output for process in stage.processes.all if process.module == "draft_policy_node"
+    )
