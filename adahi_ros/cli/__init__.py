@@ -20,6 +20,7 @@ from adahi_ros.cli.curve import curve
 from adahi_ros.cli.demonstrations import demos
 from adahi_ros.cli.distill import distill
 from adahi_ros.cli.encoder import app as encoder
+from adahi_ros.cli.fleet import fleet
 from adahi_ros.cli.gate import app as gate
 from adahi_ros.cli.lerobot import app as lerobot
 from adahi_ros.cli.link import app as link
@@ -83,6 +84,7 @@ app.add_typer(encoder, name="encoder")
 app.add_typer(gate, name="gate")
 app.add_typer(lerobot, name="lerobot")
 app.add_typer(link, name="link")
+bench.command("fleet")(fleet)
 app.add_typer(bench, name="bench")
 
 

@@ -1,0 +1,51 @@
+"""`adahi bench fleet`: a verifier under the load of many robots."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from adahi_ros.cli.options import JsonFile, Seed, finite
+from adahi_ros.cli.terminal import command_line, console, say, write_json
+
+
+def fleet(
+    robots: Annotated[int, typer.Option(min=1, max=10_000, help="How many, all in one process.")] = 64,
+    rate_hz: Annotated[
+        float, typer.Option("--rate", min=0.1, max=1000.0, callback=finite, help="Of their control, Hz.")
+    ] = 20.0,
+    seconds: Annotated[float, typer.Option(min=1.0, callback=finite, help="How long.")] = 20.0,
+    engine: Annotated[
+        str, typer.Option(help="Separated by commas: batched, one_by_one.")
+    ] = "one_by_one,batched",
+    target: Annotated[
+        str, typer.Option(help="DIRECTORY/NAME of a checkpoint, or a YAML file of a policy elsewhere.")
+    ] = "kitchen/plans/target",
+    every: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Control steps by a plan before the next is asked for. Default: half of the plan."
+        ),
+    ] = 0,
+    flood: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=1e5, callback=finite, help="Requests per second of one more robot, which floods."
+        ),
+    ] = 0.0,
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Ask a verifier as a fleet does, ahead of need and with a burst at the start; who gets plans in time."""
+    from adahi_ros.reporting.fleet_table import fleet_table
+    from adahi_ros.wireless.fleet_bench import ENGINES, measure_fleet
+
+    names = engine.split(",")
+    for name in names:
+        if name not in ENGINES:
+            raise typer.BadParameter(f"{name!r}, must be of {', '.join(ENGINES)}", param_hint="--engine")
+    found = measure_fleet(target, names, robots, rate_hz, seconds, every, flood, seed, say)
+    title = f"{target}: {robots} robots at {rate_hz:g} Hz, {seconds:g} s"
+    console.print(fleet_table(found, title + (f", one floods at {flood:g} Hz" if flood else "")))
+    write_json(json_file, {"command": command_line(), "engines": found})

@@ -1,0 +1,122 @@
+"""A robot of a fleet that is there to ask: plans, gate and requests as those of a real one, without a world.
+
+It makes control steps by the clock, has a plan or is starved, and asks ahead through the session and the
+requests of the control loop. What it observes is a walk of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.robot.ahead import RequestsAhead
+from adahi_ros.robot.requests import Outcome
+from adahi_ros.robot.session import Link, VerifierSession
+from adahi_ros.robot.transport import StepRequest
+from adahi_ros.wire.window import WireWindow
+
+STRIDE = 0.02  # of the walk, per step and number
+
+
+@dataclass
+class FleetRecord:
+    """What became of one robot.
+
+    Attributes:
+        steps: control steps with a verifier that was ready.
+        starved: of them, those without a plan; those before the first plan could be there are not counted.
+        requests: sent.
+        replies: in time.
+        rtt_ms: of each reply.
+        plan_ages: of each step, in steps.
+        reasons: how often a request came to nothing, by why.
+        bytes_up, bytes_down: serialized requests and replies.
+    """
+
+    steps: int = 0
+    starved: int = 0
+    requests: int = 0
+    replies: int = 0
+    rtt_ms: list[float] = field(default_factory=list)
+    plan_ages: list[int] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+
+class FleetRobot:
+    """See the module.
+
+    Args:
+        session: with the verifier.
+        period_s: of the control.
+        every: asks for another plan after so many steps by one.
+        grace_s: after its first step, in which it need not have a plan.
+        seed: of its walk.
+    """
+
+    def __init__(
+        self, session: VerifierSession, period_s: float, every: int, grace_s: float, seed: int
+    ) -> None:
+        self.record = FleetRecord()
+        self._session = session
+        self._ahead = RequestsAhead(session, period_s, self._received)
+        self._every = every
+        self._grace_s = grace_s
+        self._walk = np.random.default_rng(seed)
+        self._begun_s = np.inf
+        self._step = -1
+        self._plan_begin, self._plan_end = 0, 0
+
+    def poll(self, now_s: float) -> None:
+        """Take in what has come."""
+        self._session.poll(now_s)
+
+    def step(self, now_s: float) -> None:
+        """Make a control step: by the plan, where there is one; and ask for another, where it is time."""
+        self._session.poll(now_s)
+        if self._session.link is not Link.READY:
+            return
+        signature = self._session.target
+        if self._step < 0:
+            self._begun_s = now_s
+            self._window = np.zeros((signature.history, signature.observation_dim), np.float32)
+            self._goal = np.zeros(signature.goal_dim, np.float32)
+        self._step += 1
+        moved = self._window[-1] + STRIDE * self._walk.standard_normal(signature.observation_dim)
+        self._window = np.concatenate([self._window[1:], moved[None].astype(np.float32)])
+        left = max(0, self._plan_end - self._step)
+        if now_s - self._begun_s >= self._grace_s:
+            self.record.steps += 1
+            self.record.starved += not left
+            if left:
+                self.record.plan_ages.append(self._step - self._plan_begin)
+        if self._session.is_busy(now_s):
+            return
+        wanted = self._step - self._plan_begin >= self._every
+        if self._ahead.due(wanted, left, now_s):
+            self._ask(left, now_s)
+
+    def _ask(self, left: int, now_s: float) -> None:
+        signature = self._session.target
+        committed = min(left, self._ahead.delay_steps, signature.horizon - 1)
+        draft = Proposal(np.zeros((1, committed, signature.action_dim), np.float32))
+        window = WireWindow.of(self._window, self._goal)
+        needed_in_s = self._ahead.needed_in_s(left)
+        told = "go on" if signature.instruction else ""
+        request = StepRequest(draft, 0, self._step, window, committed, told, needed_in_s)
+        self.record.requests += 1
+        pending = self._ahead.submit(request, self._step, now_s)
+        self.record.bytes_up += pending.request_bytes
+
+    def _received(self, step: int, committed: int, outcome: Outcome) -> None:
+        self.record.bytes_down += outcome.reply_bytes
+        if outcome.verification is None:
+            self.record.reasons[outcome.reason.name.lower()] += 1
+            return
+        self.record.replies += 1
+        self.record.rtt_ms.append(outcome.verify_ms)
+        self._plan_begin, self._plan_end = step, step + self._session.target.horizon

@@ -1,0 +1,217 @@
+"""Many robots in one process, which ask a verifier by the clock; see `fleet_robot.py`.
+
+As a program: python -m adahi_ros.nodes.measuring.fleet_robots ASKED.json RECORDS.json, where the first file
+has the arguments of `run_robots`, and the second is written: one `FleetRecord` for each robot.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import rclpy
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
+from rclpy.node import Node
+from rclpy.serialization import serialize_message
+from rclpy.utilities import try_shutdown
+
+from adahi_ros.nodes.common.messages import from_description
+from adahi_ros.nodes.common.qos import verify_qos
+from adahi_ros.nodes.common.timers import DueTimer
+from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.measuring.fleet_robot import FleetRobot
+from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
+from adahi_ros.policy.signature import Offer, Signature
+from adahi_ros.robot.session import VerifierSession
+from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
+from adahi_ros.wire.description import Wants
+from adahi_ros.wire.window_updates import WindowUpdate
+
+DISCOVERY_S = 30.0
+FLOOD = "flood"  # name of the robot that asks too often
+
+
+class Air:
+    """The clients that all robots of this process share: of one each, every one would read all replies."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.arrived: set[int] = set()
+        self._describing = node.create_client(DescribeTarget, "describe_target")
+        self.verifying = node.create_client(
+            VerifyDraft, "verify_draft", qos_profile=verify_qos("best_effort")
+        )
+
+    @property
+    def present(self) -> bool:
+        """Whether there is a verifier."""
+        return bool(self._describing.service_is_ready() and self.verifying.service_is_ready())
+
+    def describe(self) -> Any:
+        """Ask the verifier what it is; return rclpy's future."""
+        return self._describing.call_async(DescribeTarget.Request())
+
+    def verify(self, message: VerifyDraft.Request) -> Any:
+        """Ask; return rclpy's future."""
+        return self.verifying.call_async(message)
+
+
+class SharedTransport:
+    """One robot's `Transport` by the clients that all share.
+
+    Args:
+        air: has them.
+        number: of the robot.
+        sender: makes its messages.
+    """
+
+    def __init__(self, air: Air, number: int, sender: Sender) -> None:
+        self._air = air
+        self._number = number
+        self._sender = sender
+        self._ids = count()
+        self._futures: dict[int, Any] = {}
+        self._arrived: list[Reply | Described] = []
+
+    @property
+    def present(self) -> bool:
+        """See `Transport`."""
+        return self._air.present
+
+    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
+        """See `Transport`."""
+        message = self._sender.message(request, update)
+        return Sent(self._await(self._air.verify(message), reply_of), len(serialize_message(message)))
+
+    def describe(self) -> int:
+        """See `Transport`."""
+        return self._await(self._air.describe(), described_of)
+
+    def poll(self) -> list[Reply | Described]:
+        """See `Transport`."""
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+    def cancel(self, sent: int) -> None:
+        """See `Transport`."""
+        self._futures.pop(sent, None)
+
+    def _await(self, future: Any, read: Callable[[int, Any], Reply | Described]) -> int:
+        sent = next(self._ids)
+        self._futures[sent] = future
+        future.add_done_callback(partial(self._received, sent, read))
+        return sent
+
+    def _received(self, sent: int, read: Callable[[int, Any], Reply | Described], future: Any) -> None:
+        if self._futures.pop(sent, None) is not None:
+            self._arrived.append(read(sent, future.result()))
+            self._air.arrived.add(self._number)
+
+
+def run_robots(
+    robots: int, rate_hz: float, seconds: float, every: int, grace_s: float, seed: int, flood_hz: float = 0.0
+) -> list[dict[str, Any]]:
+    """Let robots ask for so long; return their records, and of a flood only what it sent.
+
+    Args:
+        robots: how many.
+        rate_hz: of their control.
+        seconds: how long.
+        every: see `FleetRobot`; 0 for half of the target's plan.
+        grace_s: see `FleetRobot`.
+        seed: of their walks; in which order they step is random, too.
+        flood_hz: of the requests of another robot, which waits for no reply.
+
+    Raises:
+        TimeoutError: there is no verifier.
+    """
+    rclpy.init()
+    node = Node("fleet")
+    air = Air(node)
+    due = DueTimer(node, lambda: due.set(float("inf")))
+    urgent = Urgent(clients=[air.verifying], timers=[due.timer])
+    executor = UrgentExecutor(node, lambda: urgent)
+    signature = _signature(air, executor)
+    every = every or max(1, signature.horizon // 2)
+    offered = Offer(
+        {each.name: each.size for each in (*signature.features, *signature.conditions)}, instruction=True
+    )
+    fleet = []
+    for number in range(robots):
+        transport = SharedTransport(air, number, Sender(f"robot_{number}", seed, "", None))
+        session = VerifierSession(transport, Wants(signature, offered), True, lambda: None)
+        session.start(time.monotonic())
+        fleet.append(FleetRobot(session, 1.0 / rate_hz, every, grace_s, seed + number))
+    begun_s = time.monotonic()
+    # Even phases; a burst at the start all the same, for none has a plan.
+    steps = [(begun_s + number / (robots * rate_hz), number) for number in range(robots)]
+    heapq.heapify(steps)
+    flood = _Flood(air, seed, signature, flood_hz, begun_s)
+    while (now_s := time.monotonic()) < begun_s + seconds:
+        for number in tuple(air.arrived):
+            fleet[number].poll(now_s)
+        air.arrived.clear()
+        while steps[0][0] <= now_s:
+            at_s, number = steps[0]
+            fleet[number].step(now_s)
+            heapq.heapreplace(steps, (at_s + 1.0 / rate_hz, number))
+        flood.go_on(now_s)
+        executor.spin_once(max(0.0, min(steps[0][0], flood.due_s) - time.monotonic()))
+    records = [asdict(robot.record) for robot in fleet]
+    node.destroy_node()
+    try_shutdown()
+    return records
+
+
+class _Flood:
+    """A robot that asks far too often: about a new step each time, whole windows."""
+
+    def __init__(self, air: Air, seed: int, signature: Signature, rate_hz: float, begun_s: float) -> None:
+        self._air = air
+        self._period_s = 1.0 / rate_hz if rate_hz else float("inf")
+        self.due_s = begun_s if rate_hz else float("inf")
+        self._step = 0
+        self._message = VerifyDraft.Request(
+            protocol=VerifyDraft.Request.PROTOCOL_VERSION,
+            robot_id=FLOOD,
+            session_id=seed,
+            observation_window=[0.0] * (signature.history * signature.observation_dim),
+            goal=[0.0] * signature.goal_dim,
+            needed_in_s=0.001,
+        )
+
+    def go_on(self, now_s: float) -> None:
+        """Send what is due."""
+        while self.due_s <= now_s:
+            self.due_s += self._period_s
+            self._step += 1
+            self._message.step_id = self._message.first_step = self._step
+            self._air.verifying.remove_pending_request(self._air.verify(self._message))
+
+
+def _signature(air: Air, executor: UrgentExecutor) -> Signature:
+    """Ask what the target is."""
+    limit_s = time.monotonic() + DISCOVERY_S
+    while not air.present:
+        executor.spin_once(0.1)
+        if time.monotonic() > limit_s:
+            raise TimeoutError(f"no verifier in {DISCOVERY_S:g} s")
+    future = air.describe()
+    while not future.done():
+        executor.spin_once(0.1)
+        if time.monotonic() > limit_s:
+            raise TimeoutError(f"no verifier has described itself in {DISCOVERY_S:g} s")
+    return from_description(future.result()).signature
+
+
+if __name__ == "__main__":
+    asked, records = map(Path, sys.argv[1:])
+    records.write_text(json.dumps(run_robots(**json.loads(asked.read_text()))))

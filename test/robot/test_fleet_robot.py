@@ -1,0 +1,47 @@
+"""Robots of a fleet that are there to ask go by plans, ask before need, and tell when they are starved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adahi_ros.nodes.measuring.fleet_robot import FleetRobot
+from test.robot.conftest import Robot
+
+PERIOD_S, HORIZON = 0.05, 8
+
+
+@pytest.fixture
+def robot(make_robot: Any) -> Robot:
+    """A session with a verifier that plans, in simulated time."""
+    made: Robot = make_robot("never", plans=HORIZON)
+    made.connect()
+    return made
+
+
+def go_on(fleet_robot: FleetRobot, robot: Robot, steps: int) -> None:
+    for _ in range(steps):
+        fleet_robot.step(robot.link.now_s)
+        robot.pass_time(PERIOD_S)
+        fleet_robot.poll(robot.link.now_s)
+
+
+def test_a_robot_goes_by_its_plan_and_asks_before_it_is_over(robot: Robot) -> None:
+    one = FleetRobot(robot.session, PERIOD_S, HORIZON // 2, 1.5 * PERIOD_S, 0)
+    go_on(one, robot, 40)
+    record = one.record
+    assert (record.steps, record.starved) == (38, 0)
+    assert record.requests == record.replies == len(record.rtt_ms) == 10
+    assert max(record.plan_ages) <= HORIZON // 2 + 1
+    assert record.bytes_up > 0 < record.bytes_down
+    assert not record.reasons
+
+
+def test_a_robot_without_replies_is_starved_once_its_plan_is_over(robot: Robot) -> None:
+    one = FleetRobot(robot.session, PERIOD_S, HORIZON // 2, 0.0, 0)
+    go_on(one, robot, 4)
+    robot.verifier.replies = False
+    before = one.record.starved
+    go_on(one, robot, HORIZON)
+    assert one.record.starved == before + 4
