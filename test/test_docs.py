@@ -104,7 +104,7 @@ def test_a_message_names_its_topic_and_qos_as_they_are(path: Path) -> None:
     comment = " ".join(
         line.removeprefix("#").strip() for line in path.read_text().splitlines() if line[:1] == "#"
     )
-    told = re.search(r"(?:Topic|Service) `(\w+)`, of the node (\w+).*?\. QoS: ([\w, ]+)", comment)
+    told = re.search(r"(?:Topic|Service) `([\w~/]+)`, of the node (\w+).*?\. QoS: ([\w, ]+)", comment)
     assert told is not None
     name, node, qos = told.groups()
     page = (ROOT / "docs/reference.md").read_text()

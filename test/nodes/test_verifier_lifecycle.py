@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from adahi_msgs.srv import VerifyDraft
+from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
@@ -59,9 +59,15 @@ def node(make_node: Callable[..., TargetVerifierNode]) -> TargetVerifierNode:
     return node
 
 
+def rule_of(node: TargetVerifierNode) -> str:
+    return str(node._describe(DescribeTarget.Request(), DescribeTarget.Response()).acceptance)
+
+
 def test_a_verifier_that_is_cleaned_up_keeps_no_policy(node: TargetVerifierNode) -> None:
     """The next one that it is configured with must find its memory free."""
-    assert node._describe(None, None).acceptance == "speculative"  # of a target with a tokenizer
+    assert (
+        node._describe(DescribeTarget.Request(), DescribeTarget.Response()).acceptance == "speculative"
+    )  # of a target with a tokenizer
     kept = weakref.ref(node._service)
     node.trigger_deactivate()
     node.trigger_cleanup()
@@ -116,7 +122,9 @@ def test_a_target_that_is_not_to_be_had_yet_keeps_no_verifier_from_serving(
     assert "the target is not to be had yet" in (said := capfd.readouterr().err)
     assert "ws://there:8000: not reachable" in said
     assert node.trigger_activate() is TransitionCallbackReturn.SUCCESS
-    assert node._describe(None, None).acceptance == "replace"  # it has no tokenizer
+    assert (
+        node._describe(DescribeTarget.Request(), DescribeTarget.Response()).acceptance == "replace"
+    )  # it has no tokenizer
 
 
 def test_what_is_not_said_of_where_it_computes_is_left_to_the_targets_file() -> None:
