@@ -70,7 +70,7 @@ def run_over_dds(
         raise ValueError(f"episodes: {episodes}, must be one or more consecutive numbers")
     draft = {
         "seed": seed,
-        **_observed(task),
+        **observed(task),
         "verifier_wait_s": CONFIGURE_S,
         # In lockstep the world waits, however long a step takes.
         **({"safety.hold_after_s": LONGEST_STEP_S} if lockstep else {}),
@@ -108,7 +108,7 @@ def run_over_dds(
         return RunRecord(tuple(collector.steps), tuple(collector.episodes), collector.crossed())
 
 
-def _observed(task: str) -> dict[str, Any]:
+def observed(task: str) -> dict[str, Any]:
     """Return the draft policy's parameters that say what it observes and commands, and within what limits."""
     made = make(task)
     spec = made.spec

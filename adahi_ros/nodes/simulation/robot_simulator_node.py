@@ -119,11 +119,15 @@ class RobotSimulatorParameters:
 class RobotSimulatorNode(Node):
     """See the module.
 
+    Args:
+        commanded: makes what commands move, a `CommandedTask`, of the arguments of that.
+        options: as `Node`.
+
     Raises:
         ParameterError: names the parameter, its value and what is allowed.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, commanded: Callable[..., CommandedTask] = CommandedTask, **options: Any) -> None:
         super().__init__("robot_simulator", **options)
         parameters = Parameters(self, RobotSimulatorParameters)
         self._values = values = parameters.read()
@@ -160,7 +164,7 @@ class RobotSimulatorNode(Node):
         self._clock_out = None
         if values.speed != 1.0:
             self._clock_out = self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=1))
-        self._robot = CommandedTask(
+        self._robot = commanded(
             self._task,
             values.seed,
             values.first_episode,

@@ -49,6 +49,7 @@ PEERS: dict[str, tuple[str, ...]] = {
         "diffusers==0.35.2",
         "huggingface_hub==0.35.3",
         "jsonlines==4.0.0",
+        "opencv-python-headless==4.12.0.88",
         "pyserial==3.5",
         "termcolor==3.3.0",
         "torchvision==0.28.0",  # of torch 2.13, which LeRobot does not ask for yet
@@ -72,7 +73,16 @@ PEERS: dict[str, tuple[str, ...]] = {
         "urllib3==2.8.0",
         "xxhash==4.1.0",
     ),
-    "openpi_websocket": ("openpi-client==0.1.2", "msgpack==1.2.4", "websockets==15.0.1"),
+    "openpi_websocket": (
+        "openpi-client==0.1.2",
+        "msgpack==1.2.4",
+        "websockets==15.0.1",
+        # What its broker of chunks imports.
+        "dm-tree==0.1.10",
+        "absl-py==2.5.1",
+        "attrs==26.1.0",
+        "wrapt==2.5.2",
+    ),
 }
 
 

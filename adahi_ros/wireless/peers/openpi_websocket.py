@@ -26,10 +26,14 @@ from adahi_ros.wireless.peers.driving import DraftVerifier, peer
 
 
 class WebsocketServer:
-    """Verifies the draft in each observation that comes."""
+    """Replies to each observation that comes.
 
-    def __init__(self, policy: Policy) -> None:
-        self._verifier = DraftVerifier(policy)
+    Args:
+        reply: returns what is said to an observation.
+    """
+
+    def __init__(self, reply: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._reply = reply
 
     def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
         """See `Server.serve`."""
@@ -49,10 +53,20 @@ class WebsocketServer:
             async for message in connection:
                 observation = msgpack_numpy.unpackb(message)
                 start = time.perf_counter()
-                verdict = self._verifier.verify(**observation)
-                reply: dict[str, Any] = {"actions": verdict.actions[0], "accepted": verdict.accepted[0]}
+                reply = self._reply(observation)
                 reply["server_timing"] = {"infer_ms": 1e3 * (time.perf_counter() - start)}
                 await connection.send(packer.pack(reply))
+
+
+def verifying_server(policy: Policy) -> WebsocketServer:
+    """Return a server that verifies the draft in each observation."""
+    verifier = DraftVerifier(policy)
+
+    def reply(observation: dict[str, Any]) -> dict[str, Any]:
+        verdict = verifier.verify(**observation)
+        return {"actions": verdict.actions[0], "accepted": verdict.accepted[0]}
+
+    return WebsocketServer(reply)
 
 
 class ImpatientPolicy(WebsocketClientPolicy):
@@ -107,4 +121,4 @@ class WebsocketClient:
 
 
 if __name__ == "__main__":
-    peer("openpi_websocket", WebsocketServer, WebsocketClient)
+    peer("openpi_websocket", verifying_server, WebsocketClient)

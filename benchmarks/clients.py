@@ -1,0 +1,273 @@
+"""The same policy asked through openpi's client, LeRobot's and ours, each driving a world by the clock.
+
+    .venv/bin/python benchmarks/clients.py [TASK] [--clients A,B] [--conditions A,B] [--episodes N]
+
+The target's plans are served at one end of an emulated link of the paper's figures; at the other a simulated
+robot moves at its control rate, whether a command comes or not. A client is one of
+
+    openpi:H         openpi's `Runtime` with `ActionChunkBroker`: asks after every H actions, and waits; with
+                     openpi:H:runtime by the clock of that, else a step for each observation
+    lerobot:T:F      LeRobot's `RobotClient`: asks where a share T of the chunk is left, aggregates by F
+    ours:METHOD      robot's and verifier's nodes over DDS, by a method that asks ahead: best, plan_7
+
+with the packages of the first two in folders of their own (`wireless/peers/environments.py`). All run the
+same episodes, in turns; each run begins with an episode that does not count.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.table import Table
+
+from adahi_ros.assets import asset
+from adahi_ros.cli.terminal import console, progress, say, write_json
+from adahi_ros.evaluation.bench import PLANS, PolicyFiles
+from adahi_ros.evaluation.dds_method import goes_ahead, node_parameters
+from adahi_ros.evaluation.episodes import evaluation_episodes
+from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.reporting.tables import narrow_table, number
+from adahi_ros.tasks import make
+from adahi_ros.wireless.ends import dds_environment, run_at_robot, serving
+from adahi_ros.wireless.latency import in_rounds
+from adahi_ros.wireless.link.emulator import EmulatedLink, emulated_link
+from adahi_ros.wireless.link.profile import profile_named
+from adahi_ros.wireless.loop_figures import loop_figures
+from adahi_ros.wireless.peers import environments
+from adahi_ros.wireless.peers.closed_loop import Drive, EpisodeLog, load_logs
+from adahi_ros.wireless.peers.plan_server import BACKEND
+
+PORT = 9123
+PROFILE = "wifi_ac"
+CLIENTS = "openpi:8,lerobot:0.5:weighted_average,ours:plan_7,ours:best"
+PEERS = {"openpi": "openpi_websocket", "lerobot": "lerobot_grpc"}  # with whose packages each runs
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What the link and the target are like.
+
+    Attributes:
+        loss: share of packets.
+        outage_s: for how long the link is cut once an episode.
+        added_compute_s: that every plan takes longer.
+    """
+
+    loss: float = 0.0
+    outage_s: float = 0.0
+    added_compute_s: float = 0.0
+
+
+CONDITIONS = {
+    "clean": Condition(),
+    "loss_1": Condition(loss=0.01),
+    "loss_5": Condition(loss=0.05),
+    "outage": Condition(outage_s=1.0),
+    "slow": Condition(added_compute_s=0.1),
+}
+SHOWN = {
+    "clean": "no loss",
+    "loss_1": "1 % loss",
+    "loss_5": "5 % loss",
+    "outage": "cut for 1 s",
+    "slow": "plans 0.1 s slower",
+}
+
+
+@dataclass(frozen=True)
+class Client:
+    """A way to drive the robot.
+
+    Attributes:
+        name: as the command line has it.
+        kind: openpi, lerobot or ours.
+        settings: of a peer, or the method of ours.
+    """
+
+    name: str
+    kind: str
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, name: str, task: str) -> Client:
+        """Make out a client by its name.
+
+        Raises:
+            ValueError: there is no such client.
+        """
+        kind, _, rest = name.partition(":")
+        rate_hz = make(task).spec.control_rate_hz
+        try:
+            if kind == "openpi":
+                horizon, _, pace = rest.partition(":")
+                own = {"max_hz": rate_hz} if pace == "runtime" else {}
+                return cls(name, kind, {"action_horizon": int(horizon), **own})
+            if kind == "lerobot":
+                threshold, _, aggregate = rest.partition(":")
+                told = {"chunk_size_threshold": float(threshold), "aggregate_fn_name": aggregate}
+                return cls(name, kind, {**told, "fps": rate_hz})
+        except ValueError:
+            pass
+        if kind == "ours" and goes_ahead(rest, task):
+            return cls(name, kind, {"method": rest})
+        raise ValueError(f"clients: {name!r}, must be openpi:H, lerobot:T:F or ours:METHOD that asks ahead")
+
+
+def run(
+    link: EmulatedLink, client: Client, asked: Drive, condition: Condition, scratch: Path
+) -> list[EpisodeLog]:
+    """Let a client drive the robot through episodes; return the logs of all but the first.
+
+    Raises:
+        RuntimeError: a program at either end failed.
+    """
+    link.change(loss=condition.loss)
+    start = _ours if client.kind == "ours" else _peer
+    told, out = scratch / "asked.json", scratch / "logs.json"
+    server, program, variables = start(link, client, asked, condition, told)
+    with server:
+        run_at_robot(link, [*program, str(told), str(out)], variables)
+    return load_logs(out)[1:]
+
+
+Started = tuple[AbstractContextManager[None], list[str], dict[str, str]]
+
+
+def _peer(link: EmulatedLink, client: Client, asked: Drive, condition: Condition, told: Path) -> Started:
+    variables = environments.variables(environments.environment(PEERS[client.kind]))
+    module = ["-m", f"adahi_ros.wireless.peers.{client.kind}_loop"]
+    settings = {**client.settings, "added_compute_s": condition.added_compute_s}
+    replace(asked, settings=settings, address=link.server.address, port=PORT).save(told)
+    server = serving(link, [*module, "serve", str(told)], variables, "ready")
+    return server, [*module, "drive"], dict(variables)
+
+
+def _ours(link: EmulatedLink, client: Client, asked: Drive, condition: Condition, told: Path) -> Started:
+    spec = make(asked.task).spec
+    files = PolicyFiles(asset(f"checkpoints/{spec.name}"), BACKEND)
+    calibration = load_calibration(asset(f"config/{spec.name}.yaml"))
+    method, period_s = client.settings["method"], 1.0 / spec.control_rate_hz
+    draft, target = node_parameters(method, asked.task, files, calibration, period_s)
+    replace(asked, settings={"draft": draft}).save(told)
+    parameters = told.with_suffix(".yaml")
+    values = {**target, "seed": asked.seed, "added_compute_s": condition.added_compute_s}
+    parameters.write_text(yaml.safe_dump({"/**": {"ros__parameters": values}}))
+    verifier = ["-m", "adahi_ros.nodes.server.target_verifier_node"]
+    variables = dds_environment("wireless")
+    node = [*verifier, "--ros-args", "--params-file", str(parameters)]
+    server = serving(link, node, variables, "target policy of")
+    return server, ["-m", "adahi_ros.wireless.dds_loop"], variables
+
+
+def compare(
+    task: str,
+    clients: Sequence[Client],
+    conditions: Sequence[str],
+    episodes: int,
+    rounds: int,
+    seed: int,
+    on_run: Callable[[str, str, int], None],
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the figures by condition and client, with `load`, the machine's as each run began."""
+    target = str((asset(f"checkpoints/{make(task).spec.name}") / PLANS / "target").resolve())
+    rate_hz = make(task).spec.control_rate_hz
+    logs: dict[tuple[str, str], list[EpisodeLog]] = {}
+    loads: dict[tuple[str, str], list[float]] = {}
+    with (
+        tempfile.TemporaryDirectory(prefix="adahi_clients_") as scratch,
+        emulated_link(profile_named(PROFILE), seed) as link,
+    ):
+        for numbers in in_rounds(evaluation_episodes(episodes), min(rounds, episodes)):
+            for name in conditions:
+                condition = CONDITIONS[name]
+                asked = Drive(
+                    task, target, seed, numbers.start - 1, len(numbers) + 1, outage_s=condition.outage_s
+                )
+                for client in clients:
+                    key = name, client.name
+                    loads.setdefault(key, []).append(round(os.getloadavg()[0], 2))
+                    logs.setdefault(key, []).extend(run(link, client, asked, condition, Path(scratch)))
+                    on_run(name, client.name, len(numbers))
+    return {
+        name: {
+            client.name: {
+                **loop_figures(logs[name, client.name], rate_hz),
+                "load": loads[name, client.name],
+                "success": {log.episode: log.success for log in logs[name, client.name]},
+            }
+            for client in clients
+        }
+        for name in conditions
+    }
+
+
+def table(task: str, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
+    """Return the figures of `compare` for people."""
+    episodes = next(iter(next(iter(found.values())).values()))["episodes"]
+    headings = ["success", "95 %", "calls\na step", "missed\nperiods", "waiting\ns", "longest\ns", "jerk"]
+    headings += ["bytes\nup", "down"]
+    made = narrow_table(
+        f"{task} by the clock across {PROFILE}, {episodes} episodes", ["link", "client"], headings
+    )
+    for name, clients in found.items():
+        for index, (client, values) in enumerate(clients.items()):
+            low, high = values["success_ci95"]
+            made.add_row(
+                "" if index else SHOWN[name],
+                client,
+                number(values["success_rate"], 2),
+                f"{low:.2f}-{high:.2f}",
+                number(values["calls_per_step"], 3),
+                f"{100 * values['missed']:.1f} %",
+                number(values["waiting_s"], 2),
+                number(values["longest_gap_most_s"], 2),
+                number(values["jerk"], 0),
+                number(values["bytes_up_per_step"], 0),
+                number(values["bytes_down_per_step"], 0),
+            )
+    return made
+
+
+def main(
+    task: Annotated[str, typer.Argument(help="A world with a target that plans.")] = "ball_instructed",
+    clients: Annotated[str, typer.Option(help="Separated by commas.")] = CLIENTS,
+    conditions: Annotated[str, typer.Option(help="Separated by commas.")] = ",".join(CONDITIONS),
+    episodes: Annotated[int, typer.Option(min=1, help="Of each client under each condition.")] = 20,
+    rounds: Annotated[int, typer.Option(min=1, help="In which all take turns.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="File to write.")] = None,
+) -> None:
+    """Compare clients; print a table."""
+    names = conditions.split(",")
+    for name in names:
+        if name not in CONDITIONS:
+            raise typer.BadParameter(f"conditions: {name!r}, must be some of {', '.join(CONDITIONS)}")
+    try:
+        chosen = [Client.of(name, task) for name in clients.split(",")]
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    with progress() as bar:
+        job = bar.add_task("episodes", total=len(names) * len(chosen) * episodes, note="")
+
+        def on_run(condition: str, client: str, count: int) -> None:
+            bar.update(job, advance=count, note=f"{condition}, {client}")
+            say(f"{condition}: {client}, {count} episodes, load {os.getloadavg()[0]:.1f}")
+
+        found = compare(task, chosen, names, episodes, rounds, seed, on_run)
+    console.print(table(task, found))
+    told = {name: asdict(CONDITIONS[name]) for name in names}
+    command = " ".join(["benchmarks/clients.py", *sys.argv[1:]])
+    write_json(json_file, {"command": command, "task": task, "conditions": told, "figures": found})
+
+
+if __name__ == "__main__":
+    typer.run(main)
