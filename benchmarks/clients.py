@@ -27,10 +27,11 @@ from typing import Annotated, Any
 
 import typer
 import yaml
+from rich.console import Console
 from rich.table import Table
 
 from adahi_ros.assets import asset
-from adahi_ros.cli.terminal import console, progress, say, write_json
+from adahi_ros.cli.terminal import progress, say, write_json
 from adahi_ros.evaluation.bench import PLANS, PolicyFiles
 from adahi_ros.evaluation.dds_method import goes_ahead, node_parameters
 from adahi_ros.evaluation.episodes import evaluation_episodes
@@ -48,7 +49,8 @@ from adahi_ros.wireless.peers.plan_server import BACKEND
 
 PORT = 9123
 PROFILE = "wifi_ac"
-CLIENTS = "openpi:8,lerobot:0.5:weighted_average,ours:plan_7,ours:best"
+WIDTH = 120
+CLIENTS = "openpi:8,lerobot:0.5:weighted_average,lerobot:0.75:latest_only,ours:plan_7,ours:best"
 PEERS = {"openpi": "openpi_websocket", "lerobot": "lerobot_grpc"}  # with whose packages each runs
 
 
@@ -165,7 +167,7 @@ def _ours(link: EmulatedLink, client: Client, asked: Drive, condition: Condition
     variables = dds_environment("wireless")
     node = [*verifier, "--ros-args", "--params-file", str(parameters)]
     server = serving(link, node, variables, "target policy of")
-    return server, ["-m", "adahi_ros.wireless.dds_loop"], variables
+    return server, ["-m", "adahi_ros.nodes.measuring.adahi_loop"], variables
 
 
 def compare(
@@ -213,11 +215,11 @@ def compare(
 def table(task: str, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
     """Return the figures of `compare` for people."""
     episodes = next(iter(next(iter(found.values())).values()))["episodes"]
-    headings = ["success", "95 %", "calls\na step", "missed\nperiods", "waiting\ns", "longest\ns", "jerk"]
+    headings = ["success", "95 %", "calls\na step", "calls", "missed", "waits\ns", "longest\ns", "jerk"]
     headings += ["bytes\nup", "down"]
-    made = narrow_table(
-        f"{task} by the clock across {PROFILE}, {episodes} episodes", ["link", "client"], headings
-    )
+    title = f"{task} by the clock across {PROFILE}, {episodes} episodes"
+    caption = "calls and waits an episode, bytes a step; missed: periods without a new command"
+    made = narrow_table(title, ["link", "client"], headings, caption)
     for name, clients in found.items():
         for index, (client, values) in enumerate(clients.items()):
             low, high = values["success_ci95"]
@@ -227,6 +229,7 @@ def table(task: str, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
                 number(values["success_rate"], 2),
                 f"{low:.2f}-{high:.2f}",
                 number(values["calls_per_step"], 3),
+                number(values["calls_per_episode"], 1),
                 f"{100 * values['missed']:.1f} %",
                 number(values["waiting_s"], 2),
                 number(values["longest_gap_most_s"], 2),
@@ -263,7 +266,7 @@ def main(
             say(f"{condition}: {client}, {count} episodes, load {os.getloadavg()[0]:.1f}")
 
         found = compare(task, chosen, names, episodes, rounds, seed, on_run)
-    console.print(table(task, found))
+    Console(width=WIDTH).print(table(task, found))
     told = {name: asdict(CONDITIONS[name]) for name in names}
     command = " ".join(["benchmarks/clients.py", *sys.argv[1:]])
     write_json(json_file, {"command": command, "task": task, "conditions": told, "figures": found})

@@ -69,7 +69,8 @@ MAY_IMPORT = {
     "nodes.monitoring": ALGORITHM | {"nodes.common", "bags", "reporting"},
     "nodes.launching": ALGORITHM | {"nodes.common"},
     "wireless.peers": ALGORITHM | {"evaluation"},
-    "nodes.measuring": ALGORITHM | {"nodes.common", "nodes.robot", "wireless.peers"},
+    "nodes.measuring": ALGORITHM
+    | {"nodes.common", "nodes.robot", "nodes.simulation", "nodes.launching", "wireless.peers"},
     "wireless": ALGORITHM | {"evaluation", "nodes"},
 }
 ROS = {

@@ -22,10 +22,10 @@ import numpy as np
 import torch
 
 from adahi_ros.wireless.peers.closed_loop import Drive, RealTimeWorld
-from adahi_ros.wireless.peers.lerobot_grpc import WORKERS, policy_server
+from adahi_ros.wireless.peers.lerobot_grpc import WORKERS
 from adahi_ros.wireless.peers.plan_server import Planner, program, signature_of
 
-from lerobot.async_inference import robot_client  # isort: skip  # after what makes it importable
+from lerobot.async_inference import policy_server, robot_client  # isort: skip  # after what makes it importable
 from lerobot.async_inference.configs import PolicyServerConfig, RobotClientConfig  # isort: skip
 from lerobot.transport import services_pb2_grpc  # isort: skip
 

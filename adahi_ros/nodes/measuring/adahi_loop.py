@@ -1,6 +1,6 @@
 """Our closed loop: the simulator's node by the clock, the draft policy's node, a verifier across the link.
 
-As a program, at the robot's end: python -m adahi_ros.wireless.dds_loop ASKED.json LOGS.json runs the episodes
+As a program, at the robot's end: python -m adahi_ros.nodes.measuring.adahi_loop ASKED.json LOGS.json runs the episodes
 of a `Drive`, of whose settings `draft` has the parameters of the draft policy's node. The verifier is another
 process at the server's end.
 """
@@ -16,6 +16,7 @@ from adahi_msgs.msg import DraftStatus
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
+from rclpy.utilities import try_shutdown
 
 from adahi_ros.nodes.common.spin import freeze_garbage
 from adahi_ros.nodes.launching.child_processes import NodeProcesses, node_processes
@@ -49,7 +50,7 @@ def drive(asked: Drive) -> list[EpisodeLog]:
     }
     with node_processes({}) as processes:
         drafting = processes.start("draft_policy_node", draft)
-        observer = Observer(DOMAIN, "dds_loop")
+        observer = Observer(DOMAIN, "adahi_loop")
         for label in ("configure", "activate"):
             if not observer.change_state("draft_policy", label, CONFIGURE_S, processes.check):
                 raise drafting.fault(f"did not {label}")
@@ -89,7 +90,7 @@ def _simulate(asked: Drive, draft: dict[str, object], processes: NodeProcesses) 
         processes.check()
         executor.spin_once(timeout_sec=LOOK_S)
     node.destroy_node()
-    rclpy.try_shutdown()
+    try_shutdown()
     (world,) = made
     for log in world.logs:
         log.calls = calls[log.episode]
