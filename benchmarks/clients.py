@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any
 
 import typer
@@ -50,7 +51,7 @@ from adahi_ros.wireless.peers.plan_server import BACKEND
 PORT = 9123
 PROFILE = "wifi_ac"
 WIDTH = 120
-CLIENTS = "openpi:8,lerobot:0.5:weighted_average,lerobot:0.75:latest_only,ours:plan_7,ours:best"
+CLIENTS = "openpi:8,openpi:4,lerobot:0.5:weighted_average,lerobot:0.75:latest_only,ours:plan_4,ours:best"
 PEERS = {"openpi": "openpi_websocket", "lerobot": "lerobot_grpc"}  # with whose packages each runs
 
 
@@ -218,7 +219,9 @@ def table(task: str, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
     headings = ["success", "95 %", "calls\na step", "calls", "missed", "waits\ns", "longest\ns", "jerk"]
     headings += ["bytes\nup", "down"]
     title = f"{task} by the clock across {PROFILE}, {episodes} episodes"
-    caption = "calls and waits an episode, bytes a step; missed: periods without a new command"
+    loads = [load for each in found.values() for values in each.values() for load in values["load"]]
+    caption = "calls and waits an episode, bytes a step; missed: periods without a new command; load of the "
+    caption += f"machine as runs began {min(loads):.1f} to {max(loads):.1f}, median {median(loads):.1f}"
     made = narrow_table(title, ["link", "client"], headings, caption)
     for name, clients in found.items():
         for index, (client, values) in enumerate(clients.items()):

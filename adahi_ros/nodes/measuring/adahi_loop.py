@@ -1,8 +1,11 @@
 """Our closed loop: the simulator's node by the clock, the draft policy's node, a verifier across the link.
 
-As a program, at the robot's end: python -m adahi_ros.nodes.measuring.adahi_loop ASKED.json LOGS.json runs the episodes
-of a `Drive`, of whose settings `draft` has the parameters of the draft policy's node. The verifier is another
-process at the server's end.
+As a program, at the robot's end,
+
+    python -m adahi_ros.nodes.measuring.adahi_loop ASKED.json LOGS.json
+
+runs the episodes of a `Drive`, of whose settings `draft` has the parameters of the draft policy's node, and
+writes their logs. The verifier is another process at the server's end.
 """
 
 from __future__ import annotations
