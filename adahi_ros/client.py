@@ -69,7 +69,7 @@ class VerifierClient:
     Args:
         node: gets the clients.
         robot_id: names this robot's stream of draws at the verifier.
-        target: name of the policy to ask; empty takes the verifier's only one.
+        target: name of the policy to ask; empty takes the verifier's first.
         reliability: of requests and replies, `best_effort` or `reliable`; that of the verifier.
         deadline_s: for a reply.
     """

@@ -36,6 +36,10 @@ class TargetUnavailableError(RuntimeError):
     """A policy that runs elsewhere proposes nothing now, but may do so later; the message says why."""
 
 
+class TooManyAtOnceError(TargetUnavailableError):
+    """It proposes nothing for so many robots at once, but may for fewer: its memory is full."""
+
+
 class Actor(Protocol):
     """Says what a robot may do.
 

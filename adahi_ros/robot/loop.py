@@ -221,7 +221,8 @@ class ControlLoop:
         if self._ahead is not None:
             left, now_s = int(begun.step.plan_left[0]), self._clock()
             if trouble is not None:
-                self._ahead.cancel()
+                if trouble.reason is not Reason.BUSY:  # what is under way was let in before
+                    self._ahead.cancel()
             elif self._ahead.due(wanted, left, now_s):
                 committed = min(left, self._ahead.delay_steps, self._session.target.horizon - 1)
                 request = self._request(begun, self._ahead.needed_in_s(left), committed)

@@ -226,7 +226,11 @@ class VerifierSession:
             return
         took_s = now_s - pending.submitted_s
         outcome = judged(self._target, pending.request, reply, 1e3 * took_s)
-        self._busy_until_s = now_s + outcome.retry_after_s
+        if outcome.reason is Reason.BUSY:
+            self._busy_until_s = max(self._busy_until_s, now_s + outcome.retry_after_s)
+            if len(pending.ids) > 1:  # another copy of it may have been let in
+                pending.ids.remove(reply.id)
+                return
         self._end(pending, outcome)
         if outcome.reason is not Reason.BUSY:  # which it says at once, and no other reply comes so soon
             self._learn(pending, outcome, reply.window_kept, took_s, now_s)

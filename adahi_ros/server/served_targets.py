@@ -89,12 +89,13 @@ class ServedTargets:
         """Serve a target no more.
 
         Raises:
-            ValueError: none is called so, or it is the last.
+            ValueError: none is called so, or it is the first: a robot that names none has been told what that
+                is, and would go on by the plans of another.
         """
         if name not in self._by_name:
             raise ValueError(f"target: {name!r}, must be one of {', '.join(map(repr, self._by_name))}")
-        if len(self._by_name) == 1:
-            raise ValueError(f"target: {name!r}, is the last that is served, and stays")
+        if name == self.names[0]:
+            raise ValueError(f"target: {name!r}, is what robots get that name none, and stays")
         del self._by_name[name]
 
 

@@ -157,7 +157,7 @@ class VerificationService:
 
     def overtaken(self, heading: Heading) -> SentReply:
         """Return what is replied to a request that is not verified, because a later one overtook it."""
-        message = f"step_id: {heading.step}, was overtaken by a later one while it waited for its turn"
+        message = f"step_id: {heading.step}, was overtaken by a later request while it waited for its turn"
         reply = SentReply(int(RequestFault.OVERTAKEN), message, *heading.about)
         self._counted(heading, reply)
         return reply

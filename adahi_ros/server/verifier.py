@@ -9,7 +9,7 @@ import numpy as np
 from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts, rule_for
-from adahi_ros.policy.interface import Policy, Sampling, TargetUnavailableError
+from adahi_ros.policy.interface import Policy, Sampling, TargetUnavailableError, TooManyAtOnceError
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.server.choice import SAMPLES, NearestPlan
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
@@ -98,9 +98,9 @@ class TargetVerifier:
         """
         try:
             verdict = self._checked(self.verdict(request, draws), len(draws))
-        except TargetUnavailableError as error:
-            return [error.with_traceback(None)] * len(draws)
         except Exception as error:  # noqa: BLE001  a policy of another package may raise what it likes
+            if isinstance(error, TargetUnavailableError) and not isinstance(error, TooManyAtOnceError):
+                return [error.with_traceback(None)] * len(draws)
             if len(draws) == 1:
                 return [error.with_traceback(None)]
             halves = np.array_split(np.arange(len(draws)), 2)

@@ -18,7 +18,9 @@ T = TypeVar("T")
 
 WAITING_MOST = 256  # requests of all robots together
 WAITING_PER_ROBOT = 4  # likewise; of its episodes, and copies of one request
+WAITING_BYTES = 2**28  # likewise; of their images, which may be large
 UNSAID_S = 1.0  # by when a reply is needed where the robot does not say
+SOONEST_S, LATEST_S = 0.01, 5.0  # whatever a robot says
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,17 +32,20 @@ class Turn(Generic[T]):
         request: what is handed out.
         came_s: when it was taken.
         due_s: when its reply is needed.
+        image_bytes: what its images take.
     """
 
     heading: Heading
     request: T
     came_s: float
     due_s: float
+    image_bytes: int = 0
 
     @classmethod
-    def of(cls, heading: Heading, request: T, now_s: float) -> Turn[T]:
+    def of(cls, heading: Heading, request: T, now_s: float, image_bytes: int = 0) -> Turn[T]:
         """Return that of a request which has just come."""
-        return cls(heading, request, now_s, now_s + (heading.needed_in_s or UNSAID_S))
+        needed_in_s = min(max(heading.needed_in_s or UNSAID_S, SOONEST_S), LATEST_S)
+        return cls(heading, request, now_s, now_s + needed_in_s, image_bytes)
 
 
 class Waiting(Generic[T]):
@@ -69,8 +74,10 @@ class Waiting(Generic[T]):
         """When the one came that waits longest; infinite where none waits."""
         return min((turns[0].came_s for turns in self._turns.values()), default=float("inf"))
 
-    def has_room(self, robot_id: str) -> bool:
-        """Whether another request of a robot may wait; one that takes the place of its own always may."""
+    def has_room(self, robot_id: str, image_bytes: int = 0) -> bool:
+        """Whether another request of a robot may wait; a small one may that takes the place of its own."""
+        if image_bytes and image_bytes + sum(each.image_bytes for each in self) > WAITING_BYTES:
+            return False
         return self._count < self._most or robot_id in self._turns
 
     def add(self, turn: Turn[T]) -> list[T]:

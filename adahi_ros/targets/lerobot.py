@@ -25,7 +25,7 @@ import torch
 
 from adahi_ros.networks.computing import DTYPES, autocast, device_called
 from adahi_ros.policy.direct import DirectPolicy
-from adahi_ros.policy.interface import AS_TRAINED, Sampling, TargetUnavailableError
+from adahi_ros.policy.interface import AS_TRAINED, Sampling, TooManyAtOnceError
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
 from adahi_ros.targets.described import OwnWords, described
@@ -142,7 +142,7 @@ class LeRobotTarget(DirectPolicy):
             begun: (B, d, A), what they execute first whatever is planned.
 
         Raises:
-            TargetUnavailableError: the device has too little memory at present.
+            TooManyAtOnceError: the device has too little memory at present.
             ValueError: the plans are of another shape than the policy's configuration says.
         """
         options: dict[str, Any] = {}
@@ -156,7 +156,7 @@ class LeRobotTarget(DirectPolicy):
                     options |= {"prev_chunk_left_over": scaled, "inference_delay": begun.shape[1]}
                 chunk = self._policy.predict_action_chunk(batch, **options)
             except torch.OutOfMemoryError as error:
-                raise TargetUnavailableError(f"lerobot: {str(error).splitlines()[0]}") from error
+                raise TooManyAtOnceError(f"lerobot: {str(error).splitlines()[0]}") from error
         plans: np.ndarray = self._after(chunk.float()).numpy()
         horizon, action_dim = self.signature.horizon, self.signature.action_dim
         if plans.shape[1] < horizon or plans.shape[::2] != (len(draws), action_dim):

@@ -17,7 +17,7 @@ class SentRequest:
 
     Attributes:
         robot_id: names the robot's windows and draws.
-        target: name of the policy; empty takes the verifier's only one.
+        target: name of the policy; empty takes the verifier's first.
         episode: its number.
         step: its number.
         first_step: control step at which the reply should begin.

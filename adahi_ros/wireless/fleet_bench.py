@@ -81,17 +81,33 @@ def _measure(verifier: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str,
     ):
         server = processes.start("target_verifier_node", verifier)
         arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
-        arguments.write_text(json.dumps(dict(asked)))
+        arguments.write_text(json.dumps({**asked, "flood_hz": 0.0}))
         memory = _MemoryWatch(server)
-        program = ["-m", "adahi_ros.nodes.measuring.fleet_robots", str(arguments), str(records)]
+        flood = None
+        if asked["flood_hz"]:  # in a process of its own: what it costs is nothing to the other robots
+            flooding = Path(scratch) / "flood.json"
+            flooding.write_text(json.dumps({**asked, "robots": 0}))
+            flood = subprocess.Popen([*_program(flooding, Path(scratch) / "none")], env=_environment(domain))
         fleet = subprocess.run(
-            [sys.executable, *program], env=_environment(domain), capture_output=True, text=True, check=False
+            _program(arguments, records),
+            env=_environment(domain),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         used = memory.end()
+        if flood is not None:
+            flood.kill()
+            flood.wait()
         processes.check()
         if fleet.returncode:
             raise DdsRunError(f"the fleet ended with code {fleet.returncode}:\n{fleet.stderr[-2000:]}")
         return fleet_figures(json.loads(records.read_text()), asked["seconds"]) | {"memory": used}
+
+
+def _program(arguments: Path, records: Path) -> list[str]:
+    module = "adahi_ros.nodes.measuring.fleet_robots"
+    return [sys.executable, "-m", module, str(arguments), str(records)]
 
 
 def _environment(domain: int) -> dict[str, str]:

@@ -244,6 +244,23 @@ def test_the_plan_goes_on_while_the_verifier_is_busy_and_it_is_asked_when_it_sai
     assert records[5].action == says(6, 6)
 
 
+def test_what_was_asked_before_the_verifier_was_busy_is_still_waited_for(
+    make_robot: Callable[..., Robot],
+) -> None:
+    robot = make_robot("always", limit=0, plans=HORIZON)
+    robot.connect()
+    robot.verifier.replies = False
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    (asked,) = robot.session.submitted
+    robot.session._busy_until_s = robot.link.now_s + 10 * PERIOD_S
+    robot.see(1, 1)
+    robot.pass_time(PERIOD_S)
+    assert asked.pending.fate is Fate.PENDING
+    assert robot.records[-1].reason is Reason.FALLBACK_LIMIT  # held: there is no plan yet
+    assert robot.records[-1].message.startswith("busy")
+
+
 def test_a_request_says_how_soon_it_is_needed(planner: Robot) -> None:
     see_steps(planner, range(12))
     needed = [each.pending.request.needed_in_s for each in planner.session.submitted]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from adahi_ros.nodes.measuring.fleet_robot import FleetRobot
+from adahi_ros.robot.session import Link
 from test.robot.conftest import Robot
 
 PERIOD_S, HORIZON = 0.05, 8
@@ -36,6 +37,16 @@ def test_a_robot_goes_by_its_plan_and_asks_before_it_is_over(robot: Robot) -> No
     assert max(record.plan_ages) <= HORIZON // 2 + 1
     assert record.bytes_up > 0 < record.bytes_down
     assert not record.reasons
+
+
+def test_periods_without_a_verifier_that_is_ready_are_counted(robot: Robot) -> None:
+    one = FleetRobot(robot.session, PERIOD_S, HORIZON // 2, 0.0, 0)
+    go_on(one, robot, 4)
+    robot.verifier.replies = False
+    go_on(one, robot, 200)
+    assert robot.session.link is not Link.READY
+    assert one.record.steps == 204
+    assert one.record.starved > 180
 
 
 def test_a_robot_without_replies_is_starved_once_its_plan_is_over(robot: Robot) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.policy.absent import AbsentPolicy
-from adahi_ros.policy.interface import AS_TRAINED, Sampling, TargetUnavailableError
+from adahi_ros.policy.interface import AS_TRAINED, Sampling, TargetUnavailableError, TooManyAtOnceError
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.robot.sent_windows import SentWindows
@@ -32,6 +32,7 @@ class Planning(AbsentPolicy):
         self.signature, self.draws = SIGNATURE, 1
         self.action_scale = np.ones(2, np.float32)
         self.batches: list[int] = []
+        self.most = 1000
 
     def propose(
         self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
@@ -42,6 +43,8 @@ class Planning(AbsentPolicy):
             raise RuntimeError("unwell")
         if (goals == GONE).any():
             raise TargetUnavailableError("gone")
+        if len(goals) > self.most:
+            raise TooManyAtOnceError("memory")
         actions = (SIGNATURE.window(observations).reshape(len(goals), -1) @ WEIGHTS).reshape(-1, HORIZON, 2)
         actions += np.where(goals == INFINITE, np.inf, goals)[:, None, None]
         actions += (
@@ -119,6 +122,14 @@ def test_a_target_that_is_not_to_be_had_is_not_asked_about_each_again() -> None:
     replies = engine(policy).verify_all([request(1), request(2, goal=GONE), request(3)], NOW_S)
     assert all(isinstance(each, TargetUnavailableError) for each in replies)
     assert policy.batches == [3]
+
+
+def test_a_target_whose_memory_is_enough_for_fewer_is_asked_about_fewer() -> None:
+    policy = Planning()
+    policy.most = 3
+    replies = engine(policy).verify_all([request(number) for number in range(8)], NOW_S)
+    assert all(isinstance(each, Replied) for each in replies)
+    assert policy.batches == [8, 4, 2, 2, 4, 2, 2]
 
 
 def test_one_that_is_unwell_costs_no_more_than_halving_does() -> None:

@@ -41,15 +41,15 @@ def test_a_new_version_takes_the_place_of_the_old_one_where_robots_need_not_be_t
     assert targets.named("arm") is newer
 
 
-def test_one_is_served_no_more_but_the_last_stays() -> None:
+def test_one_is_served_no_more_but_who_names_none_goes_on_with_the_first() -> None:
     targets = ServedTargets(target("arm"))
-    with pytest.raises(ValueError, match=r"^target: 'arm', is the last that is served, and stays$"):
-        targets.remove("arm")
     targets.put(target("leg"))
-    targets.remove("arm")
-    assert targets.named("").description.target == "leg"
-    with pytest.raises(ValueError, match=r"^target: 'arm', must be one of 'leg'$"):
+    targets.remove("leg")
+    with pytest.raises(ValueError, match=r"^target: 'leg', must be one of 'arm'$"):
+        targets.remove("leg")
+    with pytest.raises(ValueError, match=r"^target: 'arm', is what robots get that name none, and stays$"):
         targets.remove("arm")
+    assert targets.named("").description.target == "arm"
 
 
 def test_there_is_room_for_so_many() -> None:

@@ -105,7 +105,7 @@ def test_a_refusal_is_replied_with_its_status_and_counted(
 def test_what_is_overtaken_is_told_so_and_counted(service: VerificationService) -> None:
     reply = service.overtaken(HEADING)
     assert reply.status == RequestFault.OVERTAKEN
-    assert reply.message == "step_id: 7, was overtaken by a later one while it waited for its turn"
+    assert reply.message == "step_id: 7, was overtaken by a later request while it waited for its turn"
     assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
     assert (service.counts.replies, service.counts.refused) == ({"overtaken": 1}, 0)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.server.service import Heading
-from adahi_ros.server.waiting import UNSAID_S, Turn, Waiting
+from adahi_ros.server.waiting import LATEST_S, SOONEST_S, UNSAID_S, WAITING_BYTES, Turn, Waiting
 
 ARRIVALS = st.lists(
     st.builds(
@@ -102,6 +102,25 @@ def test_who_needs_the_reply_first_is_served_first_and_each_robot_once_in_a_batc
     assert waiting.take(3) == ["soon", "late", "unsaid"]
     assert waiting.take(3) == ["soon, too"]
     assert waiting.oldest_s == float("inf")
+
+
+def test_nobody_is_due_never_or_before_everybody_else_whatever_he_says() -> None:
+    waiting: Waiting[str] = Waiting()
+    for name, needed_in_s in (("never", 3e38), ("at once", 1e-30), ("soon", SOONEST_S)):
+        waiting.add(Turn.of(told(name, 0)._replace(needed_in_s=needed_in_s), name, 0.0))
+    assert sorted(turn.due_s for turn in waiting) == [SOONEST_S, SOONEST_S, LATEST_S]
+
+
+def test_images_that_wait_take_so_much_memory_and_no_more() -> None:
+    waiting: Waiting[int] = Waiting()
+    large = WAITING_BYTES // 3
+    for number in range(3):
+        assert waiting.has_room("arm", large)
+        waiting.add(Turn.of(told(f"arm {number}", 0), number, 0.0, large))
+    assert not waiting.has_room("arm", large)
+    assert waiting.has_room("arm", 0)
+    waiting.take(1)
+    assert waiting.has_room("arm", large)
 
 
 def test_who_asks_again_and_again_does_not_lose_his_turn() -> None:

@@ -47,11 +47,9 @@ def test_another_policy_is_served_by_its_name_until_it_is_not(server: Server, ex
     assert server.describe("spare").parameters == server.describe("arm").parameters > 0
     unknown = server.describe("leg")
     assert (unknown.target, list(unknown.targets)) == ("", ["arm", "spare"])
-    assert server.unload("arm").success
-    assert server.describe().target == "spare"
-    assert server.unload("spare").message == "target: 'spare', is the last that is served, and stays"
-    assert server.load("arm", exported / "target").success
-    assert server.unload("spare").success
+    assert server.unload("arm").message == "target: 'arm', is what robots get that name none, and stays"
+    assert server.unload("spare").message == "served now: 'arm'"
+    assert list(server.describe("spare").targets) == ["arm"]
 
 
 def test_what_cannot_be_loaded_is_refused_and_the_others_are_served(server: Server, exported: Path) -> None:

@@ -85,6 +85,7 @@ class UrgentExecutor(SingleThreadedExecutor):
             self._execute_urgent(left_s if timeout_sec is None else max(0.0, min(left_s, timeout_sec)))
         else:
             self._look_around()
+            self._execute_urgent(0.0)  # who keeps the others busy does not keep it from these
 
     def _look_around(self) -> None:
         """Execute one callback of those that are ready, urgent or not."""
@@ -99,9 +100,11 @@ class UrgentExecutor(SingleThreadedExecutor):
             self._busy = False
             return
         urgent = self._urgent()
-        in_turn = [each.service for each in urgent.turns]
-        self._busy |= entity not in (*urgent.services, *in_turn, *urgent.timers, *urgent.subscriptions)
         handler()
+        if entity is None:  # a task; one that waits on for something is looked at again at the next look
+            self._busy |= handler.done()
+        else:
+            self._busy |= entity not in (*urgent.services, *urgent.timers, *urgent.subscriptions)
         handler.result()  # raises what the callback raised
 
     def _execute_urgent(self, timeout_s: float) -> None:

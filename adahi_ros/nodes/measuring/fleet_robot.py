@@ -13,7 +13,7 @@ import numpy as np
 
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.robot.ahead import RequestsAhead
-from adahi_ros.robot.requests import Outcome
+from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.window import WireWindow
@@ -26,7 +26,7 @@ class FleetRecord:
     """What became of one robot.
 
     Attributes:
-        steps: control steps with a verifier that was ready.
+        steps: control steps since a verifier was first there.
         starved: of them, those without a plan; those before the first plan could be there are not counted.
         requests: sent.
         replies: in time.
@@ -70,6 +70,7 @@ class FleetRobot:
         self._begun_s = np.inf
         self._step = -1
         self._plan_begin, self._plan_end = 0, 0
+        self._asked: dict[int, PendingRequest] = {}
 
     def poll(self, now_s: float) -> None:
         """Take in what has come."""
@@ -78,15 +79,16 @@ class FleetRobot:
     def step(self, now_s: float) -> None:
         """Make a control step: by the plan, where there is one; and ask for another, where it is time."""
         self._session.poll(now_s)
-        if self._session.link is not Link.READY:
+        ready = self._session.link is Link.READY
+        if not ready and self._step < 0:
             return
-        signature = self._session.target
         if self._step < 0:
+            self._signature = signature = self._session.target
             self._begun_s = now_s
             self._window = np.zeros((signature.history, signature.observation_dim), np.float32)
             self._goal = np.zeros(signature.goal_dim, np.float32)
         self._step += 1
-        moved = self._window[-1] + STRIDE * self._walk.standard_normal(signature.observation_dim)
+        moved = self._window[-1] + STRIDE * self._walk.standard_normal(self._signature.observation_dim)
         self._window = np.concatenate([self._window[1:], moved[None].astype(np.float32)])
         left = max(0, self._plan_end - self._step)
         if now_s - self._begun_s >= self._grace_s:
@@ -94,14 +96,14 @@ class FleetRobot:
             self.record.starved += not left
             if left:
                 self.record.plan_ages.append(self._step - self._plan_begin)
-        if self._session.is_busy(now_s):
+        if not ready or self._session.is_busy(now_s):
             return
         wanted = self._step - self._plan_begin >= self._every
         if self._ahead.due(wanted, left, now_s):
             self._ask(left, now_s)
 
     def _ask(self, left: int, now_s: float) -> None:
-        signature = self._session.target
+        signature = self._signature
         committed = min(left, self._ahead.delay_steps, signature.horizon - 1)
         draft = Proposal(np.zeros((1, committed, signature.action_dim), np.float32))
         window = WireWindow.of(self._window, self._goal)
@@ -109,14 +111,14 @@ class FleetRobot:
         told = "go on" if signature.instruction else ""
         request = StepRequest(draft, 0, self._step, window, committed, told, needed_in_s)
         self.record.requests += 1
-        pending = self._ahead.submit(request, self._step, now_s)
-        self.record.bytes_up += pending.request_bytes
+        self._asked[self._step] = self._ahead.submit(request, self._step, now_s)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
+        self.record.bytes_up += self._asked.pop(step).request_bytes
         self.record.bytes_down += outcome.reply_bytes
         if outcome.verification is None:
             self.record.reasons[outcome.reason.name.lower()] += 1
             return
         self.record.replies += 1
         self.record.rtt_ms.append(outcome.verify_ms)
-        self._plan_begin, self._plan_end = step, step + self._session.target.horizon
+        self._plan_begin, self._plan_end = step, step + self._signature.horizon

@@ -36,6 +36,7 @@ from adahi_ros.wire.description import Wants
 from adahi_ros.wire.window_updates import WindowUpdate
 
 DISCOVERY_S = 30.0
+CATCH_UP_S = 0.1  # of a flood, that is sent later than it was due
 FLOOD = "flood"  # name of the robot that asks too often
 
 
@@ -45,7 +46,7 @@ class Air:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.arrived: set[int] = set()
-        self._describing = node.create_client(DescribeTarget, "describe_target")
+        self.describing = node.create_client(DescribeTarget, "describe_target")
         self.verifying = node.create_client(
             VerifyDraft, "verify_draft", qos_profile=verify_qos("best_effort")
         )
@@ -53,15 +54,7 @@ class Air:
     @property
     def present(self) -> bool:
         """Whether there is a verifier."""
-        return bool(self._describing.service_is_ready() and self.verifying.service_is_ready())
-
-    def describe(self) -> Any:
-        """Ask the verifier what it is; return rclpy's future."""
-        return self._describing.call_async(DescribeTarget.Request())
-
-    def verify(self, message: VerifyDraft.Request) -> Any:
-        """Ask; return rclpy's future."""
-        return self.verifying.call_async(message)
+        return bool(self.describing.service_is_ready() and self.verifying.service_is_ready())
 
 
 class SharedTransport:
@@ -78,7 +71,7 @@ class SharedTransport:
         self._number = number
         self._sender = sender
         self._ids = count()
-        self._futures: dict[int, Any] = {}
+        self._futures: dict[int, tuple[Any, Any]] = {}
         self._arrived: list[Reply | Described] = []
 
     @property
@@ -89,11 +82,11 @@ class SharedTransport:
     def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
         """See `Transport`."""
         message = self._sender.message(request, update)
-        return Sent(self._await(self._air.verify(message), reply_of), len(serialize_message(message)))
+        return Sent(self._call(self._air.verifying, message, reply_of), len(serialize_message(message)))
 
     def describe(self) -> int:
         """See `Transport`."""
-        return self._await(self._air.describe(), described_of)
+        return self._call(self._air.describing, DescribeTarget.Request(), described_of)
 
     def poll(self) -> list[Reply | Described]:
         """See `Transport`."""
@@ -102,11 +95,13 @@ class SharedTransport:
 
     def cancel(self, sent: int) -> None:
         """See `Transport`."""
-        self._futures.pop(sent, None)
+        if sent in self._futures:
+            client, future = self._futures.pop(sent)
+            client.remove_pending_request(future)
 
-    def _await(self, future: Any, read: Callable[[int, Any], Reply | Described]) -> int:
-        sent = next(self._ids)
-        self._futures[sent] = future
+    def _call(self, client: Any, message: Any, read: Callable[[int, Any], Reply | Described]) -> int:
+        sent, future = next(self._ids), client.call_async(message)
+        self._futures[sent] = client, future
         future.add_done_callback(partial(self._received, sent, read))
         return sent
 
@@ -119,10 +114,10 @@ class SharedTransport:
 def run_robots(
     robots: int, rate_hz: float, seconds: float, every: int, grace_s: float, seed: int, flood_hz: float = 0.0
 ) -> list[dict[str, Any]]:
-    """Let robots ask for so long; return their records, and of a flood only what it sent.
+    """Let robots ask for so long; return their records.
 
     Args:
-        robots: how many.
+        robots: how many; may be none, beside a flood.
         rate_hz: of their control.
         seconds: how long.
         every: see `FleetRobot`; 0 for half of the target's plan.
@@ -159,12 +154,13 @@ def run_robots(
         for number in tuple(air.arrived):
             fleet[number].poll(now_s)
         air.arrived.clear()
-        while steps[0][0] <= now_s:
+        while steps and steps[0][0] <= now_s:
             at_s, number = steps[0]
             fleet[number].step(now_s)
             heapq.heapreplace(steps, (at_s + 1.0 / rate_hz, number))
         flood.go_on(now_s)
-        executor.spin_once(max(0.0, min(steps[0][0], flood.due_s) - time.monotonic()))
+        next_s = min([flood.due_s, *(at_s for at_s, _ in steps[:1])])
+        executor.spin_once(max(0.0, next_s - time.monotonic()))
     records = [asdict(robot.record) for robot in fleet]
     node.destroy_node()
     try_shutdown()
@@ -190,11 +186,13 @@ class _Flood:
 
     def go_on(self, now_s: float) -> None:
         """Send what is due."""
+        self.due_s = max(self.due_s, now_s - CATCH_UP_S)
         while self.due_s <= now_s:
             self.due_s += self._period_s
             self._step += 1
             self._message.step_id = self._message.first_step = self._step
-            self._air.verifying.remove_pending_request(self._air.verify(self._message))
+            client = self._air.verifying
+            client.remove_pending_request(client.call_async(self._message))
 
 
 def _signature(air: Air, executor: UrgentExecutor) -> Signature:
@@ -204,7 +202,7 @@ def _signature(air: Air, executor: UrgentExecutor) -> Signature:
         executor.spin_once(0.1)
         if time.monotonic() > limit_s:
             raise TimeoutError(f"no verifier in {DISCOVERY_S:g} s")
-    future = air.describe()
+    future = air.describing.call_async(DescribeTarget.Request())
     while not future.done():
         executor.spin_once(0.1)
         if time.monotonic() > limit_s:

@@ -27,7 +27,7 @@ class DdsTransport:
     Args:
         node: spins the clients.
         robot_id: names the robot's stream of draws at the verifier.
-        target: name of the policy to ask; empty takes the verifier's only one.
+        target: name of the policy to ask; empty takes the verifier's first.
         fingerprint: of the draft's tokenizer; None where it has none.
         reliability: of requests and replies, one of `RELIABILITIES`.
         on_arrival: called when there is something to poll.

@@ -126,7 +126,7 @@ class DraftVerificationParameters(VerificationParameters):
 
     target: str = parameter(
         "",
-        "Name of the target policy to ask, as its verifier calls it; '' takes the verifier's only one",
+        "Name of the target policy to ask, as its verifier calls it; '' takes the verifier's first",
         optional=True,
         longest=REQUEST["target"],
     )

@@ -24,7 +24,7 @@ class Sender:
     Attributes:
         robot_id: names the robot's stream of draws at the verifier.
         session: tells this start from others.
-        target: name of the policy to ask; empty takes the verifier's only one.
+        target: name of the policy to ask; empty takes the verifier's first.
         fingerprint: of the draft's tokenizer; None where it has none.
     """
 

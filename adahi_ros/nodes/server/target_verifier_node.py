@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, LoadTarget, UnloadTarget, VerifyDraft
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 
@@ -33,7 +34,7 @@ from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierPara
 from adahi_ros.nodes.server.turns import ByTurns, Turns
 from adahi_ros.server.health import HealthWatch
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
-from adahi_ros.server.service import VerificationService
+from adahi_ros.server.service import VerificationService, target_name
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError
 from adahi_ros.wire.texts import shortened
 
@@ -47,7 +48,12 @@ class TargetVerifierNode(ManagedNode):
 
     def __init__(self, **options: Any) -> None:
         self._serving = ExitStack()
+        self._loading = False
         super().__init__("target_verifier", TargetVerifierParameters, **options)
+        # For as long as the node is there: one that is loading must not keep it from being deactivated.
+        apart = ReentrantCallbackGroup()
+        self.create_service(LoadTarget, "~/load_target", self._load_target, callback_group=apart)
+        self.create_service(UnloadTarget, "~/unload_target", self._unload_target)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Serve robots."""
@@ -58,8 +64,6 @@ class TargetVerifierNode(ManagedNode):
         for each in (
             service,
             self.create_service(DescribeTarget, "describe_target", self._describe),
-            self.create_service(LoadTarget, "~/load_target", self._load_target),
-            self.create_service(UnloadTarget, "~/unload_target", self._unload_target),
         ):
             self._serving.callback(self.destroy_service, each)
         turns = Turns(service, self._service, self._values.batch, self._served, self._unheard)
@@ -115,25 +119,37 @@ class TargetVerifierNode(ManagedNode):
         self, request: LoadTarget.Request, response: LoadTarget.Response
     ) -> LoadTarget.Response:
         """Load a policy while the others are served, and serve it once it has planned."""
+        if not self.urgent.turns or self._loading:
+            why = "another one is being loaded" if self._loading else "it is not active"
+            response.message = f"target_verifier: {why}"
+            return response
         values = replace(self._values, checkpoint=request.checkpoint, target=request.target)
-        service, loaded = self._service, Future(executor=self.executor)
+        service, loaded, self._loading = self._service, Future(executor=self.executor), True
         threading.Thread(target=_load, args=(values, self._away, loaded), daemon=True).start()
         made = await loaded
-        try:
-            if isinstance(made, Exception):
-                raise made
-            service.targets.put(made)
-        except ValueError as error:
-            response.message = shortened(str(error))
-            return response
-        freeze_garbage()
-        self._tell_of(made)
-        response.success, response.message = True, _served_now(service.targets)
+        self._loading = False
+        fault = made if isinstance(made, str) else self._put(service, made)
+        freeze_garbage()  # also where what was loaded is of no use
+        response.success, response.message = not fault, fault or _served_now(service.targets)
         return response
+
+    def _put(self, service: VerificationService, target: ServedTarget) -> str:
+        """Serve a target that was loaded for a service; return why not, or nothing."""
+        if getattr(self, "_service", None) is not service:
+            return "target_verifier: was cleaned up while it loaded"
+        try:
+            service.targets.put(target)
+        except ValueError as error:
+            return shortened(str(error))
+        self._tell_of(target)
+        return ""
 
     def _unload_target(
         self, request: UnloadTarget.Request, response: UnloadTarget.Response
     ) -> UnloadTarget.Response:
+        if not self.urgent.turns:
+            response.message = "target_verifier: it is not active"
+            return response
         targets = self._service.targets
         try:
             targets.remove(request.target)
@@ -173,13 +189,18 @@ def _never_called(request: VerifyDraft.Request, response: VerifyDraft.Response) 
 
 
 def _load(values: TargetVerifierParameters, away: Callable[[str], None], loaded: Future) -> None:
-    """Load a policy in a thread of its own; what it raises is handed on."""
+    """Load a policy in a thread of its own; where it cannot be loaded, the result says why.
+
+    In words: an exception would keep what was loaded so far in memory.
+    """
     try:
-        loaded.set_result(served_target(values, away))
+        target_name(values.target, values.checkpoint)  # sooner than minutes from now
+        made: ServedTarget | str = served_target(values, away)
     except ValueError as error:
-        loaded.set_result(error)
+        made = shortened(str(error))
     except Exception as error:  # noqa: BLE001  whoever waits is told, whatever it was
-        loaded.set_result(ValueError(f"checkpoint: {values.checkpoint!r}, cannot be loaded: {error}"))
+        made = shortened(f"checkpoint: {values.checkpoint!r}, cannot be loaded: {error}")
+    loaded.set_result(made)
 
 
 def _served_now(targets: ServedTargets) -> str:

@@ -160,19 +160,22 @@ class Turns:
 
     def _admit(self, request: Any, header: Any, now_s: float) -> None:
         heading, verification = heading_of(request), self._verification
+        refusal = self._admission.over_quota(heading.robot_id, now_s)
+        if refusal is not None:
+            self._send(request, header, verification.busy(heading, refusal), now_s)
+            return
         try:
             check_request_bounds(request)
         except RequestError:  # what is larger than it may be is not kept until its turn
             (served,) = verification.replies([(heading, partial(from_request, request))], now_s)
             self._reply(request, header, served, now_s)
             return
-        refusal = self._admission.over_quota(heading.robot_id, now_s)
-        if refusal is None and not self._waiting.has_room(heading.robot_id):
+        image_bytes = sum(len(image.data) for image in request.images)
+        if not self._waiting.has_room(heading.robot_id, image_bytes):
             refusal = self._admission.full(len(self._waiting))
-        if refusal is not None:
             self._send(request, header, verification.busy(heading, refusal), now_s)
             return
-        turn = Turn.of(heading, (request, header, now_s), now_s)
+        turn = Turn.of(heading, (request, header, now_s), now_s, image_bytes)
         for overtaken, its_header, came_s in self._waiting.add(turn):
             self._send(overtaken, its_header, verification.overtaken(heading_of(overtaken)), came_s)
 
