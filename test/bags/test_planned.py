@@ -76,6 +76,9 @@ class LiveSession:
     def estimate(self, now_s: float) -> None:
         return None
 
+    def is_busy(self, now_s: float) -> bool:
+        return False
+
     def to_send(self, draft: Any, committed: int) -> Any:
         return draft
 
