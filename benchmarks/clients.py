@@ -50,7 +50,7 @@ from adahi_ros.wireless.peers.plan_server import BACKEND
 
 PORT = 9123
 PROFILE = "wifi_ac"
-WIDTH = 120
+WIDTH = 132
 CLIENTS = "openpi:8,openpi:4,lerobot:0.5:weighted_average,lerobot:0.75:latest_only,ours:plan_4,ours:best"
 PEERS = {"openpi": "openpi_websocket", "lerobot": "lerobot_grpc"}  # with whose packages each runs
 

@@ -135,18 +135,23 @@ def test_what_comes_after_the_end_moves_nothing() -> None:
     assert robot.world.logs[-1].episode == FIRST
 
 
-def test_a_client_that_waits_for_observations_gets_each_once() -> None:
+def test_a_client_that_waits_for_observations_gets_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = Robot(action=OFF_THE_PLATE)
     robot.world.begin()
     robot.world.command(OFF_THE_PLATE)
+    waits: list[bool] = []
+    # In the place of another thread, which would move the world meanwhile.
+    monkeypatch.setattr(robot.world._lock, "wait", lambda: waits.append(robot.world.tick()))
     before = robot.world.observe(wait=True)[0]
-    robot.world.tick()
-    after = robot.world.observe(wait=True)[0]  # would never return if it were not new
+    assert not waits
+    after = robot.world.observe(wait=True)[0]
+    assert waits == [True]
     assert not np.array_equal(before, after)
     while robot.world.tick():
         pass
-    robot.world.observe(wait=True)
-    robot.world.observe(wait=True)  # the end is told again
+    for _ in range(2):  # the end is told again and again
+        robot.world.observe(wait=True)
+    assert waits == [True]
 
 
 def test_the_link_is_cut_once_an_episode_at_a_step_of_its_own() -> None:
