@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -47,6 +48,8 @@ def test_periods_without_a_verifier_that_is_ready_are_counted(robot: Robot) -> N
     assert robot.session.link is not Link.READY
     assert one.record.steps == 204
     assert one.record.starved > 180
+    assert one.record.reasons["deadline"] > 0
+    assert json.loads(json.dumps(one.record.plain())) == one.record.plain()
 
 
 def test_a_robot_without_replies_is_starved_once_its_plan_is_over(robot: Robot) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,10 @@ class FleetRecord:
     reasons: Counter[str] = field(default_factory=Counter)
     bytes_up: int = 0
     bytes_down: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as `json` takes it."""
+        return {**vars(self), "reasons": dict(self.reasons)}
 
 
 class FleetRobot:

@@ -11,7 +11,6 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -161,7 +160,7 @@ def run_robots(
         flood.go_on(now_s)
         next_s = min([flood.due_s, *(at_s for at_s, _ in steps[:1])])
         executor.spin_once(max(0.0, next_s - time.monotonic()))
-    records = [asdict(robot.record) for robot in fleet]
+    records = [robot.record.plain() for robot in fleet]
     node.destroy_node()
     try_shutdown()
     return records
