@@ -29,9 +29,12 @@ class Client:
         self._client = ActionClient(stage.node, RunPolicy, "run_policy")
 
     def start_runner(self, no_verifier_s: float = 1.0) -> None:
+        self.stage.wait(lambda: not self._client.server_is_ready(), "that no other is there")
         self.runner = self.stage.start(
             "policy_runner_node", no_verifier_s=no_verifier_s, no_steps_s=20.0, feedback_period_s=0.05
         )
+        # One that is told to end while Python still starts does not end as a node does.
+        self.stage.wait(self._client.server_is_ready, "the action's server")
 
     def end_runner(self) -> None:
         """Ask it to end; it may still have something to say."""
