@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ DEADLINE_S = 30.0
 class Loading:
     """A verifier that is spun, and loads what it is told only once it may."""
 
-    def __init__(self, observer: Observer, may_load: threading.Event) -> None:
+    def __init__(self, observer: Observer, node: TargetVerifierNode, may_load: threading.Event) -> None:
         self.observer = observer
+        self.node = node
         self.may_load = may_load
         self._loading = observer.node.create_client(LoadTarget, "target_verifier/load_target")
         self._describing = observer.node.create_client(DescribeTarget, "describe_target")
@@ -67,6 +69,7 @@ def loading(exported: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loading
                 parameter_overrides=[
                     Parameter("checkpoint", value=str(exported / "target")),
                     Parameter("target", value="arm"),
+                    Parameter("loads_targets", value=True),
                 ],
             )
         )
@@ -86,7 +89,7 @@ def loading(exported: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loading
         thread = threading.Thread(target=spin)
         thread.start()
         try:
-            yield Loading(observer, may_load)
+            yield Loading(observer, node, may_load)
         finally:
             may_load.set()
             over.set()
@@ -115,6 +118,16 @@ def test_a_verifier_can_be_cleaned_up_while_a_policy_is_loaded(loading: Loading,
     assert loading.reply(loaded).message == "target_verifier: was cleaned up while it loaded"
     again = loading.load_at_once("spare", exported / "target")
     assert again.message == "target_verifier: it is not active"
+
+
+def test_nothing_is_loaded_or_unloaded_where_that_is_not_allowed(
+    loading: Loading, exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading.node, "_values", replace(loading.node._values, loads_targets=False))
+    refused = loading.load_at_once("spare", exported / "target")
+    assert not refused.success
+    assert refused.message.startswith("loads_targets: False, must be true")
+    loading.check_serves()
 
 
 def test_what_fails_to_load_is_told_and_another_may_be(loading: Loading, exported: Path) -> None:

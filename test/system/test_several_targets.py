@@ -33,7 +33,13 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(stage: Any, exported: Path) -> Iterator[Server]:
-    stage.start("target_verifier_node", checkpoint=str(exported / "target"), target="arm", rule="replace")
+    stage.start(
+        "target_verifier_node",
+        checkpoint=str(exported / "target"),
+        target="arm",
+        rule="replace",
+        loads_targets=True,
+    )
     yield Server(stage)
     stage.processes.end()
 

@@ -119,9 +119,8 @@ class TargetVerifierNode(ManagedNode):
         self, request: LoadTarget.Request, response: LoadTarget.Response
     ) -> LoadTarget.Response:
         """Load a policy while the others are served, and serve it once it has planned."""
-        if not self.urgent.turns or self._loading:
-            why = "another one is being loaded" if self._loading else "it is not active"
-            response.message = f"target_verifier: {why}"
+        response.message = self._refusal()
+        if response.message:
             return response
         values = replace(self._values, checkpoint=request.checkpoint, target=request.target)
         service, loaded, self._loading = self._service, Future(executor=self.executor), True
@@ -132,6 +131,14 @@ class TargetVerifierNode(ManagedNode):
         freeze_garbage()  # also where what was loaded is of no use
         response.success, response.message = not fault, fault or _served_now(service.targets)
         return response
+
+    def _refusal(self) -> str:
+        """Return why what is served may not be changed now, or nothing."""
+        if not self.urgent.turns:
+            return "target_verifier: it is not active"
+        if not self._values.loads_targets:
+            return "loads_targets: False, must be true for another target to be loaded, or one to be unloaded"
+        return "target_verifier: another one is being loaded" if self._loading else ""
 
     def _put(self, service: VerificationService, target: ServedTarget) -> str:
         """Serve a target that was loaded for a service; return why not, or nothing."""
@@ -147,8 +154,8 @@ class TargetVerifierNode(ManagedNode):
     def _unload_target(
         self, request: UnloadTarget.Request, response: UnloadTarget.Response
     ) -> UnloadTarget.Response:
-        if not self.urgent.turns:
-            response.message = "target_verifier: it is not active"
+        response.message = self._refusal()
+        if response.message:
             return response
         targets = self._service.targets
         try:

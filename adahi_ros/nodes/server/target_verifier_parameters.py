@@ -61,6 +61,11 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         "parts",
         optional=True,
     )
+    loads_targets: bool = parameter(
+        False,
+        "Whether ~/load_target and ~/unload_target may change what is served: whoever reaches the node may "
+        "call them, and a target that takes another's place moves robots",
+    )
     device: str = parameter(
         "",
         "Where the target computes, as torch calls it; auto is cuda where there is one. '' is as its file "
