@@ -74,6 +74,13 @@ def generate_launch_description() -> LaunchDescription:
             "empty for the node's own",
         ),
         DeclareLaunchArgument(
+            "robots",
+            default_value="",
+            description="Names (robot_id) of the robots that may ask, as r1,r2: each by services of its own "
+            "below verifier_namespace, such as /r1/verify_draft, so that its replies go to it alone; where "
+            "it is empty, verifier_params_file says it",
+        ),
+        DeclareLaunchArgument(
             "autostart",
             default_value="true",
             description="Configure and activate the node when it starts; else 'ros2 lifecycle set' does",
@@ -99,6 +106,9 @@ def check_files(context: LaunchContext) -> None:
 
 def start(context: LaunchContext) -> list[Node]:
     target = checkpoint_of(context, "target")
+    robots = [
+        name.strip() for name in LaunchConfiguration("robots").perform(context).split(",") if name.strip()
+    ]
     respawn = IfCondition(LaunchConfiguration("respawn")).evaluate(context)
     node = Node(
         package="adahi_ros",
@@ -112,6 +122,7 @@ def start(context: LaunchContext) -> list[Node]:
             },
             LaunchConfiguration("verifier_params_file"),
             {"checkpoint": ParameterValue(target, value_type=str)} if target else {},
+            {"robots": robots} if robots else {},
             {"autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool)},
             {"use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool)},
         ],

@@ -61,6 +61,7 @@ class RequestFault(IntEnum):
     TARGET_UNAVAILABLE = 11
     NOT_TOLD = 12
     BUSY = 13
+    UNKNOWN_ROBOT = 14
 
 
 class RequestError(ValueError):

@@ -323,3 +323,8 @@ def test_a_method_names_both_parameter_files(method: str) -> None:
             "best": dict.fromkeys(("params_file", "verifier_params_file"), "/config/best/swarm.yaml"),
         }[method]
     )
+
+
+def test_the_robots_that_may_ask_are_told_apart_by_commas() -> None:
+    assert "robots" not in parameters_of(node_of("verifier", **FILES))
+    assert parameters_of(node_of("verifier", **FILES, robots="r1, r2"))["robots"] == ("r1", "r2")

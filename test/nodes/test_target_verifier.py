@@ -296,7 +296,7 @@ class Asked:
     """In the place of rclpy's service: requests wait, replies are kept by their number of arrival."""
 
     def __init__(self) -> None:
-        self.handle, self.srv_type = self, VerifyDraft
+        self.handle = self
         self.waiting: list[VerifyDraft.Request] = []
         self.replies: dict[int, VerifyDraft.Response] = {}
         self._taken = 0
@@ -316,7 +316,7 @@ def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
 ) -> None:
     node, _ = running
     asked = Asked()
-    turns = Turns(asked, node._service, BatchParameters(size=1), node._served, node._unheard)
+    turns = Turns([("", asked)], node._service, BatchParameters(size=1), node._served, node._unheard)
     asked.waiting = [
         VerifyDraft.Request(robot_id=robot, step_id=step, first_step=step, episode_id=77)
         for robot, step in (("arm", 3), ("leg", 1), ("arm", 4))
@@ -346,7 +346,7 @@ def test_a_reply_that_cannot_reach_its_robot_is_told_by_name(
 ) -> None:
     node, _ = running
     asked = Asked()
-    turns = Turns(asked, node._service, BatchParameters(size=1), node._served, node._unheard)
+    turns = Turns([("", asked)], node._service, BatchParameters(size=1), node._served, node._unheard)
     before = node._service.counts.unheard
     asked.waiting = [VerifyDraft.Request(robot_id="leg")]
     assert turns.serve()

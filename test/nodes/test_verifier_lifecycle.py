@@ -86,11 +86,11 @@ def test_who_waits_for_a_turn_is_told_that_there_will_be_none(node: TargetVerifi
         return (come.pop(0), 3 - len(come)) if len(come) > left else (None, None)
 
     service = SimpleNamespace(
-        srv_type=VerifyDraft,
+        handle=SimpleNamespace(service_take_request=take),
         send_response=lambda response, header: replies.append(response),
     )
     (turns,) = node.urgent.turns
-    turns.service, turns.handle, left = service, SimpleNamespace(service_take_request=take), 1
+    turns.services, left = [service], 1
     turns._batch = BatchParameters(size=1)
     assert turns.serve()
     left = 0

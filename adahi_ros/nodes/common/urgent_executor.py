@@ -27,13 +27,13 @@ LOOK_AROUND_S = 0.05  # what is not urgent waits for so long at most
 
 
 class Serving(Protocol):
-    """Serves a service that has an order of its own.
+    """Serves services that have an order of their own.
 
     Attributes:
-        service: rclpy's.
+        services: rclpy's.
     """
 
-    service: Any
+    services: Sequence[Any]
 
     @property
     def wait_s(self) -> float:
@@ -109,7 +109,7 @@ class UrgentExecutor(SingleThreadedExecutor):
 
     def _execute_urgent(self, timeout_s: float) -> None:
         urgent = self._urgent()
-        services = (*urgent.services, *(each.service for each in urgent.turns))
+        services = (*urgent.services, *(service for each in urgent.turns for service in each.services))
         sizes = (len(urgent.subscriptions), 1, len(urgent.timers), len(urgent.clients), len(services))
         waited = rclpy_implementation.WaitSet(*sizes, 0, self._ros_context.handle)
         waited.clear_entities()

@@ -1,8 +1,8 @@
 """The server's node: what a target policy says to the drafts of robots.
 
-Serves `verify_draft` (adahi_msgs/VerifyDraft) and `describe_target` (adahi_msgs/DescribeTarget),
-`~/load_target` (adahi_msgs/LoadTarget) and `~/unload_target` (adahi_msgs/UnloadTarget); publishes
-/diagnostics.
+Serves `verify_draft` (adahi_msgs/VerifyDraft) and `describe_target` (adahi_msgs/DescribeTarget), or these of
+each robot that it is told of, `NAME/verify_draft` and `NAME/describe_target`; `~/load_target`
+(adahi_msgs/LoadTarget) and `~/unload_target` (adahi_msgs/UnloadTarget); publishes /diagnostics.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.server.machine import memory_figures
 from adahi_ros.nodes.server.serving import heading_of
-from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, served_target
+from adahi_ros.nodes.server.target_verifier_parameters import (
+    TargetVerifierParameters,
+    check_robots,
+    served_target,
+)
 from adahi_ros.nodes.server.turns import ByTurns, Turns
 from adahi_ros.server.health import HealthWatch
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
@@ -57,20 +61,34 @@ class TargetVerifierNode(ManagedNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Serve robots."""
-        qos = verify_qos(self._values.verification.reliability)
-        service = self.create_service(
-            VerifyDraft, "verify_draft", _never_called, qos_profile=qos, callback_group=ByTurns()
-        )
-        for each in (
-            service,
-            self.create_service(DescribeTarget, "describe_target", self._describe),
-        ):
-            self._serving.callback(self.destroy_service, each)
-        turns = Turns(service, self._service, self._values.batch, self._served, self._unheard)
+        services = [(robot, self._open_services(robot)) for robot in self._values.robots or ("",)]
+        turns = Turns(services, self._service, self._values.batch, self._served, self._unheard)
         self._serving.callback(time.sleep, PARTING_S)
         self._serving.callback(turns.dismiss)  # of these the last is called first
         self.urgent = Urgent(turns=[turns])
         return super().on_activate(state)
+
+    def _open_services(self, robot: str) -> Any:
+        """Open the services of a robot, or of all where it has no name; return that of its requests."""
+        qos = verify_qos(self._values.verification.reliability)
+        verifying = self.create_service(
+            VerifyDraft,
+            self._service_name("verify_draft", robot),
+            _never_called,
+            qos_profile=qos,
+            callback_group=ByTurns(),
+        )
+        self._serving.callback(self.destroy_service, verifying)
+        name = self._service_name("describe_target", robot)
+        self._serving.callback(
+            self.destroy_service, self.create_service(DescribeTarget, name, self._describe)
+        )
+        return verifying
+
+    def _service_name(self, name: str, robot: str) -> str:
+        """Return the name of a robot's service: below the one of all, wherever that was remapped to."""
+        namespace, _, last = self.resolve_service_name(name).rpartition("/")
+        return f"{namespace}/{robot}/{last}" if robot else name
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Serve nobody; robots find that there is no verifier. The policy stays loaded."""
@@ -87,6 +105,7 @@ class TargetVerifierNode(ManagedNode):
         super()._close()
 
     def _open(self, values: TargetVerifierParameters) -> None:
+        check_robots(values.robots)
         self._values = values
         first = served_target(values, self._away)
         self._service = VerificationService(ServedTargets(first))

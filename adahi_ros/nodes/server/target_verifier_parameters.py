@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,9 @@ from adahi_ros.server.service import target_name
 from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 from adahi_ros.wire.description import Description, unservable
+from adahi_ros.wire.texts import NAME_LENGTH
+
+ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also that of a namespace
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,12 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         "Name of the policy, by which robots may ask for it; '' for checkpoint, of a long path its last two "
         "parts",
         optional=True,
+    )
+    robots: tuple[str, ...] = parameter(
+        (),
+        "Names (robot_id) of the robots that may ask, each by services of its own, NAME/verify_draft and "
+        "NAME/describe_target, so that its replies go to it alone; '' for any robot, by verify_draft and "
+        "describe_target, where every reply goes to all",
     )
     loads_targets: bool = parameter(
         False,
@@ -122,6 +132,18 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     cache: CacheParameters = group(CacheParameters)
     batch: BatchParameters = group(BatchParameters)
     verification: VerificationParameters = group(VerificationParameters)
+
+
+def check_robots(names: Sequence[str]) -> None:
+    """Check names that services are to have.
+
+    Raises:
+        ParameterError: one cannot be part of a service's name, or is longer than a request may say.
+    """
+    for name in names:
+        if not re.fullmatch(ROBOT_NAME, name):
+            allowed = f"letters, digits and underscores, at most {NAME_LENGTH}, no digit first"
+            raise ParameterError(f"robots: {name!r}, must be {allowed}")
 
 
 def told_to_compute(values: TargetVerifierParameters) -> dict[str, Any]:

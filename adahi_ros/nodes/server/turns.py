@@ -1,4 +1,4 @@
-"""The requests of a verifier's service by turns: all that wait are looked at before the next are served.
+"""The requests of a verifier's services by turns: all that wait are looked at before the next are served.
 
 Where the reader of a client does not match, as that of one of another reliability, rmw_fastrtps has whoever
 sends it a reply wait for 0.1 s (`max_blocking_time`). Nothing tells before that, so such a client is named.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
+from adahi_msgs.srv import VerifyDraft
 from rclpy.callback_groups import CallbackGroup
 
 from adahi_ros.nodes.common.bounds import check_request_bounds
@@ -22,9 +23,9 @@ from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
 from adahi_ros.nodes.server.serving import heading_of, response_of
 from adahi_ros.server.admission import Admission
-from adahi_ros.server.service import Served, VerificationService
+from adahi_ros.server.service import Heading, Served, VerificationService
 from adahi_ros.server.waiting import WAITING_MOST, Turn, Waiting
-from adahi_ros.wire.request import RequestError
+from adahi_ros.wire.request import RequestError, RequestFault
 from adahi_ros.wire.sent_reply import SentReply
 
 SIZE = 16
@@ -70,11 +71,21 @@ class ByTurns(CallbackGroup):
         """See rclpy."""
 
 
+class _Sender(NamedTuple):
+    """Where a reply goes: by which service, and rclpy's header of the request."""
+
+    service: Any
+    header: Any
+
+
 class Turns:
-    """Serves a verifier's service in the place of its executor, which sees one request at a time.
+    """Serves a verifier's services in the place of its executor, which sees one request at a time.
+
+    Attributes:
+        services: rclpy's.
 
     Args:
-        service: rclpy's.
+        services: each with the name of the one robot that may ask by it; '' for any.
         verification: replies.
         batch: see there.
         served: told of each request what there is to say of it: a refusal, and that a name is shared.
@@ -83,19 +94,19 @@ class Turns:
 
     def __init__(
         self,
-        service: Any,
+        services: Sequence[tuple[str, Any]],
         verification: VerificationService,
         batch: BatchParameters,
         served: Callable[[str, str], None],
         unheard: Callable[[Any], None],
     ) -> None:
-        self.service = service
-        self.handle = service.handle
+        self.services: Sequence[Any] = [service for _, service in services]
+        self._robots = [robot for robot, _ in services]
         self._verification = verification
         self._batch = batch
         self._served = served
         self._unheard = unheard
-        self._waiting: Waiting[tuple[Any, Any, float]] = Waiting(batch.waiting)
+        self._waiting: Waiting[tuple[VerifyDraft.Request, _Sender, float]] = Waiting(batch.waiting)
         self._admission = Admission(batch.quota_hz)
         self._most_waited = 0
 
@@ -125,8 +136,8 @@ class Turns:
         took_s = time.monotonic() - begun_s
         self._verification.spent(len(turns), took_s)
         self._admission.served(len(turns), took_s)
-        for (request, header, came_s), served in zip(turns, replies, strict=True):
-            self._reply(request, header, served, came_s)
+        for (request, sender, came_s), served in zip(turns, replies, strict=True):
+            self._reply(request, sender, served, came_s)
         return True
 
     def most_waited(self) -> int:
@@ -140,59 +151,66 @@ class Turns:
         To no more than wait at most: a client that does not cease to ask cannot keep it from ending.
         """
         for turn in tuple(self._waiting):
-            request, header, came_s = turn.request
-            self._send(request, header, self._verification.dismissed(turn.heading), came_s)
+            request, sender, came_s = turn.request
+            self._send(request, sender, self._verification.dismissed(turn.heading), came_s)
         self._waiting = Waiting()
-        for _ in range(REQUESTS_KEPT):
-            request, header = self._take()
-            if header is None:
-                break
+        for _, request, sender in self._taken():
             reply = self._verification.dismissed(heading_of(request))
-            self._send(request, header, reply, time.monotonic())
+            self._send(request, sender, reply, time.monotonic())
 
     def _take_all(self) -> None:
         """Have the requests wait that have come, as far as they are let in."""
-        for _ in range(REQUESTS_KEPT):  # no more: who floods is not to keep it from serving
-            request, header = self._take()
-            if header is None:
-                break
-            self._admit(request, header, time.monotonic())
+        for robot, request, sender in self._taken():
+            self._admit(robot, request, sender, time.monotonic())
 
-    def _admit(self, request: Any, header: Any, now_s: float) -> None:
+    def _admit(self, robot: str, request: VerifyDraft.Request, sender: _Sender, now_s: float) -> None:
         heading, verification = heading_of(request), self._verification
-        refusal = self._admission.over_quota(heading.robot_id, now_s)
+        refusal = self._admission.over_quota(robot or heading.robot_id, now_s)
         if refusal is not None:
-            self._send(request, header, verification.busy(heading, refusal), now_s)
+            self._send(request, sender, verification.busy(heading, refusal), now_s)
+            return
+        if robot not in ("", heading.robot_id):
+            (served,) = verification.replies([(heading, partial(_refuse, robot, heading))], now_s)
+            self._reply(request, sender, served, now_s)
             return
         try:
             check_request_bounds(request)
         except RequestError:  # what is larger than it may be is not kept until its turn
             (served,) = verification.replies([(heading, partial(from_request, request))], now_s)
-            self._reply(request, header, served, now_s)
+            self._reply(request, sender, served, now_s)
             return
         image_bytes = sum(len(image.data) for image in request.images)
         if not self._waiting.has_room(heading.robot_id, image_bytes):
             refusal = self._admission.full(len(self._waiting))
-            self._send(request, header, verification.busy(heading, refusal), now_s)
+            self._send(request, sender, verification.busy(heading, refusal), now_s)
             return
-        turn = Turn.of(heading, (request, header, now_s), now_s, image_bytes)
-        for overtaken, its_header, came_s in self._waiting.add(turn):
-            self._send(overtaken, its_header, verification.overtaken(heading_of(overtaken)), came_s)
+        turn = Turn.of(heading, (request, sender, now_s), now_s, image_bytes)
+        for overtaken, its_sender, came_s in self._waiting.add(turn):
+            self._send(overtaken, its_sender, verification.overtaken(heading_of(overtaken)), came_s)
 
-    def _take(self) -> tuple[Any, Any]:
-        """Take a request from DDS; both are None where none has come."""
-        taken: tuple[Any, Any] = self.handle.service_take_request(self.service.srv_type.Request)
-        return taken
+    def _taken(self) -> Iterator[tuple[str, VerifyDraft.Request, _Sender]]:
+        """Take requests from DDS, each with the robot that may ask by its service."""
+        for robot, service in zip(self._robots, self.services, strict=True):
+            for _ in range(REQUESTS_KEPT):  # no more: who floods is not to keep it from serving
+                request, header = service.handle.service_take_request(VerifyDraft.Request)
+                if header is None:
+                    break
+                yield robot, request, _Sender(service, header)
 
-    def _reply(self, request: Any, header: Any, served: Served, came_s: float) -> None:
-        self._send(request, header, served.reply, came_s)
+    def _reply(self, request: VerifyDraft.Request, sender: _Sender, served: Served, came_s: float) -> None:
+        self._send(request, sender, served.reply, came_s)
         if served.refusal or served.shared:
             self._served(served.refusal, served.shared)
 
-    def _send(self, request: Any, header: Any, reply: SentReply, came_s: float) -> None:
+    def _send(self, request: VerifyDraft.Request, sender: _Sender, reply: SentReply, came_s: float) -> None:
         response = response_of(reply, time.monotonic() - came_s)
         with warnings.catch_warnings(record=True) as told:  # rclpy warns, and goes on
             warnings.simplefilter("always", RuntimeWarning)
-            self.service.send_response(response, header)
+            sender.service.send_response(response, sender.header)
         if told:
             self._unheard(request)
+
+
+def _refuse(robot: str, heading: Heading) -> NoReturn:
+    message = f"robot_id: {heading.robot_id!r}, must be {robot!r}, whose service this is"
+    raise RequestError(RequestFault.UNKNOWN_ROBOT, message)
