@@ -117,7 +117,8 @@ def parameters_of(node: Any) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     for file, is_file in given:
         assert is_file
-        for section in yaml.safe_load(Path(file).read_text()).values():
+        # In full: launch writes lists as tuples of Python, which ROS reads as lists.
+        for section in yaml.full_load(Path(file).read_text()).values():
             parameters |= section.get("ros__parameters", {})
     return parameters
 
