@@ -17,7 +17,7 @@ def fleet(
     ] = 20.0,
     seconds: Annotated[float, typer.Option(min=1.0, callback=finite, help="How long.")] = 20.0,
     engine: Annotated[
-        str, typer.Option(help="Separated by commas: batched, one_by_one.")
+        str, typer.Option(help="Separated by commas: batched, one_by_one, openpi.")
     ] = "one_by_one,batched",
     target: Annotated[
         str, typer.Option(help="DIRECTORY/NAME of a checkpoint, or a YAML file of a policy elsewhere.")
@@ -39,13 +39,20 @@ def fleet(
 ) -> None:
     """Ask a verifier as a fleet does, ahead of need and with a burst at the start; who gets plans in time."""
     from adahi_ros.reporting.fleet_table import fleet_table
-    from adahi_ros.wireless.fleet_bench import ENGINES, measure_fleet
+    from adahi_ros.wireless.fleet_bench import ENGINES, OPENPI, measure_fleet
+    from adahi_ros.wireless.peers.environments import EnvironmentMissingError
 
     names = engine.split(",")
     for name in names:
-        if name not in ENGINES:
-            raise typer.BadParameter(f"{name!r}, must be of {', '.join(ENGINES)}", param_hint="--engine")
-    found = measure_fleet(target, names, robots, rate_hz, seconds, every, flood, seed, say)
+        if name not in (*ENGINES, OPENPI):
+            known = ", ".join((*ENGINES, OPENPI))
+            raise typer.BadParameter(f"{name!r}, must be of {known}", param_hint="--engine")
+    if OPENPI in names and flood:
+        raise typer.BadParameter("there is no flood of openpi's server", param_hint="--flood")
+    try:
+        found = measure_fleet(target, names, robots, rate_hz, seconds, every, flood, seed, say)
+    except EnvironmentMissingError as error:
+        raise typer.BadParameter(str(error), param_hint="--engine") from None
     title = f"{target}: {robots} robots at {rate_hz:g} Hz, {seconds:g} s"
     console.print(fleet_table(found, title + (f", one floods at {flood:g} Hz" if flood else "")))
     write_json(json_file, {"command": command_line(), "engines": found})

@@ -11,21 +11,26 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from socket import socket
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess, node_processes
+from adahi_ros.assets import asset
+from adahi_ros.nodes.launching.child_processes import DdsRunError, node_processes
 from adahi_ros.nodes.launching.domain import exclusive_domain, run_environment
 from adahi_ros.wireless.endurance import memory_of
 from adahi_ros.wireless.figures import distribution
+from adahi_ros.wireless.peers import environments
+from adahi_ros.wireless.peers.closed_loop import Drive
 
 STARVED_MOST = 0.01  # of a robot's periods, where it is served in time
 GRACE_S = 3.0
 LOOK_S = 0.5
 ENGINES: Mapping[str, Mapping[str, Any]] = {"one_by_one": {"batch.size": 1}, "batched": {}}
 """By name, what the verifier is told."""
+OPENPI = "openpi"  # a server as openpi has it, in the verifier's place
 
 
 def measure_fleet(
@@ -43,7 +48,7 @@ def measure_fleet(
 
     Args:
         checkpoint: of the target.
-        engines: keys of `ENGINES`.
+        engines: keys of `ENGINES`, or `OPENPI`.
         robots: how many, each of which has a plan, goes by it, and asks for the next.
         rate_hz: of their control.
         seconds: how long.
@@ -54,22 +59,24 @@ def measure_fleet(
 
     Raises:
         DdsRunError: a process ended early.
+        EnvironmentMissingError: openpi's packages cannot be had here.
     """
     found = {}
     for engine in engines:
         say(f"{engine}: {robots} robots, {seconds:g} s")
-        found[engine] = _measure(
-            {"checkpoint": checkpoint, "rule": "replace", **ENGINES[engine]},
-            {
-                "robots": robots,
-                "rate_hz": rate_hz,
-                "seconds": seconds,
-                "every": every,
-                "grace_s": min(GRACE_S, seconds / 2),
-                "flood_hz": flood_hz,
-                "seed": seed,
-            },
-        )
+        asked = {
+            "robots": robots,
+            "rate_hz": rate_hz,
+            "seconds": seconds,
+            "every": every,
+            "grace_s": min(GRACE_S, seconds / 2),
+            "seed": seed,
+        }
+        if engine == OPENPI:
+            found[engine] = _measure_openpi(checkpoint, asked)
+        else:
+            told = {"checkpoint": checkpoint, "rule": "replace", **ENGINES[engine]}
+            found[engine] = _measure(told, asked | {"flood_hz": flood_hz})
     return found
 
 
@@ -82,7 +89,7 @@ def _measure(verifier: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str,
         server = processes.start("target_verifier_node", verifier)
         arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
         arguments.write_text(json.dumps({**asked, "flood_hz": 0.0}))
-        memory = _MemoryWatch(server)
+        memory = _MemoryWatch(server.pid)
         flood = None
         if asked["flood_hz"]:  # in a process of its own: what it costs is nothing to the other robots
             flooding = Path(scratch) / "flood.json"
@@ -100,9 +107,42 @@ def _measure(verifier: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str,
             flood.kill()
             flood.wait()
         processes.check()
-        if fleet.returncode:
-            raise DdsRunError(f"the fleet ended with code {fleet.returncode}:\n{fleet.stderr[-2000:]}")
-        return fleet_figures(json.loads(records.read_text()), asked["seconds"]) | {"memory": used}
+        return _figures(fleet, records, asked["seconds"]) | {"memory": used}
+
+
+def _measure_openpi(checkpoint: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Measure openpi's server; of each end its own process, as above."""
+    variables = environments.variables(environments.environment("openpi_websocket"))
+    with TemporaryDirectory(prefix="adahi_fleet_") as scratch, socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address, port = free.getsockname()
+        free.close()
+        target = str(asset(f"checkpoints/{checkpoint}.json").with_suffix(""))
+        arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
+        Drive("", target, asked["seed"], 0, 0, address=address, port=port).save(arguments)
+        serve = [sys.executable, "-u", "-m", "adahi_ros.wireless.peers.openpi_loop", "serve", str(arguments)]
+        with subprocess.Popen(serve, env=variables, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                assert server.stdout is not None
+                if "ready" not in server.stdout.readline():
+                    raise DdsRunError("openpi's server ended before it was ready")
+                arguments.write_text(
+                    json.dumps({**asked, "address": address, "port": port, "target": target})
+                )
+                memory = _MemoryWatch(server.pid)
+                module = "adahi_ros.nodes.measuring.openpi_fleet"
+                command = [sys.executable, "-m", module, str(arguments), str(records)]
+                fleet = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+                used = memory.end()
+            finally:
+                server.terminate()
+        return _figures(fleet, records, asked["seconds"]) | {"memory": used}
+
+
+def _figures(fleet: subprocess.CompletedProcess[str], records: Path, seconds: float) -> dict[str, Any]:
+    if fleet.returncode:
+        raise DdsRunError(f"the fleet ended with code {fleet.returncode}:\n{fleet.stderr[-2000:]}")
+    return fleet_figures(json.loads(records.read_text()), seconds)
 
 
 def _program(arguments: Path, records: Path) -> list[str]:
@@ -117,8 +157,8 @@ def _environment(domain: int) -> dict[str, str]:
 class _MemoryWatch:
     """Looks at a process's memory now and then."""
 
-    def __init__(self, process: NodeProcess) -> None:
-        self._status = Path(f"/proc/{process.pid}/status")
+    def __init__(self, pid: int) -> None:
+        self._status = Path(f"/proc/{pid}/status")
         self._bytes: list[int] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)

@@ -6,17 +6,21 @@ requests of the control loop. What it observes is a walk of its own.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Offer, Signature
 from adahi_ros.robot.ahead import RequestsAhead
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.transport import StepRequest
+from adahi_ros.wire.description import Wants
 from adahi_ros.wire.window import WireWindow
 
 STRIDE = 0.02  # of the walk, per step and number
@@ -127,3 +131,39 @@ class FleetRobot:
         self.record.replies += 1
         self.record.rtt_ms.append(outcome.verify_ms)
         self._plan_begin, self._plan_end = step, step + self._signature.horizon
+
+
+class FleetClock:
+    """When each robot of a fleet makes its next step: at even phases.
+
+    Without a plan all ask as soon as they can, so there is a burst at the start all the same.
+
+    Args:
+        fleet: robots.
+        rate_hz: of their control.
+        begun_s: when it begins.
+    """
+
+    def __init__(self, fleet: Sequence[FleetRobot], rate_hz: float, begun_s: float) -> None:
+        self._fleet = fleet
+        self._period_s = 1.0 / rate_hz
+        self._due = [(begun_s + each * self._period_s / len(fleet), each) for each in range(len(fleet))]
+        heapq.heapify(self._due)
+
+    @property
+    def next_s(self) -> float:
+        """When the next step of any is due; infinite where there is no robot."""
+        return self._due[0][0] if self._due else np.inf
+
+    def go_on(self, now_s: float) -> None:
+        """Make the steps that are due."""
+        while self.next_s <= now_s:
+            at_s, robot = self._due[0]
+            self._fleet[robot].step(now_s)
+            heapq.heapreplace(self._due, (at_s + self._period_s, robot))
+
+
+def fleet_wants(signature: Signature) -> Wants:
+    """Return what a robot wants of a target that is made for all it observes."""
+    offered = {each.name: each.size for each in (*signature.features, *signature.conditions)}
+    return Wants(signature, Offer(offered, instruction=True))

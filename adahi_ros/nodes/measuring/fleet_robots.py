@@ -6,7 +6,6 @@ has the arguments of `run_robots`, and the second is written: one `FleetRecord` 
 
 from __future__ import annotations
 
-import heapq
 import json
 import sys
 import time
@@ -26,12 +25,11 @@ from adahi_ros.nodes.common.messages import from_description
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
-from adahi_ros.nodes.measuring.fleet_robot import FleetRobot
+from adahi_ros.nodes.measuring.fleet_robot import FleetClock, FleetRobot, fleet_wants
 from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
-from adahi_ros.policy.signature import Offer, Signature
+from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
-from adahi_ros.wire.description import Wants
 from adahi_ros.wire.window_updates import WindowUpdate
 
 DISCOVERY_S = 30.0
@@ -135,31 +133,22 @@ def run_robots(
     executor = UrgentExecutor(node, lambda: urgent)
     signature = _signature(air, executor)
     every = every or max(1, signature.horizon // 2)
-    offered = Offer(
-        {each.name: each.size for each in (*signature.features, *signature.conditions)}, instruction=True
-    )
     fleet = []
     for number in range(robots):
         transport = SharedTransport(air, number, Sender(f"robot_{number}", seed, "", None))
-        session = VerifierSession(transport, Wants(signature, offered), True, lambda: None)
+        session = VerifierSession(transport, fleet_wants(signature), True, lambda: None)
         session.start(time.monotonic())
         fleet.append(FleetRobot(session, 1.0 / rate_hz, every, grace_s, seed + number))
     begun_s = time.monotonic()
-    # Even phases; a burst at the start all the same, for none has a plan.
-    steps = [(begun_s + number / (robots * rate_hz), number) for number in range(robots)]
-    heapq.heapify(steps)
+    clock = FleetClock(fleet, rate_hz, begun_s)
     flood = _Flood(air, seed, signature, flood_hz, begun_s)
     while (now_s := time.monotonic()) < begun_s + seconds:
         for number in tuple(air.arrived):
             fleet[number].poll(now_s)
         air.arrived.clear()
-        while steps and steps[0][0] <= now_s:
-            at_s, number = steps[0]
-            fleet[number].step(now_s)
-            heapq.heapreplace(steps, (at_s + 1.0 / rate_hz, number))
+        clock.go_on(now_s)
         flood.go_on(now_s)
-        next_s = min([flood.due_s, *(at_s for at_s, _ in steps[:1])])
-        executor.spin_once(max(0.0, next_s - time.monotonic()))
+        executor.spin_once(max(0.0, min(flood.due_s, clock.next_s) - time.monotonic()))
     records = [robot.record.plain() for robot in fleet]
     node.destroy_node()
     try_shutdown()
