@@ -34,7 +34,7 @@ def generate_launch_description() -> LaunchDescription:
         DeclareLaunchArgument(
             "task",
             default_value="ball",
-            description="What is simulated: ball, kitchen, swarm, or a YAML file of another",
+            description="What is simulated: ball, swarm, metaworld or another, or a YAML file of one",
         ),
         DeclareLaunchArgument("seed", default_value="0", description="Seed of the world's draws"),
         DeclareLaunchArgument(
