@@ -24,6 +24,7 @@ from adahi_ros.cli.fleet import fleet
 from adahi_ros.cli.gate import app as gate
 from adahi_ros.cli.lerobot import app as lerobot
 from adahi_ros.cli.link import app as link
+from adahi_ros.cli.methods import methods
 from adahi_ros.cli.over_dds import demo
 from adahi_ros.cli.paper import figures, report, table
 from adahi_ros.cli.replay import replay
@@ -68,6 +69,7 @@ for verb in (
     evaluate,
     compare,
     curve,
+    methods,
     table,
     figures,
     report,
