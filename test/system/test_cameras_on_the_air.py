@@ -15,7 +15,8 @@ from sensor_msgs.msg import CompressedImage
 from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.robot.dds_transport import DdsTransport
+from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
+from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.interface import Policy
@@ -80,7 +81,10 @@ class End:
     def __init__(self, stage: Any, policy: Policy, encoder_fingerprint: str | None) -> None:
         signature = policy.signature
         fingerprint = signature.codes.fingerprint if signature.codes else None
-        self.transport = DdsTransport(stage.node, "robot", "", fingerprint, "reliable", self._poll)
+        self._clients = VerifierClients(stage.node, "reliable")
+        self.transport = DdsTransport(
+            self._clients, Sender.of_new_start("robot", "", fingerprint), self._poll
+        )
         self._due = DueTimer(stage.node, self._poll)
         wants = Wants(signature, Offer({OBSERVATION: 6, GOAL: 2}), encoder_fingerprint=encoder_fingerprint)
         self.session = VerifierSession(self.transport, wants, False, lambda: None)
@@ -98,7 +102,7 @@ class End:
     def destroy(self) -> None:
         self.session.stop()
         self._due.destroy()
-        self.transport.destroy()
+        self._clients.destroy()
 
 
 @pytest.fixture

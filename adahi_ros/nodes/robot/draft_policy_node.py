@@ -39,7 +39,7 @@ from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
-from adahi_ros.nodes.robot.dds_transport import DdsTransport
+from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
 from adahi_ros.nodes.robot.draft_policy_parameters import (
     DraftPolicyParameters,
     check_fit,
@@ -50,6 +50,7 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     policy_and_contract,
     view_of,
 )
+from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.condition import Condition
 from adahi_ros.robot.fit import offer_of, wants_of
@@ -133,15 +134,10 @@ class DraftPolicyNode(ManagedNode):
         self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
         reliability = values.verification.reliability
         target, codes = values.verification.target, policy.signature.codes
-        transport = DdsTransport(
-            self,
-            values.robot_id,
-            target,
-            None if codes is None else codes.fingerprint,
-            reliability,
-            self._poll,
-        )
-        self._opened.callback(transport.destroy)
+        sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
+        clients = VerifierClients(self, reliability)
+        self._opened.callback(clients.destroy)
+        transport = DdsTransport(clients, sender, self._poll)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)
@@ -172,7 +168,7 @@ class DraftPolicyNode(ManagedNode):
         ]
         holding = self._commands.urgent
         self.urgent = Urgent(
-            clients=[transport.verify_client],
+            clients=[clients.verifying],
             services=holding.services,
             timers=[*holding.timers, self._due.timer],
             subscriptions=[*holding.subscriptions, *observations],
