@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -62,6 +63,8 @@ class DdsTransport:
         sender: makes the messages.
         on_arrival: called when there is something to poll.
     """
+
+    next_due_s = math.inf
 
     def __init__(self, clients: VerifierClients, sender: Sender, on_arrival: Callable[[], None]) -> None:
         self._clients = clients
