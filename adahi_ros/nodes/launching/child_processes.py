@@ -43,6 +43,7 @@ class NodeProcess:
         directory: for that file and the output.
         environment: variables beside those of this process.
         prefix: command that puts another one elsewhere, such as `server_prefix`.
+        namespace: of the node; empty for none.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class NodeProcess:
         directory: Path,
         environment: Mapping[str, str],
         prefix: Sequence[str] = (),
+        namespace: str = "",
     ) -> None:
         self.module = module
         self._asked = False
@@ -59,6 +61,7 @@ class NodeProcess:
         file = self._log.with_suffix(".yaml")
         file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(parameters)}}))
         arguments = ["-m", MODULES[module], "--ros-args", "--params-file", str(file)]
+        arguments += ["-r", f"__ns:={namespace}"] if namespace else []
         with self._log.open("w") as output:
             self._process = subprocess.Popen(
                 [*prefix, sys.executable, *arguments],
@@ -124,9 +127,11 @@ class NodeProcesses:
         self.all: list[NodeProcess] = []
         self.may_end: NodeProcess | None = None
 
-    def start(self, module: str, parameters: Mapping[str, Any], prefix: Sequence[str] = ()) -> NodeProcess:
+    def start(
+        self, module: str, parameters: Mapping[str, Any], prefix: Sequence[str] = (), namespace: str = ""
+    ) -> NodeProcess:
         """Start a node; arguments as `NodeProcess`."""
-        process = NodeProcess(module, parameters, self._directory, self._environment, prefix)
+        process = NodeProcess(module, parameters, self._directory, self._environment, prefix, namespace)
         self.all.append(process)
         return process
 
