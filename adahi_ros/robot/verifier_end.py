@@ -109,8 +109,7 @@ class VerifierEnd:
         """How long it takes to reply as a rule, with a share of what a miss costs; infinite if unknown."""
         if not self._is_measured:
             return math.inf
-        misses = self._link.estimate(0.0).misses
-        return float(np.median(self._took_s)) + MISS_COSTS_S * misses
+        return float(np.median(self._took_s)) + MISS_COSTS_S * self._link.misses
 
     @property
     def _is_measured(self) -> bool:

@@ -52,6 +52,7 @@ class HedgedRobot(Robot):
         super().__init__(policy, **named)
 
     def transport(self) -> Transport:
+        self.link.now_s = 1e6  # a machine that was not started today
         self.backup = SimulatedVerifier(self.policy, self.verifier._plans)
         self.backup_link = BackupLink(self.backup, 7, self.link)
         links: dict[str, Transport] = {"first": self.link, "backup": self.backup_link}

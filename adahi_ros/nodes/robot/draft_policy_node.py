@@ -11,6 +11,7 @@ trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from dataclasses import replace
@@ -103,6 +104,8 @@ class DraftPolicyNode(ManagedNode):
         if self._condition.active and (totals := self._loop.totals).steps:
             shares = f"{totals.transmitted} transmitted, {totals.verified} verified"
             self.get_logger().info(f"over: {totals.steps} steps, {shares}")
+            if self._verifiers.figures:
+                self.get_logger().info(f"verifiers: {json.dumps(self._verifiers.figures)}")
         self._close()
 
     def _open(self, values: DraftPolicyParameters) -> None:
