@@ -202,6 +202,15 @@ def test_robots_in_namespaces_can_share_a_verifier(job: str, namespace: str, pre
     assert node.expanded_remapping_rules == [(name, f"{prefix}{name}") for name in services]
 
 
+@pytest.mark.parametrize("job", ["draft", "robot"])
+def test_a_robot_may_be_given_further_verifiers(job: str) -> None:
+    assert "verification.backups" not in parameters_of(node_of(job, **FILES))
+    given = {"backup_verifiers": "/server_2; /server_3", "hedge": "at_once"}
+    parameters = parameters_of(node_of(job, **FILES, **given))
+    assert list(parameters["verification.backups"]) == ["/server_2", "/server_3"]
+    assert parameters["verification.hedge"] == "at_once"
+
+
 OF_THE_ROBOT = {
     "contract": "ball_camera",
     "command.frame_id": "tool0",
