@@ -10,7 +10,9 @@ across the paper's link always. Asserts nothing. Needs what `adahi link run` nee
 from __future__ import annotations
 
 import json
+import os
 import tempfile
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -47,7 +49,7 @@ VERIFIERS = ("single", "off", "late", "at_once")
 WAYS = ("wait", "ahead")
 DEADLINE_S = 0.045
 BEGINNING = 10  # steps of an episode
-SPUN_S = 1e-3
+FOREVER_S = 1e6
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -65,18 +67,16 @@ def drive(asked: Path, record: Path) -> None:
             if status.name.endswith(": control"):
                 told.update({each.key: each.value for each in status.values})
 
-    def spin(_: object) -> None:
-        begun = [False]
-
-        def once() -> bool:
-            before, begun[0] = begun[0], True
-            return before
-
-        observer.wait_until(once, SPUN_S, "spinning")
-
     observer.node.create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
-    run = run_over_dds(**arguments, on_status=spin)
-    observer.close()
+    over = threading.Event()
+    listener = threading.Thread(target=observer.wait_until, args=(over.is_set, FOREVER_S, "the end"))
+    listener.start()
+    try:
+        run = run_over_dds(**arguments)
+    finally:
+        over.set()
+        listener.join()
+        observer.close()
     record.write_text(json.dumps({"run": asdict(run), "told": told}))
 
 
@@ -90,7 +90,7 @@ def parameters_of(way: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def measure(way: str, first: str, verifiers: str, episodes: int, seed: int, scratch: Path) -> dict[str, Any]:
-    """Return the figures of one run."""
+    """Return the figures of one run, with `load`, the machine's meanwhile."""
     good = profile_named(GOOD)
     profiles = [good.changed(FIRST[first]), good]
     draft, target = parameters_of(way)
@@ -120,8 +120,9 @@ def measure(way: str, first: str, verifiers: str, episodes: int, seed: int, scra
         )
         run_at_robot(links[0], [__file__, "drive", str(asked), str(record)], dds_environment("wireless"))
         carried = [link.traffic() for link in links]
+        load = os.getloadavg()[0]
     values = json.loads(record.read_text())
-    return figures(RunRecord.of(values["run"]), values["told"], carried)
+    return {**figures(RunRecord.of(values["run"]), values["told"], carried), "load": load}
 
 
 def figures(run: RunRecord, told: dict[str, str], carried: Sequence[Traffic]) -> dict[str, Any]:

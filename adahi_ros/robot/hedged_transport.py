@@ -163,7 +163,7 @@ class HedgedTransport:
         much_better = best.cost_s < BETTER * leading.cost_s - BETTER_BY_S
         if leading not in fit or leading.is_spared(now_s) > best.is_spared(now_s) or much_better:
             self._leading = best
-            if best is not leading:
+            if best is not leading and self._hedge == "late":
                 self._on_news(News(Level.OK, f"verifier {best.name} is asked first from now on"))
         return [self._leading, *(end for end in fit if end is not self._leading)]
 

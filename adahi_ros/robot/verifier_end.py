@@ -6,8 +6,6 @@ import math
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from adahi_ros.robot.breaker import Breaker
 from adahi_ros.robot.link_estimate import LinkEstimator
 from adahi_ros.robot.retransmission import FIRST_S
@@ -98,18 +96,18 @@ class VerifierEnd:
     _windows: SentWindows = field(default_factory=SentWindows)
     _link: LinkEstimator = field(default_factory=LinkEstimator)
     _took_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _usual_s: float = math.inf
+    _late_s: float = FIRST_S
 
     @property
     def late_s(self) -> float:
         """After how long a reply is later than usual: the 95th percentile of the round trips of late."""
-        return float(np.quantile(self._took_s, LATE)) if self._is_measured else FIRST_S
+        return self._late_s
 
     @property
     def cost_s(self) -> float:
         """How long it takes to reply as a rule, with a share of what a miss costs; infinite if unknown."""
-        if not self._is_measured:
-            return math.inf
-        return float(np.median(self._took_s)) + MISS_COSTS_S * self._link.misses
+        return self._usual_s + MISS_COSTS_S * self._link.misses if self._is_measured else math.inf
 
     @property
     def _is_measured(self) -> bool:
@@ -173,6 +171,9 @@ class VerifierEnd:
             return
         took_s = now_s - message.sent_s
         self._took_s.append(took_s)
+        if self._is_measured:
+            ordered = sorted(self._took_s)
+            self._usual_s, self._late_s = (ordered[int(share * len(ordered))] for share in (0.5, LATE))
         rtt_ms = max(0.0, 1e3 * took_s - reply.compute_ms)
         self._link.replied(now_s, rtt_ms, reply.size_bytes)
         self._windows.replied(message.request.window, reply.window_kept)
