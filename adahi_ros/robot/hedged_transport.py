@@ -20,6 +20,7 @@ from itertools import count
 from adahi_ros.health import Level
 from adahi_ros.robot.health import News
 from adahi_ros.robot.requests import judged
+from adahi_ros.robot.retransmission import FIRST_S
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, WATCH_PERIOD_S
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
 from adahi_ros.robot.verifier_end import SOONEST_S, Asked, Message, VerifierEnd
@@ -106,7 +107,10 @@ class HedgedTransport:
         if asked is None:
             asked = Asked(request, now_s)
             self._open.append(asked)
-            asked.hedge_s = now_s + first.late_s if self._hedge == "late" and others else math.inf
+            if self._hedge == "late" and others:
+                # Others that were hardly asked may be much quicker, which nobody would find out soon.
+                known = all(end.is_measured for end in others)
+                asked.hedge_s = now_s + (first.late_s if known else min(FIRST_S, first.late_s))
             spread = others if self._hedge == "at_once" else []
         elif self._hedge == "off":
             spread = []

@@ -107,10 +107,11 @@ class VerifierEnd:
     @property
     def cost_s(self) -> float:
         """How long it takes to reply as a rule, with a share of what a miss costs; infinite if unknown."""
-        return self._usual_s + MISS_COSTS_S * self._link.misses if self._is_measured else math.inf
+        return self._usual_s + MISS_COSTS_S * self._link.misses if self.is_measured else math.inf
 
     @property
-    def _is_measured(self) -> bool:
+    def is_measured(self) -> bool:
+        """Whether it has replied often enough to tell how long that takes."""
         return len(self._took_s) >= ENOUGH
 
     def is_spared(self, now_s: float) -> bool:
@@ -171,7 +172,7 @@ class VerifierEnd:
             return
         took_s = now_s - message.sent_s
         self._took_s.append(took_s)
-        if self._is_measured:
+        if self.is_measured:
             ordered = sorted(self._took_s)
             self._usual_s, self._late_s = (ordered[int(share * len(ordered))] for share in (0.5, LATE))
         rtt_ms = max(0.0, 1e3 * took_s - reply.compute_ms)
@@ -184,7 +185,7 @@ class VerifierEnd:
         What nobody waits for any more is forgotten then.
         """
         patience_s = PATIENCE_FIRST_S
-        if self._is_measured:
+        if self.is_measured:
             patience_s = max(PATIENCE_LEAST_S, PATIENCE * self.late_s)
         for sent, message in tuple(self.under_way.items()):
             if now_s - message.sent_s >= patience_s:

@@ -205,6 +205,15 @@ def test_the_quicker_one_is_asked_first_once_it_is_known(robot: HedgedRobot) -> 
     assert [record.verify_ms for record in robot.records[-10:]] == pytest.approx([2e3 * QUICK[0]] * 10)
 
 
+def test_a_quicker_one_that_comes_later_is_known_soon(robot: HedgedRobot) -> None:
+    robot.link.delay_s = (0.02, 0.022)
+    robot.backup_link.present = False
+    robot.steps(30)
+    robot.backup_link.present = True
+    robot.steps(ENOUGH + 3, first=30)
+    assert robot.texts == ["verifier backup is asked first from now on"]
+
+
 def test_a_slow_verifier_is_known_by_its_late_replies_too(robot: HedgedRobot) -> None:
     """Its percentile is that of all its replies, not of those that came before another's."""
     robot.link.delay_s = robot.backup_link.delay_s = (0.01, 0.1)
