@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/hedged.py compare [--episodes N] [--json FILE]
 
-Ball balancing in real time, 20 Hz. Either each command waits for the reply to its step (`wait`, every draft
-is sent), or the robot goes on by the target's plans (`ahead`, as we recommend it). The other verifier is
+Ball balancing in real time, 20 Hz. Either every draft is sent, and the command waits for the reply for up to
+45 ms (`wait`); or only where the gate says so, for up to 30 ms (`gated`, the node's defaults); or the robot
+goes on by the target's plans, and no command waits (`ahead`, as we recommend it). The other verifier is
 across the paper's link always. Asserts nothing. Needs what `adahi link run` needs.
 """
 
@@ -46,7 +47,7 @@ FIRST: dict[str, dict[str, Any]] = {  # how the link to the first verifier diffe
     "dead": {"states": [{"for_s": 10.0}, {"for_s": 10.0, "loss": 1.0}]},
 }
 VERIFIERS = ("single", "off", "late", "at_once")
-WAYS = ("wait", "ahead")
+WAYS = ("wait", "gated", "ahead")
 DEADLINE_S = 0.045
 BEGINNING = 10  # steps of an episode
 FOREVER_S = 1e6
@@ -85,8 +86,11 @@ def parameters_of(way: str) -> tuple[dict[str, Any], dict[str, Any]]:
     if way == "wait":
         gate = {"gate.name": "always", "deadline_s": DEADLINE_S}
         return {"checkpoint": "ball/draft", **gate}, {"checkpoint": "ball/target"}
+    if way == "gated":
+        return {"checkpoint": "ball/draft"}, {"checkpoint": "ball/target"}
     best = read_yaml(asset("config/best/ball.yaml"))
-    return parameters_for(best, "draft_policy"), parameters_for(best, "target_verifier")
+    draft, target = (parameters_for(best, f"/{name}") for name in ("draft_policy", "target_verifier"))
+    return draft, target
 
 
 def measure(way: str, first: str, verifiers: str, episodes: int, seed: int, scratch: Path) -> dict[str, Any]:
