@@ -59,6 +59,7 @@ MAY_IMPORT = {
     "server": {"policy", "vision", "wire", "acceptance"},
     "tasks": {"vision", "contract"},
     "wireless.link": set(),
+    "security": set(),
     "evaluation": ALGORITHM,
     "bags": ALGORITHM | {"evaluation"},
     "reporting": ALGORITHM | {"evaluation", "bags"},

@@ -28,6 +28,7 @@ from adahi_ros.cli.methods import methods
 from adahi_ros.cli.over_dds import demo
 from adahi_ros.cli.paper import figures, report, table
 from adahi_ros.cli.replay import replay
+from adahi_ros.cli.security import secure
 from adahi_ros.cli.top import top
 from adahi_ros.cli.training import export, train
 from adahi_ros.signals import leaving_on
@@ -76,6 +77,7 @@ for verb in (
     demo,
     record,
     replay,
+    secure,
     top,
 ):
     app.command()(verb)
