@@ -7,6 +7,7 @@ each robot that it is told of, `NAME/verify_draft` and `NAME/describe_target`; `
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -28,6 +29,7 @@ from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.server.exposure import exposure
 from adahi_ros.nodes.server.machine import memory_figures
 from adahi_ros.nodes.server.serving import heading_of
 from adahi_ros.nodes.server.target_verifier_parameters import (
@@ -54,6 +56,8 @@ class TargetVerifierNode(ManagedNode):
         self._serving = ExitStack()
         self._loading = False
         super().__init__("target_verifier", TargetVerifierParameters, **options)
+        if told := exposure(os.environ):
+            self.get_logger().warning(told)
         # For as long as the node is there: one that is loading must not keep it from being deactivated.
         apart = ReentrantCallbackGroup()
         self.create_service(LoadTarget, "~/load_target", self._load_target, callback_group=apart)
