@@ -13,7 +13,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
+from adahi_ros.nodes.launching.arguments import ENCLAVE, check_file, with_arguments_checked
 from adahi_ros.nodes.launching.exits import (
     ENDS_WITH_LAUNCH,
     RESPAWN,
@@ -106,6 +106,7 @@ def generate_launch_description() -> LaunchDescription:
             "between them; where it is empty, params_file says it",
         ),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
+        DeclareLaunchArgument("enclave", default_value="/", description=ENCLAVE),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
     ]
     dds = IncludeLaunchDescription(
@@ -141,7 +142,10 @@ def start(context: LaunchContext) -> list[Node]:
     of_all = {
         "package": "adahi_ros",
         "namespace": LaunchConfiguration("namespace"),
-        "arguments": ["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        "arguments": [
+            *("--ros-args", "--log-level", LaunchConfiguration("log_level")),
+            *("--enclave", LaunchConfiguration("enclave")),
+        ],
         "additional_env": ENDS_WITH_LAUNCH,
         "output": "screen",
         "respawn": respawn,

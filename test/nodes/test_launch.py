@@ -136,6 +136,27 @@ def test_sim_time(job: str) -> None:
     assert parameters_of(node_of(job, **FILES, use_sim_time="true"))["use_sim_time"] is True
 
 
+def text_of(word: Any) -> str:
+    """Return a word of a command that is text as it stands."""
+    return "".join(getattr(each, "text", "") for each in word)
+
+
+@pytest.mark.parametrize("job", sorted({*JOBS} - {"all"}))
+@pytest.mark.parametrize("enclave", ["/", "/adahi/r1"])
+def test_every_node_is_in_the_enclave(job: str, enclave: str) -> None:
+    from launch import LaunchContext
+
+    context = LaunchContext()
+    given = {**FILES, "run_policy": "true"} | ({} if enclave == "/" else {"enclave": enclave})
+    context.launch_configurations.update(given)
+    found = []
+    for node in nodes_of(description_of(job), context):
+        if node.node_package == "adahi_ros":
+            (at,) = (index for index, word in enumerate(node.cmd) if text_of(word) == "--enclave")
+            found.append(context.perform_substitution(node.cmd[at + 1][0]))
+    assert found == [enclave] * (2 if job in ("draft", "robot") else 1)
+
+
 @pytest.mark.parametrize("job", ["draft", "robot"])
 def test_a_draft_is_configured_and_activated_unless_somebody_else_does_that(job: str) -> None:
     assert parameters_of(node_of(job, **FILES))["autostart"] is True
