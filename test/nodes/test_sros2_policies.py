@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -34,7 +35,7 @@ WORDS = {
     "service": ("service", "reply"),
     "client": ("service", "request"),
 }
-AT_THE_SERVER = ["verify_draft:=/server/robot/verify", "describe_target:=/server/describe_target"]
+AT_THE_SERVER = [f"{name}:=/server/robot/{name}" for name in ("verify_draft", "describe_target")]
 CAMERA = {"contract": "ball_camera", "checkpoint": "ball_camera/draft"}
 ASKED_BEFORE = {"verifier_wait_s": 0.0}
 CORNER = {"robot_description": str(asset("config/urdf/ball.urdf")), "tip_link": "plate_corner"}
@@ -129,7 +130,10 @@ def test_what_a_node_opens_its_policy_allows(
 @pytest.mark.parametrize(
     ("role", "others"),
     [
-        ("server", {("service", "reply", "/server/*/verify")}),
+        (
+            "server",
+            {("service", "reply", f"/server/*/{name}") for name in ("verify_draft", "describe_target")},
+        ),
         ("robot", set()),
     ],
 )
@@ -159,14 +163,14 @@ def test_who_watches_opens_what_the_monitor_may() -> None:
 def test_nobody_but_the_verifier_may_answer_or_hear_a_request(role: str) -> None:
     """A service's server hears its requests."""
     policy = allowed(role)
-    for service in ("/server/robot/verify", "/server/other/verify", "/server/describe_target"):
-        assert not allows(policy, ("service", "reply", service))
+    for robot, name in itertools.product(("robot/", "other/", ""), ("verify_draft", "describe_target")):
+        assert not allows(policy, ("service", "reply", f"/server/{robot}{name}"))
 
 
-def test_a_robot_may_ask_by_its_own_service_alone() -> None:
+def test_a_robot_may_ask_by_its_own_services_alone() -> None:
     asked = {name for what, verb, name in allowed("robot") if (what, verb) == ("service", "request")}
     assert {name for name in asked if name.startswith("/server/")} == {
-        "/server/describe_target",
-        "/server/robot/verify",
+        "/server/robot/describe_target",
+        "/server/robot/verify_draft",
     }
-    assert not allows(allowed("drivers"), ("service", "request", "/server/robot/verify"))
+    assert not allows(allowed("drivers"), ("service", "request", "/server/robot/verify_draft"))

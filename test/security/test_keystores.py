@@ -74,7 +74,7 @@ def test_a_machine_gets_its_own_private_keys_and_no_others(keystore: Keystore, t
 def test_permissions_are_those_of_the_policy(keystore: Keystore, tmp_path: Path) -> None:
     keystore.make(["r1", "r2"])
     permissions = (tmp_path / "keys/machines/r2/enclaves/adahi/r2/permissions.p7s").read_text()
-    assert "/server/r2/verify" in permissions
+    assert "/server/r2/verify_draft" in permissions
     assert "r1" not in permissions
 
 

@@ -46,7 +46,7 @@ def test_a_policy_is_as_sros2_takes_it(role: str) -> None:
 
 def test_a_robot_has_a_policy_of_its_own() -> None:
     names = names_of("robot", "r1")
-    assert {"/adahi/r1", "/r1", "/server/r1/verify", "/server/describe_target"} <= names
+    assert {"/adahi/r1", "/r1", "/server/r1/verify_draft", "/server/r1/describe_target"} <= names
     assert "/adahi/r1/drivers" in names_of("drivers", "r1")
     for role in OF_ROBOTS:
         assert not any("robot" in name.split("/") for name in names_of(role, "r1"))
