@@ -183,14 +183,14 @@ def test_a_robot_that_sends_images_needs_a_verifier_with_its_encoder(
     )
 
 
-def test_each_start_of_a_robot_is_a_session(connect: Callable[[str | None], End], verifier: Any) -> None:
+def test_each_start_of_a_robot_is_a_session() -> None:
     numbers = np.zeros((H, S + 4), np.float32)
     counts = np.full((1, 2, 8), [[8192] * 7 + [8191]], np.uint16)
     draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.zeros((1, 2), np.int64), counts))
     asked = StepRequest(draft, 1, 0, WireWindow.of(numbers[:, :S], AIM))
-    first, second = (connect(None).transport for _ in range(2))
+    first, second = (Sender.of_new_start("robot", "", None) for _ in range(2))
     whole = WindowUpdate(0, asked.window.rows, asked.window.goal)
-    sessions = [end.sender.message(asked, whole).session_id for end in (first, first, second)]
+    sessions = [each.message(asked, whole).session_id for each in (first, first, second)]
     assert sessions[0] == sessions[1] != sessions[2]
 
 
