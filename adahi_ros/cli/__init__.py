@@ -21,6 +21,7 @@ from adahi_ros.cli.demonstrations import demos
 from adahi_ros.cli.distill import distill
 from adahi_ros.cli.encoder import app as encoder
 from adahi_ros.cli.fleet import fleet
+from adahi_ros.cli.fleet_up import app as fleet_app
 from adahi_ros.cli.gate import app as gate
 from adahi_ros.cli.lerobot import app as lerobot
 from adahi_ros.cli.link import app as link
@@ -85,6 +86,7 @@ app.add_typer(bag_app, name="bag")
 app.add_typer(contract_app, name="contract")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(encoder, name="encoder")
+app.add_typer(fleet_app, name="fleet")
 app.add_typer(gate, name="gate")
 app.add_typer(lerobot, name="lerobot")
 app.add_typer(link, name="link")
