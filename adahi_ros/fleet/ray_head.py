@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -18,9 +19,14 @@ from adahi_ros.signals import with_parent
 STARTED_S = 60.0
 LOOK_S = 0.05
 OBJECT_STORE_BYTES = 100_000_000  # nothing that travels between verifier and replicas is large
-LOOPBACK = "127.0.0.1"
+LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for whatever address this machine has
 REPLICA = "ray::ServeReplica"
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1"}
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),
+}
+"""Variables of whoever asks a Ray that this process has started: nobody else may."""
 
 
 def check_installed() -> None:
@@ -34,7 +40,7 @@ def check_installed() -> None:
 
 
 class RayHead:
-    """Starts Ray, which hears nobody but this machine.
+    """Starts Ray, which lets in nobody who has not `ENVIRONMENT`: its ports are open on all interfaces.
 
     Attributes:
         address: for `ray.init`.
@@ -70,7 +76,7 @@ class RayHead:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **QUIET},
+                env={**os.environ, **ENVIRONMENT},
                 start_new_session=True,  # Ctrl-C is for who started it
                 preexec_fn=partial(with_parent, signal.SIGKILL),  # and Ray ends what that had
             )

@@ -17,7 +17,7 @@ import pytest
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.fleet.fleet_file import FleetPolicy, Replicas
-from adahi_ros.fleet.ray_head import RayHead
+from adahi_ros.fleet.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.fleet.ray_policies import RayPolicies, RayVerifier
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.interface import TargetUnavailableError
@@ -68,7 +68,12 @@ class OnRay:
 
 @pytest.fixture(scope="module")
 def on_ray(exported: Path) -> Iterator[OnRay]:
-    with TemporaryDirectory(prefix="ray_", dir="/tmp", ignore_cleanup_errors=True) as folder:
+    with (
+        TemporaryDirectory(prefix="ray_", dir="/tmp", ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
         made = OnRay(Path(folder), exported / "target")
         yield made
         made.policies.close()

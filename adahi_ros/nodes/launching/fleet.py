@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from adahi_ros.fleet.fleet_file import Fleet, read_fleet
-from adahi_ros.fleet.ray_head import RayHead
+from adahi_ros.fleet.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.fleet.ray_policies import remove_policies
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
 
@@ -118,7 +118,8 @@ def fleet_up(
             ends.callback(head.end)
         else:
             ends.callback(remove_policies, fleet.policies, fleet.address)
-        processes = ends.enter_context(node_processes(environment))
+        ours = {} if head is None else ENVIRONMENT
+        processes = ends.enter_context(node_processes({**environment, **ours}))
         address = fleet.address if head is None else head.address
         told = {**_parameters(path, fleet), "ray_address": address, **parameters}
         yield RunningFleet(head, processes, told, say)
