@@ -64,7 +64,7 @@ class Air:
     """In the place of rclpy's service."""
 
     def __init__(self) -> None:
-        self.handle, self.srv_type = self, VerifyDraft
+        self.handle = self
         self.waiting: list[VerifyDraft.Request] = []
         self.replies: list[tuple[int, int, float]] = []
 
@@ -87,7 +87,9 @@ class Front:
         targets.put(self._served(self.other, OTHER))
         batch = BatchParameters(size=size, late=late)
         self.service = VerificationService(targets)
-        self.turns = Turns(self.air, self.service, batch, lambda *_: None, lambda request: None, self._wake)
+        self.turns = Turns(
+            [("", self.air)], self.service, batch, lambda *_: None, lambda request: None, self._wake
+        )
 
     def _wake(self) -> None:
         self.woken += 1
