@@ -32,6 +32,7 @@ from adahi_ros.cli.replay import replay
 from adahi_ros.cli.security import secure
 from adahi_ros.cli.top import top
 from adahi_ros.cli.training import export, train
+from adahi_ros.cli.tuning import tune
 from adahi_ros.signals import leaving_on
 
 ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
@@ -65,6 +66,7 @@ def _any_verb(
 for verb in (
     demos,
     train,
+    tune,
     calibrate,
     distill,
     export,
