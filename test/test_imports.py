@@ -63,6 +63,7 @@ MAY_IMPORT = {
     "wireless.link": set(),
     "security": set(),
     "evaluation": ALGORITHM,
+    "tuning": ALGORITHM | {"evaluation"},
     "bags": ALGORITHM | {"evaluation"},
     "reporting": ALGORITHM | {"evaluation", "bags"},
     "nodes.common": ALGORITHM,
