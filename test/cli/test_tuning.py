@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import Result
+from typer.testing import Result
 
 SPACE = {
     "train": [],

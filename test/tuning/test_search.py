@@ -94,6 +94,7 @@ def kill_amid(plan: Plan) -> None:
     assert not (plan.ground.folder(0) / "trained.json").exists()
 
 
+@pytest.mark.timeout(600)  # three processes of torch, each of which exports
 def test_a_killed_workers_trial_goes_on_elsewhere_and_ends_as_if_nobody_had_been_killed(
     plan_in: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
