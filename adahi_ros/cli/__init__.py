@@ -14,6 +14,7 @@ from adahi_ros import __version__
 from adahi_ros.cli.bags import bag_app, dataset_app, record
 from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
+from adahi_ros.cli.committee import committee
 from adahi_ros.cli.comparison import compare, evaluate
 from adahi_ros.cli.contracts import contract_app
 from adahi_ros.cli.curve import curve
@@ -66,6 +67,7 @@ def _any_verb(
 for verb in (
     demos,
     train,
+    committee,
     tune,
     calibrate,
     distill,
