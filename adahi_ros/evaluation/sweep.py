@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,6 +98,7 @@ def sweep(
     rates: Sequence[float] = RATES,
     fixed: Sequence[str] = ("draft",),
     on_done: Progress = lambda name, episodes: None,
+    swept: Mapping[str, str] = SWEPT,
 ) -> list[Point]:
     """Run every gate at falling rates on the same episodes.
 
@@ -111,6 +112,7 @@ def sweep(
         rates: wanted transmission rates, falling, the first one 1.
         fixed: methods with a rate of their own, run once.
         on_done: told a method and how many of its episodes have just ended.
+        swept: the methods whose rates are wanted, each with its gate.
     """
     parts = batches(episodes)
 
@@ -128,10 +130,10 @@ def sweep(
         return [Point(name, outcome_figures(outcome)) for name, outcome in outcomes.items()]
 
     points = measured(run(dict.fromkeys(fixed, comparison)))
-    thresholds = dict.fromkeys(SWEPT, 0.0)
+    thresholds = dict.fromkeys(swept, 0.0)
     for rate, following in zip(rates, [*rates[1:], None], strict=True):
         wanted = {}
-        for name, gate in SWEPT.items():
+        for name, gate in swept.items():
             threshold = 1.0 - rate if gate == "random" else thresholds[name]
             calibration = replace(comparison.calibration, thresholds={gate: threshold})
             wanted[name] = replace(comparison, calibration=calibration)

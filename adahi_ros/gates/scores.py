@@ -26,6 +26,7 @@ from adahi_ros.gates.plans import (
     ReversalGate,
     SurpriseGate,
 )
+from adahi_ros.gates.sampled import SampledUncertaintyGate
 from adahi_ros.policy.distribution import probabilities_at
 from adahi_ros.registry import Registry
 
@@ -105,6 +106,7 @@ GATES: Registry[Callable[..., Gate]] = Registry(
     {
         "deviation": DeviationGate,
         "uncertainty": UncertaintyGate,
+        "sampled_uncertainty": SampledUncertaintyGate,
         "random": RandomGate,
         "age": AgeGate,
         "expected_error": ExpectedErrorGate,

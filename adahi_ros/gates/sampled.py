@@ -1,0 +1,68 @@
+"""A draft's uncertainty as U-HLM measures it: how often it draws something else at other temperatures.
+
+After U-HLM (Oh et al., "Uncertainty-Aware Hybrid Inference with On-Device Small and Remote Large Language
+Models", arXiv 2412.12687): the robot draws again from its own distribution at perturbed temperatures, and
+skips the request where few of the draws differ from what it drafted. How many, how hot, and that codes
+count one by one, is chosen here: of the paper its abstract was read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adahi_ros.gates.context import GateContext
+from adahi_ros.policy.distribution import sample
+
+SAMPLES, HOTTEST = 20, 2.0
+ODD = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64 (Steele et al., OOPSLA 2014), as are those below
+MIXES = (
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
+    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+)
+
+
+def spread(uniforms: np.ndarray, count: int) -> np.ndarray:
+    """Return uniform draws (B, count) made of one of each robot (B,), by hashing it with a counter."""
+    state = (uniforms * 2.0**53).astype(np.uint64)[:, None] + ODD * np.arange(1, count + 1, dtype=np.uint64)
+    for shift, factor in MIXES:
+        state = (state ^ (state >> shift)) * factor
+    state ^= state >> np.uint64(31)
+    draws: np.ndarray = (state >> np.uint64(11)) * 2.0**-53
+    return draws
+
+
+class SampledUncertaintyGate:
+    """The share of codes, drawn at other temperatures, that are not the drafted ones. Looks at these.
+
+    Of whole actions hardly one is drawn twice: of two codebooks, most would be all uncertain.
+
+    Args:
+        samples: draws of all codebooks, one at each temperature.
+        hottest: the temperatures are evenly spaced up to this.
+
+    Raises:
+        ValueError: names the argument, the value and what was allowed.
+    """
+
+    blind = False
+
+    def __init__(self, samples: int = SAMPLES, hottest: float = HOTTEST) -> None:
+        if not (float(samples).is_integer() and 1 <= samples <= 1000):
+            raise ValueError(f"samples: {samples}, must be a whole number from 1 to 1000")
+        if not 0.0 < hottest < np.inf:
+            raise ValueError(f"hottest: {hottest}, must be above 0 and finite")
+        self._temperatures = hottest * np.arange(1, int(samples) + 1) / samples
+
+    def score(self, context: GateContext) -> np.ndarray:
+        """See `Gate`; infinite where no codes were drawn."""
+        robots = len(context.uniforms)
+        drawn = None if context.proposal is None else context.proposal.distribution
+        if drawn is None:
+            return np.full(robots, np.inf)
+        with np.errstate(divide="ignore"):  # what has probability 0 has it at any temperature
+            logs = np.log(drawn.probabilities / drawn.probabilities.max(axis=-1, keepdims=True))
+        weights = np.exp(logs[:, None] / self._temperatures[:, None, None])  # (B, samples, N, K)
+        uniforms = spread(context.uniforms, int(np.prod(weights.shape[1:3]))).reshape(weights.shape[:3])
+        differs = sample(weights, uniforms) != drawn.codes[:, None]
+        share: np.ndarray = differs.mean(axis=(1, 2))
+        return share
