@@ -53,7 +53,7 @@ MAY_IMPORT = {
     "targets": {"networks", "policy", "vision"},
     "contract": {"vision"},
     "safety": {"contract"},
-    "acceptance": {"policy"},
+    "acceptance": {"networks", "policy"},
     "wire": {"policy", "acceptance"},
     "gates": {"networks", "policy"},
     "robot": {"policy", "vision", "contract", "acceptance", "wire", "gates"},

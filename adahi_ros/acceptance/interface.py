@@ -40,7 +40,8 @@ class Acceptance(Protocol):
 
     A rule may have `keeps_drafts = True`: a draft of which all parts are accepted is executed as it is, and a
     reply only says what comes after it; and `takes_distance = True`: it is made with `within` (A,), how
-    far apart actions may be, in action units.
+    far apart actions may be, in action units; and `hears_link = True`: where anybody knows, `verify` is told
+    `round_trip_ms` (M,), what a round trip takes now, NaN of robots of which nobody knows.
     """
 
     exact: bool

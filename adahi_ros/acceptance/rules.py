@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
+
 from adahi_ros.acceptance.distance import Distance
 from adahi_ros.acceptance.interface import Acceptance
 from adahi_ros.acceptance.replace import Replace
+from adahi_ros.acceptance.semantic import Semantic
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.policy.signature import Signature
 from adahi_ros.registry import Registry
 
 ACCEPTANCES: Registry[type[Acceptance]] = Registry(
-    "adahi_ros.acceptances", {"speculative": Speculative, "replace": Replace, "distance": Distance}
+    "adahi_ros.acceptances",
+    {"speculative": Speculative, "replace": Replace, "distance": Distance, "semantic": Semantic},
 )
 
 
@@ -43,3 +49,18 @@ def rule_for(name: str, target: Signature) -> str:
 def keeps_drafts(rule: str) -> bool:
     """Whether by this rule a draft that is accepted stands as it is, so that nobody need say it again."""
     return getattr(ACCEPTANCES[rule], "keeps_drafts", False)
+
+
+def made(rule: str, arguments: Mapping[str, Any]) -> Acceptance:
+    """Make a rule, a key of `ACCEPTANCES`.
+
+    Raises:
+        ValueError: an argument is not one of its, or cannot be; names it.
+    """
+    make = ACCEPTANCES[rule]
+    try:
+        signature(make).bind(**arguments)
+        return make(**arguments)
+    except TypeError as error:  # also of a text where a number was wanted
+        allowed = ", ".join(signature(make).parameters) or "none"
+        raise ValueError(f"rule {rule}: {error}; its arguments are: {allowed}") from error

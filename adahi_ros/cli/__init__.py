@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from adahi_ros import __version__
+from adahi_ros.cli.acceptance import app as acceptance
 from adahi_ros.cli.bags import bag_app, dataset_app, record
 from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
@@ -86,6 +87,7 @@ for verb in (
     top,
 ):
     app.command()(verb)
+app.add_typer(acceptance, name="acceptance")
 app.add_typer(bag_app, name="bag")
 app.add_typer(contract_app, name="contract")
 app.add_typer(dataset_app, name="dataset")

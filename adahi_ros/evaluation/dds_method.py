@@ -42,7 +42,11 @@ def node_parameters(
         "deadline_s": deadline_s,
     }
     target = {"checkpoint": str(folder / "target"), "backend": files.backend, "rule": method.rule}
-    return draft, target
+    told = {
+        name: str(Path(value).resolve()) if name == "file" else value
+        for name, value in method.arguments.items()
+    }
+    return draft, {**target, **{f"{method.rule}.{name}": value for name, value in told.items()}}
 
 
 def goes_by_plans(name: str, task: str) -> bool:

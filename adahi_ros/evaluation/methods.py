@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from adahi_ros.acceptance.interface import codes_differ
-from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.acceptance.rules import ACCEPTANCES, made
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.file_methods import FILE_GRAMMAR, FileMethod, file_method
 from adahi_ros.evaluation.harm_oracle import HARM_GRAMMAR, HarmOracleMethod, harm_method
 from adahi_ros.evaluation.named_numbers import SHOWN
 from adahi_ros.evaluation.oracle import OracleGate
-from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, every, plan_method
+from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, arguments_of, every, plan_method
 from adahi_ros.evaluation.recommended import BestMethod
 from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.gates.config import ControllerConfig
@@ -27,6 +28,7 @@ from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.texts import abridged
 
 OnStep = Callable[[int], None]
+GATED = re.compile(r"(\w+):(\w+)(?::(\w+))?((?::\w+=[^:@=]+)*)")
 COOL = 0.3  # a temperature at which the draft hardly ever makes a wild error
 
 
@@ -66,6 +68,7 @@ class GatedMethod:
         rule: a key of `ACCEPTANCES`.
         draft_temperature: at which the draft samples; None takes the calibration's.
         proposer: a key of `PROPOSERS`.
+        arguments: of the rule.
     """
 
     label: str
@@ -74,6 +77,7 @@ class GatedMethod:
     rule: str = "speculative"
     draft_temperature: float | None = None
     proposer: str = "draft"
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def config(self, calibration: Calibration) -> ControllerConfig:
         """Return how its controller is configured."""
@@ -85,7 +89,7 @@ class GatedMethod:
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""
         draft, target = bench.policies.draft.signature, bench.policies.target.signature
-        fault = ACCEPTANCES[self.rule]().compatible(draft, target)
+        fault = made(self.rule, self.arguments).compatible(draft, target)
         if fault is not None:
             raise ValueError(f"{self.label}: {self.rule}: {fault}")
         return self.gate, bench.calibration.threshold(self.gate)
@@ -93,7 +97,7 @@ class GatedMethod:
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
         controller = Controller(bench.policies.draft, self.config(bench.calibration), self.proposer)
-        verifier = TargetVerifier(bench.policies.target, self.rule)
+        verifier = TargetVerifier(bench.policies.target, self.rule, arguments=self.arguments)
         return rollout(world, controller, verifier, seed, episodes, on_step, across=bench.across)
 
 
@@ -152,8 +156,9 @@ class DistilledMethod:
 class Methods(dict[str, Method]):
     """By name.
 
-    Methods without an entry: GATE:RULE or GATE:RULE:PROPOSER, of what the registries have; and what
-    `plan_method`, `harm_method` and `file_method` know.
+    Methods without an entry: GATE:RULE or GATE:RULE:PROPOSER, of what the registries have, with arguments of
+    the rule behind it, as in always:semantic:file=head.safetensors:tolerance=0.3; and what `plan_method`,
+    `harm_method` and `file_method` know.
     """
 
     def __missing__(self, name: str) -> Method:
@@ -163,13 +168,14 @@ class Methods(dict[str, Method]):
             KeyError: it is no such name.
             ValueError: it is one, but for a number in it.
         """
-        made = plan_method(name) or harm_method(name) or file_method(name)
-        if made is not None:
-            return made
-        gate, rule, proposer = [*name.split(":"), "draft"][:3] if name.count(":") in (1, 2) else ("", "", "")
-        if gate not in GATES or rule not in ACCEPTANCES or proposer not in PROPOSERS:
+        known = plan_method(name) or harm_method(name) or file_method(name)
+        if known is not None:
+            return known
+        told = GATED.fullmatch(name)
+        gate, rule, proposer = ("", "", "") if told is None else (told[1], told[2], told[3] or "draft")
+        if told is None or gate not in GATES or rule not in ACCEPTANCES or proposer not in PROPOSERS:
             raise KeyError(name)
-        return GatedMethod(name, "", gate, rule, proposer=proposer)
+        return GatedMethod(name, "", gate, rule, proposer=proposer, arguments=arguments_of(name, told[4]))
 
     def __contains__(self, name: object) -> bool:
         """Whether `[name]` returns one; raises as it does, but for KeyError."""
@@ -268,7 +274,9 @@ def runs_on_robot(method: Method) -> bool:
     if isinstance(method, PlanMethod):
         # Of a gate's arguments, a robot's node has a parameter for its file alone.
         return method.blend == LATEST and method.late == 0 and method.arguments.keys() <= {"file"}
-    return isinstance(method, BestMethod) or (isinstance(method, GatedMethod) and method.proposer == "draft")
+    if isinstance(method, GatedMethod):  # nor of a rule's, but for these
+        return method.proposer == "draft" and method.arguments.keys() <= {"file", "tolerance"}
+    return isinstance(method, BestMethod)
 
 
 def gated(name: str) -> GatedMethod:

@@ -174,16 +174,26 @@ def plan_method(name: str) -> PlanMethod | None:
     if gated is None or gated[2] not in GATES:
         return None
     proposer, gate, given, threshold = gated.groups()
-    pairs = [tuple(each.split("=")) for each in given.split(":")[1:]]
-    arguments = {key: _value(name, key, text) for key, text in pairs}
-    if len(arguments) < len(pairs):
-        raise ValueError(f"{abridged(name, SHOWN)}: must not name an argument twice")
+    arguments = arguments_of(name, given)
     at = 0.0 if gate in (*WITHOUT_THRESHOLD, ONLINE) else None
     if threshold is not None:
         at = named_number(name, "threshold", threshold)
         if at is None:
             return None
     return PlanMethod(name, "", proposer, gate, at, arguments)
+
+
+def arguments_of(method: str, given: str) -> dict[str, float | str]:
+    """Return the arguments that the name of a method gives, such as :NAME=VALUE:NAME=VALUE.
+
+    Raises:
+        ValueError: a number is not finite or too long, or an argument is there twice.
+    """
+    pairs = [tuple(each.split("=")) for each in given.split(":")[1:]]
+    arguments = {key: _value(method, key, text) for key, text in pairs}
+    if len(arguments) < len(pairs):
+        raise ValueError(f"{abridged(method, SHOWN)}: must not name an argument twice")
+    return arguments
 
 
 def _value(method: str, argument: str, text: str) -> float | str:

@@ -24,6 +24,7 @@ def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
         _observations([each.observations for each in requests]),
         _drafts([each.draft for each in requests]),
         _committed(requests),
+        _round_trips(requests),
     )
 
 
@@ -61,3 +62,15 @@ def _committed(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
             part[:, : each.committed.shape[1]] = each.committed
         parts.append(part)
     return np.concatenate(parts)
+
+
+def _round_trips(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
+    """Return what a round trip of each robot takes, (M,) ms, NaN of those of which nobody knows."""
+    if all(each.round_trip_ms is None for each in requests):
+        return None
+    return np.concatenate(
+        [
+            np.full(len(each.draft.actions), np.nan) if each.round_trip_ms is None else each.round_trip_ms
+            for each in requests
+        ]
+    )

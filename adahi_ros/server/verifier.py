@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 
 from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.interface import Acceptance, Verdict
-from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts, rule_for
+from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts, made, rule_for
 from adahi_ros.policy.interface import Policy, Sampling, TargetUnavailableError, TooManyAtOnceError
 from adahi_ros.policy.signature import Signature
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
@@ -79,6 +81,7 @@ class TargetVerifier:
         agreement: a key of `AGREEMENTS`.
         samples: of how many plans to choose one.
         distance: of a rule that takes one: how far apart actions may be, in action scales of the policy.
+        arguments: of the rule, by name.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
@@ -93,6 +96,7 @@ class TargetVerifier:
         agreement: str = "none",
         samples: int = SAMPLES,
         distance: float = WITHIN,
+        arguments: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         rule = rule_for(rule, policy.signature)
         if not 0.0 < temperature < np.inf:
@@ -104,11 +108,11 @@ class TargetVerifier:
                 f"agreement: 'choose', must be another with the rule {rule!r}, which is about codes"
             )
         self.policy = NearestPlan(policy, samples) if agreement == "choose" else policy
-        told: dict[str, np.ndarray] = {}
+        told: dict[str, Any] = dict(arguments)
         if getattr(ACCEPTANCES[rule], "takes_distance", False):
             told["within"] = distance * policy.action_scale
         self.rule = rule
-        self.acceptance = ACCEPTANCES[rule](**told)
+        self.acceptance = made(rule, told)
         self.keeps_drafts = keeps_drafts(rule)
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"
@@ -172,7 +176,10 @@ class TargetVerifier:
         if self._agrees and request.committed is not None:
             sampling = replace(sampling, committed=request.committed)
         proposal = self.policy.propose(request.observations, draws[..., 1], sampling)
-        return self.acceptance.verify(request.draft, proposal, draws)
+        heard: dict[str, np.ndarray] = {}
+        if request.round_trip_ms is not None and getattr(self.acceptance, "hears_link", False):
+            heard["round_trip_ms"] = request.round_trip_ms
+        return self.acceptance.verify(request.draft, proposal, draws, **heard)
 
     def _checked(self, verdict: Verdict, robots: int) -> Verdict:
         """Return a verdict as what it should be: policy and rule may be another package's."""

@@ -28,11 +28,14 @@ class VerificationRequest:
         observations: of M robots, as the target reads them.
         draft: what they would do, as it was sent; what the rule does not need may be missing.
         committed: (M, d, A) float32, what of it they execute whatever is replied; see `Sampling`.
+        round_trip_ms: (M,), what one takes now; None where nobody knows, as over the air, where no message
+            says so.
     """
 
     observations: Observations
     draft: Proposal
     committed: np.ndarray | None = None
+    round_trip_ms: np.ndarray | None = None
 
     def rows(self, which: np.ndarray) -> VerificationRequest:
         """Return those of some robots, by index."""
@@ -43,6 +46,7 @@ class VerificationRequest:
             self.observations.rows(which),
             Proposal(self.draft.actions[which], drawn),
             None if self.committed is None else self.committed[which],
+            None if self.round_trip_ms is None else self.round_trip_ms[which],
         )
 
 

@@ -325,3 +325,20 @@ def test_who_goes_on_by_plans_is_told_no_more_than_the_draft_is(comparison: Comp
     assert actor_of(policies, "plan") is policies.plans
     untold = SimpleNamespace(signature=replace(policies.draft.signature, conditions=()))
     assert actor_of(replace(policies, draft=untold), "plan") is untold
+
+
+def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(comparison: Comparison) -> None:
+    name = "always:semantic:tolerance=0.0"
+    method = gated(name)
+    assert (method.gate, method.rule, method.proposer, method.arguments) == (
+        *("always", "semantic", "draft"),
+        {"tolerance": 0.0},
+    )
+    assert method.threshold(comparison.bench()) == ("always", 0.0)
+    _, target = node_parameters(name, "ball", comparison.files, comparison.calibration, 1.0)
+    assert target["semantic.tolerance"] == 0.0
+    assert not runs_on_robot(METHODS["always:semantic:patience_ms=50"])  # no message tells of the link
+    with pytest.raises(ValueError, match=r"rule semantic: .*bold.*; its arguments are: file, tolerance"):
+        METHODS["always:semantic:bold=1"].threshold(comparison.bench())
+    with pytest.raises(ValueError, match="must not name an argument twice"):
+        METHODS["always:semantic:tolerance=0:tolerance=1"]

@@ -12,9 +12,10 @@ from adahi_ros.policy.interface import AS_TRAINED, Sampling, TargetUnavailableEr
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.robot.sent_windows import SentWindows
+from adahi_ros.server.batches import joined
 from adahi_ros.server.engine import Engine, Replied
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.request import RequestError, RequestFault
+from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
 from adahi_ros.wire.sent_request import SentRequest
 from adahi_ros.wire.window import WireWindow
 
@@ -156,3 +157,16 @@ def test_a_refusal_names_its_field_in_a_batch_as_well() -> None:
     _, refused = engine().verify_all([request(1), request(2, goal=INFINITE)], NOW_S)
     assert isinstance(refused, RequestError)
     assert refused.fault is RequestFault.NOT_FINITE
+
+
+def test_what_a_round_trip_takes_is_each_robots_own_and_unknown_of_others() -> None:
+    observations = Observations({OBSERVATION: np.zeros((1, 2, 3), np.float32)}, {GOAL: np.zeros((1, 1))})
+    silent = VerificationRequest(observations, Proposal(np.zeros((1, 0, 2), np.float32)))
+    heard = replace(silent, round_trip_ms=np.array([7.0]))
+    assert joined([silent, silent]).round_trip_ms is None
+    both = joined([heard, silent, replace(silent, round_trip_ms=np.array([9.0]))])
+    assert both.round_trip_ms is not None
+    np.testing.assert_array_equal(both.round_trip_ms, [7.0, np.nan, 9.0])
+    part = both.rows(np.array([2, 0])).round_trip_ms
+    assert part is not None
+    np.testing.assert_array_equal(part, [9.0, 7.0])

@@ -87,7 +87,10 @@ def test_a_rule_that_this_robot_cannot_use_is_a_mismatch(monkeypatch: pytest.Mon
             told(protocol=1),
             f"protocol: the robot's is {PROTOCOL_VERSION}, the verifier's 1;",
         ),
-        (told(acceptance="guess"), "acceptance: 'guess', must be one of distance, replace, speculative"),
+        (
+            told(acceptance="guess"),
+            "acceptance: 'guess', must be one of distance, replace, semantic, speculative",
+        ),
         (told(history=0), "history: the target's is 0, must be from 1 to 64"),
         (told(history=65), "history: the target's is 65, must be from 1 to 64"),
         (told(horizon=0), "horizon: the target's is 0, must be at least 1"),

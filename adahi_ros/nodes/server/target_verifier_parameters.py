@@ -54,6 +54,18 @@ class CacheParameters:
 
 
 @dataclass(frozen=True)
+class SemanticParameters:
+    """For the rule semantic."""
+
+    file: str = parameter(
+        "", "Weights of its head, which 'adahi acceptance train' writes; '' for none", optional=True
+    )
+    tolerance: float = parameter(
+        0.0, "Probability that it matters below which the draft stands; 0 is speculative sampling", 0.0, 1.0
+    )
+
+
+@dataclass(frozen=True)
 class TargetVerifierParameters(PolicyParameters, ManagedParameters):
     """What the node is told."""
 
@@ -113,6 +125,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         BY_TARGET,
         "speculative accepts or resamples the drafted codes; replace takes the target's own proposal, "
         "whatever was drafted; distance lets the draft stand where it is near to the target's own proposal; "
+        "semantic is speculative, but the draft stands where a learned head says that it does not matter; "
         "by_target is speculative for a target that speaks an action tokenizer, else replace",
         choices=(BY_TARGET, *ACCEPTANCES),
     )
@@ -122,6 +135,7 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         0.0,
         1e6,
     )
+    semantic: SemanticParameters = group(SemanticParameters)
     temperature: float = parameter(1.0, "Of the target's distributions", 1e-3, 100.0)
     added_compute_s: float = parameter(
         0.0,
@@ -195,6 +209,7 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
         agreement=values.agreement,
         samples=values.samples,
         distance=values.distance,
+        arguments=vars(values.semantic) if values.rule == "semantic" else {},
     )
     engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
     encoder = "" if images is None else images.fingerprint

@@ -1,0 +1,186 @@
+"""Semantic: a draft that mismatches stands all the same where a learned head says that it does not matter.
+
+After WISV (Liu et al., "Wireless-Informed Semantic Verification", arXiv 2604.17701), of which the abstract
+was read: a light decision head on what the target has computed and on the state of the link accepts more than
+speculative sampling does. That the head is linear, and only ever adds to what is accepted, is of Judge
+Decoding (Bachmann et al., arXiv 2501.19309). What it reads here are the target's logits, for no inner layer
+is in the exported networks. The link sets how much risk is taken, see `Semantic`.
+
+Of the draft's distributions the head reads no more than the probability of each code that was drawn. So who
+sends these first, and the whole distributions only of codes that are rejected, gets the same verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from adahi_ros.acceptance.interface import Verdict, codes_differ
+from adahi_ros.acceptance.speculative import Speculative
+from adahi_ros.files import replacing
+from adahi_ros.networks.checkpoint_files import (
+    CheckpointError,
+    Shapes,
+    check_shapes,
+    read_shapes,
+    read_tensors,
+)
+from adahi_ros.policy.distribution import probabilities_at
+from adahi_ros.policy.proposal import CodeDistribution, Proposal
+from adahi_ros.policy.signature import Signature
+
+LEAST = 1e-6  # a probability that counts as none
+FURTHEST = 5.0  # standard deviations from the mean that a sign counts
+WIDEST = 65536  # signs
+
+
+def signs(
+    ours: CodeDistribution, theirs: CodeDistribution, kept: np.ndarray, instead: np.ndarray
+) -> np.ndarray:
+    """Return what the head reads of M mismatches, (M, F).
+
+    Args:
+        ours: the draft's codes, and at least their own probabilities.
+        theirs: the target's.
+        kept: (M, T, A), actions by the drafted codes.
+        instead: (M, T, A), what would come in their place.
+    """
+    logits = np.log(np.maximum(theirs.probabilities, LEAST))
+    of_target = probabilities_at(logits, ours.codes)
+    of_draft = np.log(np.maximum(probabilities_at(ours.probabilities, ours.codes), LEAST))
+    apart = np.abs(kept - instead)[:, 0]
+    flat = logits.reshape(len(logits), -1)
+    read: np.ndarray = np.concatenate([flat, of_target, of_draft, apart], axis=1, dtype=np.float64)
+    return read
+
+
+@dataclass(frozen=True)
+class SemanticHead:
+    """Says how likely a mismatch matters.
+
+    Attributes:
+        mean, scale: (F,) of the signs that it was fitted to.
+        weight, bias: (F,) and (1,) of its one layer.
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+    weight: np.ndarray
+    bias: np.ndarray
+
+    def standardised(self, read: np.ndarray) -> np.ndarray:
+        """Return signs (M, F) in standard deviations."""
+        return np.clip((read - self.mean) / self.scale, -FURTHEST, FURTHEST)
+
+    def risk(self, read: np.ndarray) -> np.ndarray:
+        """Return the probability that it matters, (M,), above 0."""
+        logit = self.standardised(read) @ self.weight + self.bias[0]
+        return 1.0 / (1.0 + np.exp(-np.clip(logit, -500.0, 500.0)))
+
+
+def load_semantic_head(path: Path) -> SemanticHead:
+    """Read a file of `save_semantic_head`.
+
+    Raises:
+        CheckpointError: it is missing, damaged, or something else.
+    """
+    shapes = read_shapes(path)
+    try:
+        count = shapes.get("weight", (0,))[0]
+        if not 0 < count <= WIDEST:
+            raise ValueError(f"weight: of {count}, must be from 1 to {WIDEST}")
+        sizes: Shapes = {"mean": (count,), "scale": (count,), "weight": (count,), "bias": (1,)}
+        check_shapes(shapes, sizes)
+        tensors = read_tensors(path)
+        head = SemanticHead(**{name: tensors[name].astype(np.float64) for name in sizes})
+        for name, values in vars(head).items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name}: must be finite")
+        if not (head.scale > 0.0).all():
+            raise ValueError("scale: must be above 0")
+    except CheckpointError:
+        raise
+    except (ValueError, IndexError) as error:
+        raise CheckpointError(f"{path}: not the weights of a semantic head ({error})") from None
+    return head
+
+
+def save_semantic_head(path: Path, head: SemanticHead) -> None:
+    """Write a head, whole."""
+    tensors = {name: np.ascontiguousarray(values, np.float64) for name, values in vars(head).items()}
+    with replacing(path) as partial:
+        save_file(tensors, partial)
+
+
+class Semantic:
+    """Speculative sampling; of drafts that it rejects, those whose risk is below a tolerance stand whole.
+
+    At tolerance 0 it is speculative sampling, exactly. Where the link is known, the tolerance is the round
+    trip that a rejection may cost as a share of `patience_ms`: on a link that costs nothing, none.
+
+    Args:
+        file: of the head, `adahi acceptance train` writes it; empty for none, which a robot needs not.
+        tolerance: risk that is taken where the link is not known, from 0 to 1.
+        patience_ms: the round trip at which any risk is taken; infinite where the link does not count.
+
+    Raises:
+        CheckpointError: it is no such file.
+        ValueError: names the argument, the value and what was allowed.
+    """
+
+    exact = False
+    needs_codes = True
+    needs_actions = False
+    hears_link = True
+
+    def __init__(self, file: str = "", tolerance: float = 0.0, patience_ms: float = np.inf) -> None:
+        if not 0.0 <= tolerance <= 1.0:
+            raise ValueError(f"tolerance: {tolerance}, must be 0 to 1")
+        if not patience_ms > 0.0:
+            raise ValueError(f"patience_ms: {patience_ms}, must be above 0")
+        if not file and (tolerance or np.isfinite(patience_ms)):
+            raise ValueError("file: empty, must be a head's where a risk is to be taken")
+        self._head = load_semantic_head(Path(file).expanduser()) if file else None
+        self._tolerance = tolerance
+        self._patience_ms = patience_ms
+
+    def compatible(self, draft: Signature, target: Signature) -> str | None:
+        """See `Acceptance`: the codes must mean the same actions to both."""
+        return codes_differ(draft, target)
+
+    def verify(
+        self,
+        draft: Proposal,
+        target: Proposal,
+        draws: np.ndarray,
+        round_trip_ms: np.ndarray | None = None,
+    ) -> Verdict:
+        """See `Acceptance`.
+
+        Raises:
+            ValueError: the head is of another target.
+        """
+        verdict = Speculative().verify(draft, target, draws)
+        if self._head is None:
+            return verdict
+        ours, theirs = draft.distribution, target.distribution
+        assert ours is not None
+        assert theirs is not None
+        kept = theirs.actions_of(ours.codes)
+        read = signs(ours, theirs, kept, verdict.actions)
+        if read.shape[1] != len(self._head.weight):
+            raise ValueError(
+                f"file: a head that reads {len(self._head.weight)} signs, must be one of {read.shape[1]}"
+            )
+        stands = self._head.risk(read) < self._tolerated(round_trip_ms)
+        actions = np.where(stands[:, None, None], kept, verdict.actions)
+        return Verdict(actions, verdict.accepted | stands[:, None])
+
+    def _tolerated(self, round_trip_ms: np.ndarray | None) -> np.ndarray | float:
+        """Return the risk that is taken, of each of M or of all."""
+        if round_trip_ms is None or np.isinf(self._patience_ms):
+            return self._tolerance
+        return np.where(np.isnan(round_trip_ms), self._tolerance, round_trip_ms / self._patience_ms)
