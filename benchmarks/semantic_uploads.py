@@ -2,9 +2,10 @@
 
     .venv/bin/python benchmarks/semantic_uploads.py TASK HEAD [--methods M,M,...] [--links L,L,...]
 
-Methods are as of 'adahi evaluate', and semantic@X at every step with tolerance X. Of each link there is one
-with a tolerance by what every round trip takes: that by patience. Waiting is of a link's mean round trip,
-and of bytes at its rate; the verdicts, and so all else, do not depend on the way to upload.
+Methods are as of 'adahi evaluate', and semantic@X and distance@X at every step with a tolerance or distance of
+X. Of each link there is one with a tolerance by what every round trip takes, as a share of the patience.
+Waiting is of a link's mean round trip, and of bytes at its rate; the verdicts, and so all else, do not depend
+on the way to upload.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from adahi_ros.assets import asset
 from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.evaluation.evaluate import Comparison, Outcome, batches, outcome_figures, play
-from adahi_ros.evaluation.methods import METHODS, GatedMethod
+from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.evaluation.uploads import accepted_length, uploads
 from adahi_ros.gates.parameter_file import load_calibration
@@ -39,7 +40,7 @@ from adahi_ros.wire.request import VerificationRequest
 from adahi_ros.wireless.link.profile import LinkProfile, profile_named
 
 TOLD = ("hybrid", "semantic@0", "semantic@0.1", "semantic@0.3", "semantic@0.5", "semantic@0.8")
-OTHERS = ("always:distance", "adahi", "deviation:semantic@0.3", "random", "plan_8")
+OTHERS = ("distance@0.25", "distance@1", "adahi", "deviation:semantic@0.3", "random", "plan_8")
 HALF_UNIT = 2.0**-54  # keeps a draw of 0 off minus infinity
 
 
@@ -76,6 +77,22 @@ class ByLink:
         return Outcome(log, world.success, world.completed, world.fulfilled)
 
 
+@dataclass(frozen=True)
+class AtDistance:
+    """The rule distance at every step, of another distance than is usual."""
+
+    comparison: Comparison
+    distance: float
+
+    def play(self, episodes: Sequence[int]) -> Outcome:
+        """Run episodes."""
+        bench, world, seed = self.comparison.bench(), make(self.comparison.task), self.comparison.seed
+        controller = Controller(bench.policies.draft, bench.calibration.controller("always"))
+        verifier = TargetVerifier(bench.policies.target, "distance", distance=self.distance)
+        log = rollout(world, controller, verifier, seed, episodes)
+        return Outcome(log, world.success, world.completed, world.fulfilled)
+
+
 def main(
     task: Annotated[str, typer.Argument(help="One with shipped policies.")],
     head: Annotated[Path, typer.Argument(help="Of 'adahi acceptance train TASK'.")],
@@ -97,6 +114,10 @@ def main(
     for name in filter(None, methods.split(",")):
         gate, _, tolerance = name.replace(":semantic", "").partition("@")
         named = name
+        if gate == "distance":
+            far = AtDistance(comparison, float(tolerance))
+            jobs[name] = [(far.play, (part,)) for part in parts]
+            continue
         if tolerance:
             gate = "always" if gate == "semantic" else gate
             named = f"{gate}:semantic:file={head}:tolerance={tolerance}"
@@ -123,7 +144,7 @@ def main(
             figures["stands"] = float(log.accepted[log.transmitted & log.active].all(axis=-1).mean())
             figures["length"] = accepted_length(log)
             shown += [f"{figures['stands']:.3f}", f"{figures['length']:.2f}"]
-        if method is None or (isinstance(method, GatedMethod) and method.rule == "speculative"):
+        if "semantic" in name or getattr(method, "rule", "") == "speculative":
             once, first = uploads(log, target, spec)
             figures["rounds"] = float(first.rounds.sum() / episodes)
             figures["bytes_up"] = [float(each.up.sum() / episodes) for each in (once, first)]

@@ -34,6 +34,7 @@ from adahi_ros.policy.signature import Signature
 
 LEAST = 1e-6  # a probability that counts as none
 FURTHEST = 5.0  # standard deviations from the mean that a sign counts
+SUREST = 30.0  # of a logit: no probability is 0 or 1
 WIDEST = 65536  # signs
 
 
@@ -76,9 +77,9 @@ class SemanticHead:
         return np.clip((read - self.mean) / self.scale, -FURTHEST, FURTHEST)
 
     def risk(self, read: np.ndarray) -> np.ndarray:
-        """Return the probability that it matters, (M,), above 0."""
+        """Return the probability that it matters, (M,), above 0 and below 1."""
         logit = self.standardised(read) @ self.weight + self.bias[0]
-        return 1.0 / (1.0 + np.exp(-np.clip(logit, -500.0, 500.0)))
+        return 1.0 / (1.0 + np.exp(-np.clip(logit, -SUREST, SUREST)))
 
 
 def load_semantic_head(path: Path) -> SemanticHead:

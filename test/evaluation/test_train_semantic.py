@@ -19,8 +19,10 @@ from adahi_ros.evaluation.train_semantic import (
 from adahi_ros.tasks import make
 
 
-@pytest.mark.parametrize(("task", "actions"), [("ball", 2), ("swarm", 8), ("kitchen", 9)])
+@pytest.mark.parametrize(("task", "actions"), [("ball", 2), ("swarm", 8), ("kitchen", 9), ("metaworld", 4)])
 def test_a_fork_goes_on_as_its_world_does_and_leaves_it_alone(task: str, actions: int) -> None:
+    if task == "metaworld":
+        pytest.importorskip("metaworld")
     world = make(task)
     world.reset(3, [5, 6])
     action = np.full((2, actions), 0.1, np.float32)
