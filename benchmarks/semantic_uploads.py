@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/semantic_uploads.py TASK HEAD [--methods M,M,...] [--links L,L,...]
 
-Methods are as of 'adahi evaluate', and semantic@X and distance@X at every step with a tolerance or distance of
-X. Of each link there is one with a tolerance by what every round trip takes, as a share of the patience.
+Methods are as of 'adahi evaluate', and semantic@X and distance@X at every step with a tolerance or distance
+of X. Of each link there is one with a tolerance by what every round trip takes, as a share of the patience.
 Waiting is of a link's mean round trip, and of bytes at its rate; the verdicts, and so all else, do not depend
 on the way to upload.
 """

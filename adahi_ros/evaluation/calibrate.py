@@ -44,6 +44,7 @@ OF_PLANS = (  # say nothing of drafts
     "adaptive_age",
     "online",
 )
+COARSE = ("sampled_uncertainty",)  # of few values, so of few rates: only where it is asked for
 WITHOUT_CODES: Variant = (0.5, "std")  # the deviation, where there are no rejections to choose it by
 Say = Callable[[str], None]
 
@@ -145,8 +146,8 @@ def _figures(
 
 
 def methods_to_calibrate(policies: Policies) -> list[str]:
-    """Return methods with every gate that there is; what goes by codes only where the policies share them."""
-    gates = [gate for gate in GATES if gate not in OF_PLANS]
+    """Return methods with every gate that any rate can be had of; codes only where the policies share them."""
+    gates = [gate for gate in GATES if gate not in (*OF_PLANS, *COARSE)]
     if policies.share_codes:
         return [*METHODS, *(f"{gate}:speculative" for gate in gates)]
     return [f"{gate}:replace" for gate in gates]

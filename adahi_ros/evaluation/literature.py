@@ -105,5 +105,19 @@ LITERATURE = (
         "adahi tune",
         "search on machines that may vanish; what its curve's trend does not promise is stopped",
     ),
+    Neighbour(
+        "U-HLM",
+        "arXiv 2412.12687",
+        "gates/sampled.py",
+        "--methods sampled_uncertainty:speculative",
+        "ask the target where the draft, at other temperatures, draws other codes",
+    ),
+    Neighbour(
+        "WISV",
+        "arXiv 2604.17701",
+        "acceptance/semantic.py",
+        "--methods always:semantic",
+        "a mismatch stands where a head on the target says that it does not matter; more on a slow link",
+    ),
 )
 """In the order of the docs. Those of plans need a task that has a target that plans."""
