@@ -146,7 +146,7 @@ def _figures(
 
 
 def methods_to_calibrate(policies: Policies) -> list[str]:
-    """Return methods with every gate that any rate can be had of; codes only where the policies share them."""
+    """Return methods with every gate that any rate can be had of; of codes only where they are shared."""
     gates = [gate for gate in GATES if gate not in (*OF_PLANS, *COARSE)]
     if policies.share_codes:
         return [*METHODS, *(f"{gate}:speculative" for gate in gates)]

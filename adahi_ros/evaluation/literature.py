@@ -116,7 +116,7 @@ LITERATURE = (
         "WISV",
         "arXiv 2604.17701",
         "acceptance/semantic.py",
-        "--methods always:semantic",
+        "--methods always:semantic:file=checkpoints/ball/semantic.safetensors:tolerance=0.1",
         "a mismatch stands where a head on the target says that it does not matter; more on a slow link",
     ),
 )
