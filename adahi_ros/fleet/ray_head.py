@@ -20,6 +20,7 @@ STARTED_S = 60.0
 LOOK_S = 0.05
 OBJECT_STORE_BYTES = 100_000_000  # nothing that travels between verifier and replicas is large
 LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for whatever address this machine has
+PORTS = range(26379, 27379)
 REPLICA = "ray::ServeReplica"
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -129,12 +130,16 @@ def _called(pid: int) -> str:
 
 
 def _free_port() -> int:
-    """Return a port that nobody has; below those that Linux hands out, or Ray's own workers may take it."""
-    for port in range(26379, 27379):
+    """Return a port that nobody has; below those that Linux hands out, or Ray's own workers may take it.
+
+    Two processes that start a Ray at once look at different ones first.
+    """
+    start = os.getpid() % len(PORTS)
+    for port in (*PORTS[start:], *PORTS[:start]):
         with socket.socket() as tried:
             try:
                 tried.bind((LOOPBACK, port))
             except OSError:
                 continue
             return port
-    raise RuntimeError("Ray does not start: no port from 26379 to 27378 is free")
+    raise RuntimeError(f"Ray does not start: no port from {PORTS[0]} to {PORTS[-1]} is free")
