@@ -22,6 +22,7 @@ from adahi_ros.cli.distill import distill
 from adahi_ros.cli.encoder import app as encoder
 from adahi_ros.cli.fleet import fleet
 from adahi_ros.cli.gate import app as gate
+from adahi_ros.cli.index import index
 from adahi_ros.cli.lerobot import app as lerobot
 from adahi_ros.cli.link import app as link
 from adahi_ros.cli.methods import methods
@@ -65,6 +66,7 @@ for verb in (
     train,
     calibrate,
     distill,
+    index,
     export,
     evaluate,
     compare,

@@ -181,7 +181,9 @@ class Controller:
         plan.forget_before(index)
         self._memory.keep(index, observed)
         temperature = self.config.draft_temperature
-        context = ProposerContext(index, observations, self._memory, plan, draws[:, 1:], temperature)
+        context = ProposerContext(
+            index, observations, self._memory, plan, draws[:, 1:], temperature, self._executed
+        )
         proposal = self._proposer.propose(context)
         age = plan.since(index)
         unplanned = self._proposer.needs_plan & (plan.left(index) == 0)

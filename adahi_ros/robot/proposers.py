@@ -17,8 +17,10 @@ from adahi_ros.policy.interface import Actor, Policy, Sampling
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import OBSERVATION, Observations
 from adahi_ros.registry import Registry
+from adahi_ros.robot.kalman import KalmanProposer, RectifiedProposer
 from adahi_ros.robot.memory import Memory
 from adahi_ros.robot.plan import Plan
+from adahi_ros.robot.retrieval import MixtureProposer, RetrievalProposer
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class ProposerContext:
         plan: what lies ahead, of what the target has said.
         draws: (B, policy.draws) uniform in [0, 1).
         temperature: of the draft's distributions.
+        executed: (B, A), commanded last; NaN before the first, None where nobody says.
     """
 
     step: int
@@ -40,6 +43,7 @@ class ProposerContext:
     plan: Plan
     draws: np.ndarray
     temperature: float
+    executed: np.ndarray | None = None
 
 
 class Proposer(Protocol):
@@ -167,6 +171,10 @@ PROPOSERS: Registry[Callable[[Any], Proposer]] = Registry(
         "plan": PlanProposer,
         "corrector": CorrectorProposer,
         "draft_checks_plan": DraftChecksPlanProposer,
+        "retrieval": RetrievalProposer,
+        "mixture": MixtureProposer,
+        "kalman": KalmanProposer,
+        "rectified": RectifiedProposer,
     },
 )
-"""Made of a draft policy, or of another actor that they need: a corrector."""
+"""Made of a draft policy, or of another actor that they need: a corrector, an index, a draft and an index."""
