@@ -14,6 +14,7 @@ from adahi_ros.evaluation.harm_oracle import HARM_GRAMMAR, HarmOracleMethod, har
 from adahi_ros.evaluation.named_numbers import SHOWN
 from adahi_ros.evaluation.oracle import OracleGate
 from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, every, plan_method
+from adahi_ros.evaluation.proposer_methods import PROPOSER_GRAMMAR, proposer_method
 from adahi_ros.evaluation.recommended import BestMethod
 from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.gates.config import ControllerConfig
@@ -153,7 +154,7 @@ class Methods(dict[str, Method]):
     """By name.
 
     Methods without an entry: GATE:RULE or GATE:RULE:PROPOSER, of what the registries have; and what
-    `plan_method`, `harm_method` and `file_method` know.
+    `plan_method`, `proposer_method`, `harm_method` and `file_method` know.
     """
 
     def __missing__(self, name: str) -> Method:
@@ -163,7 +164,7 @@ class Methods(dict[str, Method]):
             KeyError: it is no such name.
             ValueError: it is one, but for a number in it.
         """
-        made = plan_method(name) or harm_method(name) or file_method(name)
+        made = plan_method(name) or proposer_method(name) or harm_method(name) or file_method(name)
         if made is not None:
             return made
         gate, rule, proposer = [*name.split(":"), "draft"][:3] if name.count(":") in (1, 2) else ("", "", "")
@@ -233,7 +234,9 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
         raise ValueError(
             f"methods: {refused or text!r}, must be of {', '.join(allowed)}, or GATE:RULE of the "
             f"gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}"
-            f", or {GRAMMAR}" + f", or {HARM_GRAMMAR}" * (not on_air) + f", or {FILE_GRAMMAR}" * own
+            f", or {GRAMMAR}"
+            + f", or {PROPOSER_GRAMMAR}, or {HARM_GRAMMAR}" * (not on_air)
+            + f", or {FILE_GRAMMAR}" * own
         )
     for name in names:
         method = METHODS[name]
