@@ -13,7 +13,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from adahi_ros.nodes.launching.arguments import check_file, with_arguments_checked
+from adahi_ros.nodes.launching.arguments import ENCLAVE, check_file, with_arguments_checked
 from adahi_ros.nodes.launching.exits import (
     ENDS_WITH_LAUNCH,
     RESPAWN,
@@ -37,6 +37,7 @@ OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
         int,
         "Steps in a row that the draft may act alone, for fallback:=hold",
     ),
+    "hedge": ("verification.hedge", str, "Of backup_verifiers, when they are asked, too: late, at_once, off"),
     "vision": ("verification.vision", str, "What the target sees of camera images: features, jpeg, none"),
 }
 
@@ -98,7 +99,14 @@ def generate_launch_description() -> LaunchDescription:
             description="Namespace of the verifier's services, such as /server where robots share it; "
             "empty for the node's own",
         ),
+        DeclareLaunchArgument(
+            "backup_verifiers",
+            default_value="",
+            description="Namespaces of further verifiers of the same target, such as /server_2, with ; "
+            "between them; where it is empty, params_file says it",
+        ),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
+        DeclareLaunchArgument("enclave", default_value="/", description=ENCLAVE),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
     ]
     dds = IncludeLaunchDescription(
@@ -124,6 +132,9 @@ def start(context: LaunchContext) -> list[Node]:
         for name, (parameter, kind, _) in OF_THE_ROBOT.items()
         if LaunchConfiguration(name).perform(context)
     }
+    backups = LaunchConfiguration("backup_verifiers").perform(context)
+    if backups:
+        given["verification.backups"] = [name.strip() for name in backups.split(";")]
     respawn = IfCondition(LaunchConfiguration("respawn")).evaluate(context)
     by_goals = IfCondition(LaunchConfiguration("run_policy")).evaluate(context)
     autostart = not by_goals and IfCondition(LaunchConfiguration("autostart")).evaluate(context)
@@ -131,7 +142,10 @@ def start(context: LaunchContext) -> list[Node]:
     of_all = {
         "package": "adahi_ros",
         "namespace": LaunchConfiguration("namespace"),
-        "arguments": ["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        "arguments": [
+            *("--ros-args", "--log-level", LaunchConfiguration("log_level")),
+            *("--enclave", LaunchConfiguration("enclave")),
+        ],
         "additional_env": ENDS_WITH_LAUNCH,
         "output": "screen",
         "respawn": respawn,

@@ -18,7 +18,7 @@ from launch.substitutions import LaunchConfiguration, PythonExpression
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from adahi_ros.nodes.launching.arguments import with_arguments_checked
+from adahi_ros.nodes.launching.arguments import ENCLAVE, with_arguments_checked
 from adahi_ros.nodes.launching.exits import ENDS_WITH_LAUNCH, fail_with_it, leave_interrupts_to_launch
 
 
@@ -77,6 +77,7 @@ def generate_launch_description() -> LaunchDescription:
             description="Of each topic that a recording needs, before the first state",
         ),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
+        DeclareLaunchArgument("enclave", default_value="/", description=ENCLAVE),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
     ]
     node = Node(
@@ -103,7 +104,10 @@ def generate_launch_description() -> LaunchDescription:
                 "use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool),
             }
         ],
-        arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        arguments=[
+            *("--ros-args", "--log-level", LaunchConfiguration("log_level")),
+            *("--enclave", LaunchConfiguration("enclave")),
+        ],
         additional_env=ENDS_WITH_LAUNCH,
         output="screen",
         on_exit=end_with_it,

@@ -19,6 +19,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
 from adahi_ros.nodes.launching.arguments import (
+    ENCLAVE,
     check_file,
     checkpoint_of,
     with_arguments_checked,
@@ -87,6 +88,7 @@ def generate_launch_description() -> LaunchDescription:
         ),
         DeclareLaunchArgument("respawn", default_value="false", description=RESPAWN),
         DeclareLaunchArgument("use_sim_time", default_value="false", description="Take the time from /clock"),
+        DeclareLaunchArgument("enclave", default_value="/", description=ENCLAVE),
         DeclareLaunchArgument("log_level", default_value="info", description="debug, info, warn, error"),
     ]
     dds = IncludeLaunchDescription(
@@ -130,7 +132,10 @@ def start(context: LaunchContext) -> list[Node]:
             (service, PathJoinSubstitution([LaunchConfiguration("verifier_namespace"), service]))
             for service in ("describe_target", "verify_draft")
         ],
-        arguments=["--ros-args", "--log-level", LaunchConfiguration("log_level")],
+        arguments=[
+            *("--ros-args", "--log-level", LaunchConfiguration("log_level")),
+            *("--enclave", LaunchConfiguration("enclave")),
+        ],
         # `adahi link run` sets it, so that of all jobs this one runs at the server's end of the link.
         prefix=EnvironmentVariable(
             "ADAHI_SERVER_PREFIX", default_value=LaunchConfiguration("launch-prefix", default="")

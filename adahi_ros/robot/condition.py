@@ -79,6 +79,7 @@ class Condition:
         enabled: bool,
         stopped: bool,
         interventions: Mapping[str, int],
+        verifiers: Mapping[str, object],
         now_s: float,
         now_ns: int,
     ) -> Health:
@@ -90,6 +91,7 @@ class Condition:
             enabled: it may move.
             stopped: it was told to stop.
             interventions: of the safety envelope, by name.
+            verifiers: what each of several was asked and how it replies, by name.
             now_s: the time.
             now_ns: the time on the clock of the observations' stamps.
         """
@@ -109,6 +111,7 @@ class Condition:
             stopped,
             loop.fallback.withholds,
             interventions,
+            verifiers,
             loop.controller.config.trigger.state,
         )
         return self._watch.report(vitals, now_s)

@@ -122,6 +122,7 @@ class Controller:
         self._execution_horizon = execution_horizon
         self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy) if made is None else made
+        self._told = getattr(self._proposer, "told", None)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
 
@@ -182,7 +183,9 @@ class Controller:
         self._memory.keep(index, observed)
         temperature = self.config.draft_temperature
         context = ProposerContext(
-            index, observations, self._memory, plan, draws[:, 1:], temperature, self._executed
+            *(index, observations, self._memory, plan, draws[:, 1:], temperature),
+            begins=not self._begun,
+            executed=self._executed,
         )
         proposal = self._proposer.propose(context)
         age = plan.since(index)
@@ -308,6 +311,8 @@ class Controller:
         self._plan.splice(gone_by, requested_at + committed, requested_at, who[sound])
         if not committed:
             self.config.trigger.learn(requested_at, actions[:, 0] / self.policy.action_scale, who[sound])
+            if self._told is not None:
+                self._told(requested_at, verdict.rows(sound), who[sound])
         return sound
 
     def executed(self, actions: np.ndarray) -> None:

@@ -35,6 +35,7 @@ class Vitals:
         stopped: it was told to stop.
         withheld: it may not go on without the target.
         interventions: of the safety envelope, by name.
+        verifiers: what each of several was asked and how it replies, by name.
         gate: what the gate has learned, by name.
     """
 
@@ -52,6 +53,7 @@ class Vitals:
     stopped: bool
     withheld: bool
     interventions: Mapping[str, int]
+    verifiers: Mapping[str, object]
     gate: Mapping[str, float]
 
 
@@ -127,6 +129,7 @@ def _figures(vitals: Vitals, before: _Counts, now: _Counts) -> dict[str, object]
         "link.loss": f"{estimate.loss:.3f}",
         "link.misses": f"{estimate.misses:.3f}",
         "link.goodput_bytes_s": f"{estimate.goodput_bytes_s:.0f}",
+        **{f"verifiers.{name}": value for name, value in vitals.verifiers.items()},
         **{f"fallbacks.{reason}": count for reason, count in totals.fallbacks.items()},
         **{f"ignored.{name}": count for name, count in vitals.faults.items()},
         **{f"missed.{name}": count for name, count in vitals.missed.items()},

@@ -77,11 +77,11 @@ class Motion:
 
     def __init__(self, scale: np.ndarray) -> None:
         self._scale = scale
-        self._filter = VelocityFilter(0, len(scale))
+        self._begin(0)
 
     def go_on(self, executed: np.ndarray | None, robots: int) -> np.ndarray:
         """Take in what was executed last, (B, A) in action units; return what is expected now, likewise."""
-        if executed is None or np.isnan(executed).all():
+        if executed is None or np.isnan(executed).all() or robots != len(self._measured):
             self._begin(robots)
         else:
             self._take(executed / self._scale)

@@ -77,6 +77,11 @@ class LinkEstimator:
             requests=old.requests + 1,
         )
 
+    @property
+    def misses(self) -> float:
+        """Average share of requests without a reply; see `LinkEstimate`."""
+        return self._estimate.misses
+
     def estimate(self, now_s: float) -> LinkEstimate:
         """Return how the link is now."""
         return replace(self._estimate, goodput_bytes_s=self._decayed(now_s))

@@ -14,7 +14,7 @@ from adahi_ros.robot.link_estimate import LinkEstimator
 from adahi_ros.robot.requests import FATES, Fate, Outcome, PendingRequest, judged
 from adahi_ros.robot.retransmission import RetransmissionTimeout
 from adahi_ros.robot.sent_windows import SentWindows
-from adahi_ros.robot.transport import Described, Reply, StepRequest, Transport
+from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
 from adahi_ros.wire.description import Description, Wants
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestFault
@@ -117,7 +117,8 @@ class VerifierSession:
     @property
     def next_due_s(self) -> float:
         """When `poll` must be called, at the latest; infinite for never."""
-        return min([self._watch_s, *(pending.due_s for pending in self._pending)])
+        due_s = [pending.due_s for pending in self._pending]
+        return min([self._watch_s, self._transport.next_due_s, *due_s])
 
     @property
     def on_trial(self) -> bool:
@@ -188,6 +189,8 @@ class VerifierSession:
         for received in self._transport.poll():
             if isinstance(received, Described):
                 self._described(received, now_s)
+            elif isinstance(received, Sent):
+                self._sent_more(received)
             else:
                 self._replied(received, now_s)
         for pending in tuple(self._pending):
@@ -207,6 +210,11 @@ class VerifierSession:
         pending.sent(self._transport.submit(pending.request, pending.update))
         wait_s = self._timeout.wait_s(pending.retransmissions) if self._retransmits else None
         pending.resend_s = math.inf if wait_s is None else now_s + wait_s
+
+    def _sent_more(self, message: Sent) -> None:
+        for pending in self._pending:
+            if message.id in pending.ids:
+                pending.request_bytes += message.size_bytes
 
     def _settle(self, pending: PendingRequest, fate: Fate) -> OnOutcome:
         pending.fate = fate

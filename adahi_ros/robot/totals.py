@@ -1,4 +1,4 @@
-"""What has happened in the steps of one robot, counted."""
+"""What has happened in the steps of one robot, and at the verifiers that it asks, counted."""
 
 from __future__ import annotations
 
@@ -52,3 +52,29 @@ class Totals:
         coded = record.verified and bool(record.accepted)
         self.coded += coded
         self.kept += coded and all(record.accepted)
+
+
+@dataclass
+class VerifierTotals:
+    """What one of several verifiers was asked, and what came of it.
+
+    Attributes:
+        requests: sent to it, whatever was sent to others.
+        hedges: of them, those that another one was asked before.
+        answers: that were executed, or went into the plan.
+        spare: good replies that came after another one's, or when nobody needed them any more.
+        refusals: replies that were no answer.
+        misses: requests without a reply by when one is there as a rule.
+        windows_resent: requests that it was sent again with the whole window.
+        bytes_up, bytes_down: serialized requests and replies.
+    """
+
+    requests: int = 0
+    hedges: int = 0
+    answers: int = 0
+    spare: int = 0
+    refusals: int = 0
+    misses: int = 0
+    windows_resent: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0

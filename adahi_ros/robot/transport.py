@@ -107,14 +107,21 @@ class Transport(Protocol):
     def present(self) -> bool:
         """Whether there is a verifier's end to send to."""
 
+    @property
+    def next_due_s(self) -> float:
+        """When `poll` must be called, at the latest, though nothing comes; infinite for never."""
+
     def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
         """Send a request, of whose window only this."""
 
     def describe(self) -> int:
         """Ask the verifier what it is; return the message's id."""
 
-    def poll(self) -> Sequence[Reply | Described]:
-        """Return what has come since the last time, in that order."""
+    def poll(self) -> Sequence[Reply | Described | Sent]:
+        """Return what has come since the last time, in that order.
+
+        A message `Sent` is one from before of which more was sent meanwhile: so many bytes.
+        """
 
     def cancel(self, sent: int) -> None:
         """Forget a message, whether or not anything has come back; whatever yet comes is dropped."""

@@ -56,6 +56,14 @@ class Description:
             return ahead
         return max(ahead, min(draft.actions.shape[1], self.signature.horizon))
 
+    def unlike(self, other: Description) -> str | None:
+        """Name the first thing by which this is no description of another's target; None where none is."""
+        ours, theirs = ({**vars(each), **vars(each.signature)} for each in (self, other))
+        for name, value in ours.items():
+            if name != "signature" and value != theirs[name]:
+                return f"{name}: {value}, must be {theirs[name]}"
+        return None
+
     def parts(self, draft: Proposal) -> int | None:
         """Return how many parts of a draft a reply judges: its codes; None where the rule has other parts."""
         if not ACCEPTANCES[self.acceptance].needs_codes:

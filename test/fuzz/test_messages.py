@@ -118,6 +118,7 @@ class Robot:
     """A robot from the messages that it gets to the commands that it gives; its verifier is the test."""
 
     present = True
+    next_due_s = math.inf
 
     def __init__(self) -> None:
         self.now_s = 1000.0

@@ -136,6 +136,27 @@ def test_sim_time(job: str) -> None:
     assert parameters_of(node_of(job, **FILES, use_sim_time="true"))["use_sim_time"] is True
 
 
+def text_of(word: Any) -> str:
+    """Return a word of a command that is text as it stands."""
+    return "".join(getattr(each, "text", "") for each in word)
+
+
+@pytest.mark.parametrize("job", sorted({*JOBS} - {"all"}))
+@pytest.mark.parametrize("enclave", ["/", "/adahi/r1"])
+def test_every_node_is_in_the_enclave(job: str, enclave: str) -> None:
+    from launch import LaunchContext
+
+    context = LaunchContext()
+    given = {**FILES, "run_policy": "true"} | ({} if enclave == "/" else {"enclave": enclave})
+    context.launch_configurations.update(given)
+    found = []
+    for node in nodes_of(description_of(job), context):
+        if node.node_package == "adahi_ros":
+            (at,) = (index for index, word in enumerate(node.cmd) if text_of(word) == "--enclave")
+            found.append(context.perform_substitution(node.cmd[at + 1][0]))
+    assert found == [enclave] * (2 if job in ("draft", "robot") else 1)
+
+
 @pytest.mark.parametrize("job", ["draft", "robot"])
 def test_a_draft_is_configured_and_activated_unless_somebody_else_does_that(job: str) -> None:
     assert parameters_of(node_of(job, **FILES))["autostart"] is True
@@ -200,6 +221,15 @@ def test_robots_in_namespaces_can_share_a_verifier(job: str, namespace: str, pre
     node = node_of(job, **FILES, namespace="r1", verifier_namespace=namespace)
     services = ("describe_target", "verify_draft")
     assert node.expanded_remapping_rules == [(name, f"{prefix}{name}") for name in services]
+
+
+@pytest.mark.parametrize("job", ["draft", "robot"])
+def test_a_robot_may_be_given_further_verifiers(job: str) -> None:
+    assert "verification.backups" not in parameters_of(node_of(job, **FILES))
+    given = {"backup_verifiers": "/server_2; /server_3", "hedge": "at_once"}
+    parameters = parameters_of(node_of(job, **FILES, **given))
+    assert list(parameters["verification.backups"]) == ["/server_2", "/server_3"]
+    assert parameters["verification.hedge"] == "at_once"
 
 
 OF_THE_ROBOT = {

@@ -24,7 +24,7 @@ from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.target_view import Features
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
+from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
 from adahi_ros.wire.description import Description, Wants
 from adahi_ros.wire.records import StepRecord
 from adahi_ros.wire.request import RequestFault
@@ -55,6 +55,7 @@ class SimulatedVerifier:
         self._plans = plans
         self.replies = True
         self.keeps_windows = True
+        self.undescribed = ""
         self.changes: dict[str, Any] = {}
         self._windows: set[int] = set()
 
@@ -136,6 +137,8 @@ class SimulatedLink:
         self._draw = np.random.default_rng(seed)
         self._ids, self._order = count(), count()
 
+    next_due_s = math.inf
+
     @property
     def next_arrival_s(self) -> float:
         return self.on_air[0][0] if self.on_air else math.inf
@@ -152,7 +155,8 @@ class SimulatedLink:
         sent = next(self._ids)
         self.described += 1
         self.open.add(sent)
-        self._carry(lambda: Described(sent, self._verifier.description))
+        why = self._verifier.undescribed
+        self._carry(lambda: Described(sent, None if why else self._verifier.description, why))
         return sent
 
     def poll(self) -> Sequence[Reply | Described]:
@@ -225,7 +229,7 @@ class Submitted:
 class Session(VerifierSession):
     """Keeps what was submitted."""
 
-    def __init__(self, link: SimulatedLink, policy: Policy, on_change: Callable[[], None]) -> None:
+    def __init__(self, link: Transport, policy: Policy, on_change: Callable[[], None]) -> None:
         super().__init__(link, Wants(policy.signature, OFFERED), True, on_change)
         self.submitted: list[Submitted] = []
         self.outcomes: Counter[int] = Counter()
@@ -270,7 +274,8 @@ class Robot:
         self.policy = policy
         self.verifier = SimulatedVerifier(policy, plans)
         self.link = SimulatedLink(self.verifier, seed)
-        self.session = Session(self.link, policy, lambda: self.changes.append(self.session.link))
+        transport = self.transport()
+        self.session = Session(transport, policy, lambda: self.changes.append(self.session.link))
         self.commands = Commands()
         self.records: list[StepRecord] = []
         self.changes: list[Link] = []
@@ -288,6 +293,15 @@ class Robot:
             PERIOD_S if plans and not waits else None,
         )
         self._numbers = count(1)
+
+    def transport(self) -> Transport:
+        """Return what carries its requests."""
+        return self.link
+
+    @property
+    def next_arrival_s(self) -> float:
+        """When something comes."""
+        return self.link.next_arrival_s
 
     def choose(self, gate: str, threshold: float = 0.5) -> None:
         self.loop.change(ControllerConfig(Trigger(gate, threshold)), self.loop.deadline_s)
@@ -317,7 +331,7 @@ class Robot:
     def pass_time(self, duration_s: float) -> None:
         """Let time pass, as on a node that polls whenever something comes or is due."""
         end_s = self.link.now_s + duration_s
-        while (at_s := min(self.link.next_arrival_s, self.loop.next_due_s)) <= end_s:
+        while (at_s := min(self.next_arrival_s, self.loop.next_due_s)) <= end_s:
             self.link.now_s = max(self.link.now_s, at_s)
             self.loop.poll()
             assert self.loop.next_due_s > self.link.now_s

@@ -15,7 +15,13 @@ PERIOD_S = 0.05
 
 
 def report(condition: Condition, robot: Any, **changes: Any) -> Health:
-    values: dict[str, Any] = {"enabled": True, "stopped": False, "interventions": {"velocity": 3}, **changes}
+    values: dict[str, Any] = {
+        "enabled": True,
+        "stopped": False,
+        "interventions": {"velocity": 3},
+        "verifiers": {},
+        **changes,
+    }
     now_s = robot.link.now_s
     return condition.report(robot.session, robot.loop, now_s=now_s, now_ns=int(now_s * NANOSECONDS), **values)
 

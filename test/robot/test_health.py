@@ -36,6 +36,7 @@ WELL = Vitals(
     stopped=False,
     withheld=False,
     interventions={"velocity": 3},
+    verifiers={},
     gate={},
 )
 
@@ -43,6 +44,12 @@ WELL = Vitals(
 def test_what_a_gate_has_learned_is_told() -> None:
     figures = HealthWatch(9.0).report(replace(WELL, gate={"threshold": 0.25, "rate": 0.1}), 10.0).values
     assert (figures["gate.threshold"], figures["gate.rate"]) == ("0.250", "0.100")
+
+
+def test_what_several_verifiers_were_asked_is_told() -> None:
+    verifiers = {"/server/verify_draft.answers": 7}
+    figures = HealthWatch(9.0).report(replace(WELL, verifiers=verifiers), 10.0).values
+    assert figures["verifiers./server/verify_draft.answers"] == 7
 
 
 def after_steps(make: Callable[..., StepRecord], count: int, reason: Reason = Reason.NONE) -> Totals:

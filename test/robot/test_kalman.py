@@ -32,7 +32,7 @@ class StubDraft:
 
 def asked(proposer: object, step: int, executed: np.ndarray | None) -> Proposal:
     said = np.full((1, A), np.nan, np.float32) if executed is None else executed
-    context = ProposerContext(step, NOTHING, Memory(2), Plan(1, A), np.zeros((1, 0)), 1.0, said)
+    context = ProposerContext(step, NOTHING, Memory(2), Plan(1, A), np.zeros((1, 0)), 1.0, executed=said)
     proposal: Proposal = proposer.propose(context)  # type: ignore[attr-defined]
     return proposal
 
@@ -81,6 +81,12 @@ def test_where_nothing_was_done_yet_a_draft_is_proposed_and_expected_to_be_wrong
         np.testing.assert_allclose(proposal.actions[0, 0], draft.next * SCALE)
         assert proposal.expected_error is not None
         assert np.isinf(proposal.expected_error).all()
+
+
+def test_who_is_made_amid_an_episode_begins_to_learn_there() -> None:
+    proposal = asked(KalmanProposer(StubDraft()), 40, np.zeros((1, A), np.float32))
+    assert proposal.expected_error is not None
+    assert np.isinf(proposal.expected_error).all()
 
 
 def test_what_the_filter_said_itself_teaches_it_nothing_and_it_grows_unsure() -> None:

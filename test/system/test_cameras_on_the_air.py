@@ -15,7 +15,8 @@ from sensor_msgs.msg import CompressedImage
 from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.robot.dds_transport import DdsTransport
+from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
+from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.interface import Policy
@@ -80,7 +81,10 @@ class End:
     def __init__(self, stage: Any, policy: Policy, encoder_fingerprint: str | None) -> None:
         signature = policy.signature
         fingerprint = signature.codes.fingerprint if signature.codes else None
-        self.transport = DdsTransport(stage.node, "robot", "", fingerprint, "reliable", self._poll)
+        self._clients = VerifierClients(stage.node, "reliable")
+        self.transport = DdsTransport(
+            self._clients, Sender.of_new_start("robot", "", fingerprint), self._poll
+        )
         self._due = DueTimer(stage.node, self._poll)
         wants = Wants(signature, Offer({OBSERVATION: 6, GOAL: 2}), encoder_fingerprint=encoder_fingerprint)
         self.session = VerifierSession(self.transport, wants, False, lambda: None)
@@ -98,7 +102,7 @@ class End:
     def destroy(self) -> None:
         self.session.stop()
         self._due.destroy()
-        self.transport.destroy()
+        self._clients.destroy()
 
 
 @pytest.fixture
@@ -179,14 +183,14 @@ def test_a_robot_that_sends_images_needs_a_verifier_with_its_encoder(
     )
 
 
-def test_each_start_of_a_robot_is_a_session(connect: Callable[[str | None], End], verifier: Any) -> None:
+def test_each_start_of_a_robot_is_a_session() -> None:
     numbers = np.zeros((H, S + 4), np.float32)
     counts = np.full((1, 2, 8), [[8192] * 7 + [8191]], np.uint16)
     draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.zeros((1, 2), np.int64), counts))
     asked = StepRequest(draft, 1, 0, WireWindow.of(numbers[:, :S], AIM))
-    first, second = (connect(None).transport for _ in range(2))
+    first, second = (Sender.of_new_start("robot", "", None) for _ in range(2))
     whole = WindowUpdate(0, asked.window.rows, asked.window.goal)
-    sessions = [end.sender.message(asked, whole).session_id for end in (first, first, second)]
+    sessions = [each.message(asked, whole).session_id for each in (first, first, second)]
     assert sessions[0] == sessions[1] != sessions[2]
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import json
 import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +20,17 @@ zmq = pytest.importorskip("zmq", reason=REASON)
 from adahi_ros.policy.interface import TargetUnavailableError  # noqa: E402
 from adahi_ros.policy.signature import Observations  # noqa: E402
 from adahi_ros.targets.groot import GrootTarget  # noqa: E402
+from test.targets.conftest import Clock, wait_for  # noqa: E402
+from test.targets.groot_server import (  # noqa: E402
+    PROMPT,
+    PolicyServer,
+    Serving,
+    actions,
+    answer_n15,
+    answer_n16,
+    answer_sim,
+    modalities,
+)
 
 STATE = np.arange(12, dtype=np.float32).reshape(2, 2, 3) / 10
 PICTURES = np.arange(2 * 2 * 4 * 6 * 3, dtype=np.uint32).reshape(2, 2, 4, 6, 3).astype(np.uint8)
@@ -38,131 +46,6 @@ FILE = {
     "images": {"observation.images.front": {"size": [4, 6], "as": "front"}},
     "instruction": True,
 }
-PROMPT = "annotation.human.task_description"
-CONFIGURED = {
-    "video": {"delta_indices": [-1, 0], "modality_keys": ["front"]},
-    "state": {"delta_indices": [-1, 0], "modality_keys": ["single_arm", "gripper"]},
-    "language": {"delta_indices": [0], "modality_keys": [PROMPT]},
-    "action": {"delta_indices": [0, 1, 2, 3, 4], "modality_keys": ["single_arm", "gripper", "base"]},
-}
-READY = threading.Event()
-READY.set()
-
-
-def packed(value: Any) -> bytes:
-    """Write a message as GR00T's server does."""
-
-    def array(each: np.ndarray) -> dict[str, Any]:
-        file = io.BytesIO()
-        np.save(file, each, allow_pickle=False)
-        return {"__ndarray_class__": True, "as_npy": file.getvalue()}
-
-    return bytes(msgpack.packb(value, default=array))
-
-
-def unpacked(message: bytes) -> Any:
-    """Read a message as GR00T's server does."""
-
-    def array(said: dict[str, Any]) -> Any:
-        if "__ndarray_class__" not in said:
-            return said
-        return np.load(io.BytesIO(said["as_npy"]), allow_pickle=False)
-
-    return msgpack.unpackb(message, object_hook=array)
-
-
-def modalities(version: str = "n1.6", **changes: Any) -> dict[str, Any]:
-    """Return what a server says of its policy: N1.6 as a mapping, N1.5 as JSON with its names' prefixes."""
-    said: dict[str, Any] = {}
-    for modality, configured in {**CONFIGURED, **changes}.items():
-        content: Any = dict(configured)
-        if version == "n1.5":
-            if modality != "language":
-                content["modality_keys"] = [f"{modality}.{key}" for key in content["modality_keys"]]
-            content = json.dumps(content)
-        said[modality] = {"__ModalityConfig_class__": True, "as_json": content}
-    return said
-
-
-def actions(arm: np.ndarray, count: int = 5) -> dict[str, np.ndarray]:
-    """Return actions (B, count, size) of an arm's state (B, H, 2), which tell what it was."""
-    ahead = np.arange(count, dtype=np.float32)[None, :, None]
-    return {"single_arm": arm[:, -1:].astype(np.float32) + ahead, "gripper": 0 * arm[:, -1:, :1] - ahead}
-
-
-def answer_n16(data: dict[str, Any]) -> Any:
-    return [actions(data["observation"]["state"]["single_arm"]), {}]
-
-
-def answer_sim(data: dict[str, Any]) -> Any:
-    found = actions(data["observation"]["state.single_arm"])
-    return [{f"action.{name}": each for name, each in found.items()}, {}]
-
-
-def answer_n15(data: dict[str, Any]) -> Any:
-    return {f"action.{name}": each for name, each in actions(data["state.single_arm"]).items()}
-
-
-@dataclass
-class Serving:
-    """What a server does.
-
-    Attributes:
-        answer: to the data of get_action: a value, or a message as it is.
-        configured: to get_modality_config, likewise.
-        ready: it answers once this is set.
-        token: that it asks for.
-    """
-
-    answer: Callable[[dict[str, Any]], Any] = answer_n16
-    configured: Any = None
-    ready: threading.Event = READY
-    token: str = ""
-
-
-class PolicyServer:
-    """A server of GR00T's kind on this machine, which does what the test says."""
-
-    def __init__(self) -> None:
-        self.does = Serving()
-        self.heard: list[dict[str, Any]] = []
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-
-    def start(self) -> None:
-        self._stopped = threading.Event()
-        bound = threading.Event()
-        self._thread = threading.Thread(target=self._serve, args=(bound,), daemon=True)
-        self._thread.start()
-        assert bound.wait(10.0)
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self.does.ready.set()
-        self._thread.join(10.0)
-        assert not self._thread.is_alive()
-
-    def _serve(self, bound: threading.Event) -> None:
-        with zmq.Context() as context, context.socket(zmq.REP) as replying:
-            replying.setsockopt(zmq.LINGER, 0)
-            replying.bind(self.url)
-            bound.set()
-            while not self._stopped.is_set():
-                if replying.poll(20):
-                    answer = self._answer(unpacked(replying.recv()))
-                    parts = answer if isinstance(answer, tuple) else (answer,)
-                    replying.send_multipart([p if isinstance(p, bytes) else packed(p) for p in parts])
-
-    def _answer(self, request: dict[str, Any]) -> Any:
-        does = self.does
-        if does.token and request.get("api_token") != does.token:
-            return {"error": "Unauthorized: Invalid API token"}
-        if request["endpoint"] == "get_modality_config":
-            return modalities() if does.configured is None else does.configured
-        assert request["endpoint"] == "get_action"
-        self.heard.append(request["data"])
-        does.ready.wait(30.0)
-        return does.answer(request["data"])
 
 
 @pytest.fixture
@@ -171,16 +54,6 @@ def served() -> Iterator[PolicyServer]:
     policy.start()
     yield policy
     policy.stop()
-
-
-class Clock:
-    """Goes when it is told."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: Any) -> GrootTarget:
@@ -196,14 +69,6 @@ def fault_of(target: GrootTarget) -> str:
         asked(target)
     assert str(caught.value).isprintable()
     return str(caught.value)
-
-
-def wait_for(done: Callable[[], bool]) -> None:
-    """Wait until something is so that ZeroMQ's own thread finds out."""
-    deadline_s = time.monotonic() + 20.0
-    while not done():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.005)
 
 
 EXPECTED = np.concatenate(

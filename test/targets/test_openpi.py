@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import http
 import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,14 @@ import numpy as np
 import pytest
 
 REASON = "pip install -r requirements/remote_targets.txt"
-msgpack = pytest.importorskip("msgpack", reason=REASON)
+pytest.importorskip("msgpack", reason=REASON)
 server = pytest.importorskip("websockets.sync.server", reason=REASON)
 
 from adahi_ros.policy.interface import TargetUnavailableError  # noqa: E402
 from adahi_ros.policy.signature import Observations  # noqa: E402
 from adahi_ros.targets.openpi import OpenPiTarget  # noqa: E402
+from test.targets.conftest import Clock, wait_for  # noqa: E402
+from test.targets.openpi_server import PolicyServer, Serving, packed  # noqa: E402
 
 STATE = np.array([[[0.1, 0.2, 0.3]], [[0.4, 0.5, 0.6]]], np.float32)
 PICTURES = np.arange(2 * 4 * 6 * 3, dtype=np.uint8).reshape(2, 1, 4, 6, 3)
@@ -45,103 +46,6 @@ FILE = {
 }
 DRAWS = np.zeros((2, 0), np.float32)
 TRACEBACK = "Traceback (most recent call last):\n  File ...\nKeyError: 'observation/state'\n"
-READY = threading.Event()
-READY.set()
-
-
-def packed(value: Any) -> bytes:
-    """Write a message as openpi's server does."""
-
-    def array(each: np.ndarray) -> dict[bytes, Any]:
-        return {b"__ndarray__": True, b"data": each.tobytes(), b"dtype": each.dtype.str, b"shape": each.shape}
-
-    return bytes(msgpack.packb(value, default=array))
-
-
-def unpacked(message: bytes) -> Any:
-    """Read a message as openpi's server does."""
-
-    def array(said: dict[Any, Any]) -> Any:
-        if b"__ndarray__" not in said:
-            return said
-        return np.frombuffer(said[b"data"], said[b"dtype"]).reshape(said[b"shape"])
-
-    return msgpack.unpackb(message, object_hook=array)
-
-
-def plan_of(observation: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to an observation: 5 actions that tell which it was."""
-    arm = observation.get("observation/joint_position", np.zeros(2))
-    return {"actions": arm + np.arange(5.0)[:, None], "server_timing": {"infer_ms": 1.0}}
-
-
-@dataclass
-class Serving:
-    """What a server does.
-
-    Attributes:
-        answer: to an observation: a mapping, or a message as it is.
-        metadata: its first message.
-        ready: it answers once this is set.
-        closes: instead of answering.
-        status: of HTTP, instead of a websocket.
-    """
-
-    answer: Callable[[dict[str, Any]], Any] = plan_of
-    metadata: Any = field(default_factory=dict)
-    ready: threading.Event = READY
-    closes: bool = False
-    status: http.HTTPStatus | None = None
-
-
-class PolicyServer:
-    """A server of openpi's kind on this machine, which does what the test says."""
-
-    def __init__(self) -> None:
-        self.does = Serving()
-        self.heard: list[dict[str, Any]] = []
-        self.headers: list[Any] = []
-        self._server: Any = None
-        self._connections: list[Any] = []
-        self._port = 0
-
-    @property
-    def url(self) -> str:
-        return f"ws://127.0.0.1:{self._port}"
-
-    def start(self) -> None:
-        self._server = server.serve(
-            self._converse, "127.0.0.1", self._port, compression=None, process_request=self._request
-        )
-        self._port = self._server.socket.getsockname()[1]
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self.does.ready.set()
-        self._server.shutdown()
-        for each in self._connections:
-            with contextlib.suppress(OSError):  # it is closed
-                each.socket.shutdown(socket.SHUT_RDWR)
-        self._connections.clear()
-
-    def _request(self, connection: Any, request: Any) -> Any:
-        self.headers.append(request.headers)
-        return connection.respond(self.does.status, "no\n") if self.does.status is not None else None
-
-    def _converse(self, connection: Any) -> None:
-        self._connections.append(connection)
-        first = self.does.metadata
-        connection.send(first if isinstance(first, bytes | str) else packed(first))
-        for message in connection:
-            does = self.does
-            self.heard.append(unpacked(message))
-            does.ready.wait(30.0)
-            if does.closes:
-                return
-            answer = does.answer(self.heard[-1])
-            connection.send(answer if isinstance(answer, bytes | str) else packed(answer))
-            if isinstance(answer, str):
-                return
 
 
 @pytest.fixture
@@ -150,16 +54,6 @@ def served() -> Iterator[PolicyServer]:
     policy.start()
     yield policy
     policy.stop()
-
-
-class Clock:
-    """Goes when it is told."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def target_of(url: str, clock: Callable[[], float] = time.monotonic, **changes: Any) -> OpenPiTarget:
@@ -175,14 +69,6 @@ def fault_of(target: OpenPiTarget) -> str:
         asked(target)
     assert str(caught.value).isprintable()
     return str(caught.value)
-
-
-def wait_for(done: Callable[[], bool]) -> None:
-    """Wait until something is so that the other thread of a connection finds out."""
-    deadline_s = time.monotonic() + 20.0
-    while not done():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.005)
 
 
 def threads_of(url: str) -> list[threading.Thread]:

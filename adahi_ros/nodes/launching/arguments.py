@@ -12,6 +12,10 @@ from launch.logging import get_logger
 
 from adahi_ros.policy.backends import DESCRIBED
 
+ENCLAVE = (
+    "SROS 2 enclave of the nodes, such as /adahi/r1, whose keys they have if ROS_SECURITY_ENABLE is true"
+)
+
 
 def check_file(context: LaunchContext, argument: str, hint: str = "") -> None:
     """Refuse a parameter file that is missing; launch_ros would warn, and start on defaults.

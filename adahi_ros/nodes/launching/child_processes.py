@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,16 +18,10 @@ from typing import Any
 import yaml
 
 from adahi_ros.nodes.launching.modules import MODULES
+from adahi_ros.signals import with_parent
 
 END_S = 5.0
 LINES_SHOWN = 20
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_PR_SET_PDEATHSIG = 1
-
-
-def _end_with_parent() -> None:
-    """Have Linux end this process when its parent is gone, even if that was killed."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class DdsRunError(RuntimeError):
@@ -43,6 +37,7 @@ class NodeProcess:
         directory: for that file and the output.
         environment: variables beside those of this process.
         prefix: command that puts another one elsewhere, such as `server_prefix`.
+        namespace: of the node; empty for none.
     """
 
     def __init__(
@@ -52,6 +47,7 @@ class NodeProcess:
         directory: Path,
         environment: Mapping[str, str],
         prefix: Sequence[str] = (),
+        namespace: str = "",
     ) -> None:
         self.module = module
         self._asked = False
@@ -59,6 +55,7 @@ class NodeProcess:
         file = self._log.with_suffix(".yaml")
         file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(parameters)}}))
         arguments = ["-m", MODULES[module], "--ros-args", "--params-file", str(file)]
+        arguments += ["-r", f"__ns:={namespace}"] if namespace else []
         with self._log.open("w") as output:
             self._process = subprocess.Popen(
                 [*prefix, sys.executable, *arguments],
@@ -66,7 +63,7 @@ class NodeProcess:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
-                preexec_fn=_end_with_parent,
+                preexec_fn=partial(with_parent, signal.SIGTERM),
                 start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
             )
 
@@ -124,9 +121,11 @@ class NodeProcesses:
         self.all: list[NodeProcess] = []
         self.may_end: NodeProcess | None = None
 
-    def start(self, module: str, parameters: Mapping[str, Any], prefix: Sequence[str] = ()) -> NodeProcess:
+    def start(
+        self, module: str, parameters: Mapping[str, Any], prefix: Sequence[str] = (), namespace: str = ""
+    ) -> NodeProcess:
         """Start a node; arguments as `NodeProcess`."""
-        process = NodeProcess(module, parameters, self._directory, self._environment, prefix)
+        process = NodeProcess(module, parameters, self._directory, self._environment, prefix, namespace)
         self.all.append(process)
         return process
 

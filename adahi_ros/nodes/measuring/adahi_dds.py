@@ -14,7 +14,8 @@ from rclpy.node import Node
 
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
-from adahi_ros.nodes.robot.dds_transport import DdsTransport
+from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
+from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.policy.interface import Policy
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Offer
@@ -45,10 +46,11 @@ class DdsClient:
         signature = policy.signature
         offered = Offer({each.name: each.size for each in (*signature.features, *signature.conditions)})
         fingerprint = None if signature.codes is None else signature.codes.fingerprint
-        transport = DdsTransport(node, "robot", "", fingerprint, "best_effort", self._poll)
+        clients = VerifierClients(node, "best_effort")
+        transport = DdsTransport(clients, Sender.of_new_start("robot", "", fingerprint), self._poll)
         self._due = DueTimer(node, self._poll)
         self._session = VerifierSession(transport, Wants(signature, offered), True, lambda: None)
-        urgent = Urgent(clients=[transport.verify_client], timers=[self._due.timer])
+        urgent = Urgent(clients=[clients.verifying], timers=[self._due.timer])
         self._executor = UrgentExecutor(node, lambda: urgent)
         self._session.start(time.monotonic())
         self._due.set(self._session.next_due_s)

@@ -9,103 +9,27 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import rclpy
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.node import Node
-from rclpy.serialization import serialize_message
 from rclpy.utilities import try_shutdown
 
 from adahi_ros.nodes.common.messages import from_description
-from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.measuring.fleet_robot import FleetClock, FleetRobot, fleet_wants
-from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
+from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
+from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
-from adahi_ros.wire.window_updates import WindowUpdate
 
 DISCOVERY_S = 30.0
 CATCH_UP_S = 0.1  # of a flood, that is sent later than it was due
 FLOOD = "flood"  # name of the robot that asks too often
-
-
-class Air:
-    """The clients that all robots of this process share: of one each, every one would read all replies."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.arrived: set[int] = set()
-        self.describing = node.create_client(DescribeTarget, "describe_target")
-        self.verifying = node.create_client(
-            VerifyDraft, "verify_draft", qos_profile=verify_qos("best_effort")
-        )
-
-    @property
-    def present(self) -> bool:
-        """Whether there is a verifier."""
-        return bool(self.describing.service_is_ready() and self.verifying.service_is_ready())
-
-
-class SharedTransport:
-    """One robot's `Transport` by the clients that all share.
-
-    Args:
-        air: has them.
-        number: of the robot.
-        sender: makes its messages.
-    """
-
-    def __init__(self, air: Air, number: int, sender: Sender) -> None:
-        self._air = air
-        self._number = number
-        self._sender = sender
-        self._ids = count()
-        self._futures: dict[int, tuple[Any, Any]] = {}
-        self._arrived: list[Reply | Described] = []
-
-    @property
-    def present(self) -> bool:
-        """See `Transport`."""
-        return self._air.present
-
-    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
-        """See `Transport`."""
-        message = self._sender.message(request, update)
-        return Sent(self._call(self._air.verifying, message, reply_of), len(serialize_message(message)))
-
-    def describe(self) -> int:
-        """See `Transport`."""
-        return self._call(self._air.describing, DescribeTarget.Request(), described_of)
-
-    def poll(self) -> list[Reply | Described]:
-        """See `Transport`."""
-        arrived, self._arrived = self._arrived, []
-        return arrived
-
-    def cancel(self, sent: int) -> None:
-        """See `Transport`."""
-        if sent in self._futures:
-            client, future = self._futures.pop(sent)
-            client.remove_pending_request(future)
-
-    def _call(self, client: Any, message: Any, read: Callable[[int, Any], Reply | Described]) -> int:
-        sent, future = next(self._ids), client.call_async(message)
-        self._futures[sent] = client, future
-        future.add_done_callback(partial(self._received, sent, read))
-        return sent
-
-    def _received(self, sent: int, read: Callable[[int, Any], Reply | Described], future: Any) -> None:
-        if self._futures.pop(sent, None) is not None:
-            self._arrived.append(read(sent, future.result()))
-            self._air.arrived.add(self._number)
 
 
 def run_robots(
@@ -127,25 +51,26 @@ def run_robots(
     """
     rclpy.init()
     node = Node("fleet")
-    air = Air(node)
+    clients, arrived = VerifierClients(node, "best_effort"), set[int]()
     due = DueTimer(node, lambda: due.set(float("inf")))
-    urgent = Urgent(clients=[air.verifying], timers=[due.timer])
+    urgent = Urgent(clients=[clients.verifying], timers=[due.timer])
     executor = UrgentExecutor(node, lambda: urgent)
-    signature = _signature(air, executor)
+    signature = _signature(clients, executor)
     every = every or max(1, signature.horizon // 2)
     fleet = []
     for number in range(robots):
-        transport = SharedTransport(air, number, Sender(f"robot_{number}", seed, "", None))
+        sender = Sender(f"robot_{number}", seed, "", None)
+        transport = DdsTransport(clients, sender, partial(arrived.add, number))
         session = VerifierSession(transport, fleet_wants(signature), True, lambda: None)
         session.start(time.monotonic())
         fleet.append(FleetRobot(session, 1.0 / rate_hz, every, grace_s, seed + number))
     begun_s = time.monotonic()
     clock = FleetClock(fleet, rate_hz, begun_s)
-    flood = _Flood(air, seed, signature, flood_hz, begun_s)
+    flood = _Flood(clients, seed, signature, flood_hz, begun_s)
     while (now_s := time.monotonic()) < begun_s + seconds:
-        for number in tuple(air.arrived):
+        for number in tuple(arrived):
             fleet[number].poll(now_s)
-        air.arrived.clear()
+        arrived.clear()
         clock.go_on(now_s)
         flood.go_on(now_s)
         executor.spin_once(max(0.0, min(flood.due_s, clock.next_s) - time.monotonic()))
@@ -158,8 +83,10 @@ def run_robots(
 class _Flood:
     """A robot that asks far too often: about a new step each time, whole windows."""
 
-    def __init__(self, air: Air, seed: int, signature: Signature, rate_hz: float, begun_s: float) -> None:
-        self._air = air
+    def __init__(
+        self, clients: VerifierClients, seed: int, signature: Signature, rate_hz: float, begun_s: float
+    ) -> None:
+        self._client = clients.verifying
         self._period_s = 1.0 / rate_hz if rate_hz else float("inf")
         self.due_s = begun_s if rate_hz else float("inf")
         self._step = 0
@@ -179,18 +106,17 @@ class _Flood:
             self.due_s += self._period_s
             self._step += 1
             self._message.step_id = self._message.first_step = self._step
-            client = self._air.verifying
-            client.remove_pending_request(client.call_async(self._message))
+            self._client.remove_pending_request(self._client.call_async(self._message))
 
 
-def _signature(air: Air, executor: UrgentExecutor) -> Signature:
+def _signature(clients: VerifierClients, executor: UrgentExecutor) -> Signature:
     """Ask what the target is."""
     limit_s = time.monotonic() + DISCOVERY_S
-    while not air.present:
+    while not clients.present:
         executor.spin_once(0.1)
         if time.monotonic() > limit_s:
             raise TimeoutError(f"no verifier in {DISCOVERY_S:g} s")
-    future = air.describing.call_async(DescribeTarget.Request())
+    future = clients.describing.call_async(DescribeTarget.Request())
     while not future.done():
         executor.spin_once(0.1)
         if time.monotonic() > limit_s:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 import time
 from collections import deque
@@ -39,10 +40,12 @@ class OpenpiTransport:
 
     Attributes:
         on_arrival: called when there is something to poll.
+        next_due_s: see `Transport`.
     """
 
     def __init__(self, connection: ClientConnection, signature: Signature) -> None:
         self.on_arrival: Callable[[], None] = lambda: None
+        self.next_due_s = math.inf
         self._connection = connection
         self._signature = signature
         self._packer = msgpack_numpy.Packer()

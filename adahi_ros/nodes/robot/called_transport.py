@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import count
 
@@ -26,6 +27,7 @@ class CalledTransport:
     """
 
     present = True
+    next_due_s = math.inf
 
     def __init__(
         self,

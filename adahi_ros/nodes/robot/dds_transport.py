@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import math
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -18,56 +18,77 @@ from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_o
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
 from adahi_ros.wire.window_updates import WindowUpdate
 
-SESSION_BITS = 32
+
+class VerifierClients:
+    """The clients of one verifier's services.
+
+    Robots of one process share them: of one each, all would read every reply.
+
+    Attributes:
+        describing, verifying: rclpy's.
+
+    Args:
+        node: spins them.
+        reliability: of requests and replies, one of `RELIABILITIES`.
+        namespace: of the services, relative to the node's or absolute; empty for the node's own.
+    """
+
+    def __init__(self, node: Node, reliability: str, namespace: str = "") -> None:
+        self._node = node
+        within, qos = namespace and f"{namespace.rstrip('/')}/", verify_qos(reliability)
+        self.describing = node.create_client(DescribeTarget, f"{within}describe_target")
+        self.verifying = node.create_client(VerifyDraft, f"{within}verify_draft", qos_profile=qos)
+
+    @property
+    def name(self) -> str:
+        """The whole name of the service that verifies, as it was remapped."""
+        return str(self.verifying.service_name)
+
+    @property
+    def present(self) -> bool:
+        """Whether both services are there."""
+        return bool(self.describing.service_is_ready() and self.verifying.service_is_ready())
+
+    def destroy(self) -> None:
+        """Free them."""
+        for client in (self.describing, self.verifying):
+            self._node.destroy_client(client)
 
 
 class DdsTransport:
     """See `Transport`.
 
     Args:
-        node: spins the clients.
-        robot_id: names the robot's stream of draws at the verifier.
-        target: name of the policy to ask; empty takes the verifier's first.
-        fingerprint: of the draft's tokenizer; None where it has none.
-        reliability: of requests and replies, one of `RELIABILITIES`.
+        clients: by which it sends.
+        sender: makes the messages.
         on_arrival: called when there is something to poll.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        robot_id: str,
-        target: str,
-        fingerprint: str | None,
-        reliability: str,
-        on_arrival: Callable[[], None],
-    ) -> None:
-        self._node = node
-        # No draw of an experiment, which would be repeated: it must differ from that of every other start.
-        self.sender = Sender(robot_id, secrets.randbits(SESSION_BITS), target, fingerprint)
+    next_due_s = math.inf
+
+    def __init__(self, clients: VerifierClients, sender: Sender, on_arrival: Callable[[], None]) -> None:
+        self._clients = clients
+        self._sender = sender
         self._on_arrival = on_arrival
         self._ids = count()
         self._futures: dict[int, tuple[Any, Future]] = {}
         self._arrived: list[Reply | Described] = []
-        qos = verify_qos(reliability)
-        self._describe_client = node.create_client(DescribeTarget, "describe_target")
-        self.verify_client = node.create_client(VerifyDraft, "verify_draft", qos_profile=qos)
 
     @property
     def present(self) -> bool:
         """Whether both services are there."""
-        return bool(self._describe_client.service_is_ready() and self.verify_client.service_is_ready())
+        return self._clients.present
 
     def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
         """Send a request, of whose window only this."""
-        message = self.sender.message(request, update)
-        sent = self._call(self.verify_client, message, reply_of)
+        message = self._sender.message(request, update)
+        sent = self._call(self._clients.verifying, message, reply_of)
         return Sent(sent, len(serialize_message(message)))  # it is on its way, and there is time
 
     def describe(self) -> int:
         """Ask the verifier what it is; return the message's id."""
-        message = DescribeTarget.Request(target=self.sender.target)
-        return self._call(self._describe_client, message, described_of)
+        message = DescribeTarget.Request(target=self._sender.target)
+        return self._call(self._clients.describing, message, described_of)
 
     def poll(self) -> list[Reply | Described]:
         """Return what has come since."""
@@ -79,11 +100,6 @@ class DdsTransport:
         if sent in self._futures:
             client, future = self._futures.pop(sent)
             client.remove_pending_request(future)
-
-    def destroy(self) -> None:
-        """Free the clients."""
-        for client in (self._describe_client, self.verify_client):
-            self._node.destroy_client(client)
 
     def _call(self, client: Any, message: Any, read: Callable[[int, Any], Reply | Described]) -> int:
         sent = next(self._ids)

@@ -11,6 +11,7 @@ trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from dataclasses import replace
@@ -39,7 +40,6 @@ from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
-from adahi_ros.nodes.robot.dds_transport import DdsTransport
 from adahi_ros.nodes.robot.draft_policy_parameters import (
     DraftPolicyParameters,
     check_fit,
@@ -50,10 +50,12 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     policy_and_contract,
     view_of,
 )
+from adahi_ros.nodes.robot.request_messages import Sender
+from adahi_ros.nodes.robot.verifiers import Verifiers
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.condition import Condition
 from adahi_ros.robot.fit import offer_of, wants_of
-from adahi_ros.robot.health import calibration_warning, deadline_warnings
+from adahi_ros.robot.health import News, calibration_warning, deadline_warnings
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.texts import printable
@@ -102,6 +104,8 @@ class DraftPolicyNode(ManagedNode):
         if self._condition.active and (totals := self._loop.totals).steps:
             shares = f"{totals.transmitted} transmitted, {totals.verified} verified"
             self.get_logger().info(f"over: {totals.steps} steps, {shares}")
+            if self._verifiers.figures:
+                self.get_logger().info(f"verifiers: {json.dumps(self._verifiers.figures)}")
         self._close()
 
     def _open(self, values: DraftPolicyParameters) -> None:
@@ -133,15 +137,8 @@ class DraftPolicyNode(ManagedNode):
         self._link_state_publisher = self._open_publisher(LinkState, "link_state", QoSProfile(depth=1))
         reliability = values.verification.reliability
         target, codes = values.verification.target, policy.signature.codes
-        transport = DdsTransport(
-            self,
-            values.robot_id,
-            target,
-            None if codes is None else codes.fingerprint,
-            reliability,
-            self._poll,
-        )
-        self._opened.callback(transport.destroy)
+        sender = Sender.of_new_start(values.robot_id, target, None if codes is None else codes.fingerprint)
+        self._verifiers = Verifiers(self, values.verification, sender, self._poll, self._say, self._opened)
         self._due = DueTimer(self, self._poll)
         self._opened.callback(self._due.destroy)
         controller = controller_of(values, policy)
@@ -150,7 +147,9 @@ class DraftPolicyNode(ManagedNode):
         horizon = controller.policy.signature.horizon if values.proposer == "corrector" else None
         offered = offer_of(contract, policy.signature.observation_dim, image_dim)
         wants = wants_of(signature, offered, target, view, encoder, horizon)
-        self._session = VerifierSession(transport, wants, reliability == "best_effort", self._on_link)
+        self._session = VerifierSession(
+            self._verifiers.transport, wants, reliability == "best_effort", self._on_link
+        )
         self._loop = ControlLoop(
             controller,
             self._session,
@@ -172,7 +171,7 @@ class DraftPolicyNode(ManagedNode):
         ]
         holding = self._commands.urgent
         self.urgent = Urgent(
-            clients=[transport.verify_client],
+            clients=[clients.verifying for clients in self._verifiers.clients],
             services=holding.services,
             timers=[*holding.timers, self._due.timer],
             subscriptions=[*holding.subscriptions, *observations],
@@ -300,14 +299,17 @@ class DraftPolicyNode(ManagedNode):
         news = self._condition.news(self._session, self._loop, time.monotonic())
         if news is None:
             return
+        self._say(news)
+        if news.refuses:
+            self.trigger_deactivate()
+
+    def _say(self, news: News) -> None:
         if news.level is Level.OK:
             self.get_logger().info(news.text)
         elif news.level is Level.WARN:
             self.get_logger().warning(news.text)
         else:
             self.get_logger().error(news.text)
-        if news.refuses:
-            self.trigger_deactivate()
 
     # Diagnostics
 
@@ -319,6 +321,7 @@ class DraftPolicyNode(ManagedNode):
             self._commands.enabled,
             guard.stopped,
             {why.name.lower(): count for why, count in guard.counts.items()},
+            self._verifiers.figures,
             time.monotonic(),
             self.get_clock().now().nanoseconds,
         )

@@ -29,6 +29,7 @@ from adahi_ros.policy.signature import Signature
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import FALLBACKS, Fallback
 from adahi_ros.robot.fit import FitError, check_images, check_observation, contract_of_joints, named_contract
+from adahi_ros.robot.hedged_transport import HEDGES
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.proposers import PROPOSERS
 from adahi_ros.robot.retrieval import DraftAndRetrieval
@@ -131,6 +132,19 @@ class DraftVerificationParameters(VerificationParameters):
         "Name of the target policy to ask, as its verifier calls it; '' takes the verifier's first",
         optional=True,
         longest=REQUEST["target"],
+    )
+    backups: tuple[str, ...] = parameter(
+        (),
+        "Namespaces of further verifiers of the same target, such as backup or /server_2, where their "
+        "describe_target and verify_draft are; '' for none. The verifier without one is the first, and says "
+        "what the target is",
+    )
+    hedge: str = parameter(
+        "late",
+        "With backups, when another verifier is asked, too: late, where a reply is later than the 95th "
+        "percentile; at_once, always; off, where the request is refused. The first good reply is taken. The "
+        "quickest is asked first, but by off, and one that does not reply not at all, until it replies again",
+        choices=HEDGES,
     )
     vision: str = parameter(
         BY_CONTRACT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
@@ -15,6 +16,8 @@ from adahi_ros.wire.request import RequestError
 from adahi_ros.wire.sent_request import SentRequest
 from adahi_ros.wire.texts import shortened
 from adahi_ros.wire.window_updates import WindowUpdate
+
+SESSION_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,12 @@ class Sender:
     session: int
     target: str
     fingerprint: str | None
+
+    @classmethod
+    def of_new_start(cls, robot_id: str, target: str, fingerprint: str | None) -> Sender:
+        """Return that of a robot which starts now."""
+        # No draw of an experiment, which would be repeated: it must differ from that of every other start.
+        return cls(robot_id, secrets.randbits(SESSION_BITS), target, fingerprint)
 
     def message(self, request: StepRequest, update: WindowUpdate) -> VerifyDraft.Request:
         """Return what is sent of a request, of whose window only this."""

@@ -1,4 +1,7 @@
-"""An emulated link between a robot and a server that are two network namespaces of this machine."""
+"""An emulated link between a robot and a server that are two network namespaces of this machine.
+
+A robot may have a link to each of several servers.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from adahi_ros.wireless.link.inhabitants import processes_in
-from adahi_ros.wireless.link.namespaces import ROBOT, SERVER, LinkUnavailable, enter_network
+from adahi_ros.wireless.link.namespaces import ROBOT, LinkUnavailable, enter_network, server_address
 from adahi_ros.wireless.link.profile import LinkProfile
 
 __all__ = [
@@ -29,6 +32,7 @@ __all__ = [
     "Traffic",
     "command_link",
     "emulated_link",
+    "emulated_links",
     "inside",
     "unavailable",
 ]
@@ -99,13 +103,20 @@ class EmulatedLink:
         server: the end with the server.
         control: path of the socket that takes commands (`command_link`).
         real_time: whether the link's process has real-time priority; without, its delays spread more.
+
+    Args:
+        robot, server, control, real_time: as above.
+        number: of the server, where the robot has a link to each of several.
     """
 
-    def __init__(self, robot: LinkEnd, server: LinkEnd, control: Path, real_time: bool) -> None:
+    def __init__(
+        self, robot: LinkEnd, server: LinkEnd, control: Path, real_time: bool, number: int = 0
+    ) -> None:
         self.robot = robot
         self.server = server
         self.control = control
         self.real_time = real_time
+        self._server = {"server": number}
 
     def change(self, **fields: Any) -> None:
         """Replace fields of the profile from now on; a field that a state has is the state's.
@@ -113,15 +124,15 @@ class EmulatedLink:
         Raises:
             ValueError: as `LinkProfile`.
         """
-        command_link(self.control, {"change": fields})
+        command_link(self.control, {**self._server, "change": fields})
 
     def cut(self, for_s: float) -> None:
         """Let nothing through from now on, for so long; 0 ends such a cut."""
-        command_link(self.control, {"cut_s": for_s})
+        command_link(self.control, {**self._server, "cut_s": for_s})
 
     def traffic(self) -> Traffic:
         """Return what it has carried so far."""
-        reply = command_link(self.control, {})
+        reply = command_link(self.control, self._server)
         return Traffic(Counts(**reply["up"]), Counts(**reply["down"]))
 
 
@@ -130,7 +141,8 @@ def command_link(control: Path, command: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         control: path of its socket.
-        command: `change`, a mapping of the profile's fields; `cut_s`, for how long; both or none.
+        command: `change`, a mapping of the profile's fields; `cut_s`, for how long; both or none; where
+            there are several servers, `server`, the number of the one whose link is meant, from 0.
 
     Raises:
         ValueError: a value is not allowed.
@@ -181,9 +193,27 @@ def emulated_link(
     Raises:
         LinkUnavailable: this machine refuses; says what is needed.
     """
+    with emulated_links([profile], seed, cores) as (link,):
+        yield link
+
+
+@contextmanager
+def emulated_links(
+    profiles: Sequence[LinkProfile], seed: int = 0, cores: Collection[int] | None = None
+) -> Iterator[list[EmulatedLink]]:
+    """Yield links from one robot to a server each, of which none hears another; else as `emulated_link`.
+
+    Args:
+        profiles: what each is like; at least one.
+        seed: of every draw.
+        cores: of this machine, that the links' process may use; None for all.
+
+    Raises:
+        LinkUnavailable: this machine refuses; says what is needed.
+    """
     interpreter = [*on_cores(cores), sys.executable]
     folder = Path(tempfile.mkdtemp(prefix="adahi_link_"))
-    arguments = [str(folder / CONTROL), json.dumps(profile.values()), str(seed)]
+    arguments = [str(folder / CONTROL), json.dumps([each.values() for each in profiles]), str(seed)]
     process = subprocess.Popen(
         [*interpreter, "-m", "adahi_ros.wireless.link.forwarder", *arguments],
         stdin=subprocess.PIPE,
@@ -194,7 +224,7 @@ def emulated_link(
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        yield _link(process.stdout.readline(), process.pid, folder)
+        yield _links(process.stdout.readline(), process.pid, folder)
     finally:
         process.stdin.close()
         try:
@@ -206,8 +236,8 @@ def emulated_link(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _link(said: bytes, pid: int, folder: Path) -> EmulatedLink:
-    """Make out what the link's process said when it was up."""
+def _links(said: bytes, pid: int, folder: Path) -> list[EmulatedLink]:
+    """Make out what the links' process said when they were up."""
     if not said:
         raise LinkUnavailable("the link's process has ended; what it printed says why")
     ready = json.loads(said)
@@ -216,13 +246,24 @@ def _link(said: bytes, pid: int, folder: Path) -> EmulatedLink:
     if not ready["real_time"]:
         logger.warning("no real-time priority (SCHED_FIFO): the link's delays spread more")
     user = [f"--user=/proc/{pid}/ns/user", "--preserve-credentials"] if ready["own_user_namespace"] else []
-    ends = []
-    for name, address in (("robot", ROBOT), ("server", SERVER)):
-        net, mount = (Path(f"/proc/{pid}/fd/{ready[name][kind]}") for kind in ("net", "mount"))
+
+    def end(name: str, address: str, host: Mapping[str, int]) -> LinkEnd:
+        net, mount = (Path(f"/proc/{pid}/fd/{host[kind]}") for kind in ("net", "mount"))
         enter = folder / name
         enter.write_text(ENTER.format(namespaces=" ".join([*user, f"--net={net}", f"--mount={mount}"])))
-        ends.append(LinkEnd(address, net, os.stat(net).st_ino, mount, ("sh", str(enter))))
-    return EmulatedLink(ends[0], ends[1], folder / CONTROL, ready["real_time"])
+        return LinkEnd(address, net, os.stat(net).st_ino, mount, ("sh", str(enter)))
+
+    robot = end("robot", ROBOT, ready["robot"])
+    return [
+        EmulatedLink(
+            robot,
+            end(f"server_{number}", server_address(number), host),
+            folder / CONTROL,
+            ready["real_time"],
+            number,
+        )
+        for number, host in enumerate(ready["servers"])
+    ]
 
 
 @functools.cache

@@ -1,7 +1,7 @@
-"""The process that is the link: it makes the two hosts, and carries frames from one to the other.
+"""The process that is the link: it makes the hosts, and carries frames between the robot and each server.
 
 `adahi_ros.wireless.link.emulator` starts it. It ends when its standard input does, as it does however its
-parent ends; and both hosts with it, and whoever runs there.
+parent ends; and the hosts with it, and whoever runs there.
 """
 
 from __future__ import annotations
@@ -17,18 +17,28 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from adahi_ros.wireless.link.channel import Channel
 from adahi_ros.wireless.link.inhabitants import end_all, gone, processes_in
-from adahi_ros.wireless.link.namespaces import Host, LinkUnavailable, end_with_parent, make_hosts
+from adahi_ros.wireless.link.namespaces import (
+    ROBOT,
+    Host,
+    LinkUnavailable,
+    end_with_parent,
+    hardware_address,
+    make_hosts,
+    server_address,
+)
 from adahi_ros.wireless.link.profile import LinkProfile, at_least_zero
 
 FRAME_BYTES = 2048
+FOR_ALL = 1  # bit of a frame's first byte: multicast
 BATCH = 16  # frames read in a row, before those that are due must be written
 MESSAGE_BYTES = 1 << 16
 PRIORITY = 50
@@ -38,12 +48,12 @@ END_S = 1.0  # for those who have been told already that their parent is gone
 
 
 class Line:
-    """Carries frames one way."""
+    """Carries frames one way, to the host of an address and what is for all."""
 
-    def __init__(self, source: int, sink: int, channel: Channel) -> None:
-        self.source = source
+    def __init__(self, sink: int, address: str, channel: Channel) -> None:
         self.channel = channel
         self._sink = sink
+        self._address = hardware_address(address)
         self._under_way: list[tuple[float, int, bytes]] = []
         self.counts = {"packets": 0, "bytes": 0, "delivered": 0, "dropped": 0}
 
@@ -52,20 +62,17 @@ class Line:
         """When the next frame is to be written."""
         return self._under_way[0][0] if self._under_way else math.inf
 
-    def take(self, clock: Callable[[], float]) -> None:
-        """Read what the sender has sent."""
+    def take(self, frame: bytes, sent_s: float) -> None:
+        """Take a frame that was sent, if it is for this line's end."""
+        if not frame[0] & FOR_ALL and frame[: len(self._address)] != self._address:
+            return
         counts = self.counts
-        for _ in range(BATCH):
-            try:
-                frame = os.read(self.source, FRAME_BYTES)
-            except OSError:  # no more, or somebody has brought the interface down
-                return
-            counts["packets"] += 1
-            counts["bytes"] += len(frame)
-            releases = self.channel.arrivals(clock(), len(frame))
-            counts["dropped"] += not releases
-            for release_s in releases:
-                heapq.heappush(self._under_way, (release_s, counts["packets"], frame))
+        counts["packets"] += 1
+        counts["bytes"] += len(frame)
+        releases = self.channel.arrivals(sent_s, len(frame))
+        counts["dropped"] += not releases
+        for release_s in releases:
+            heapq.heappush(self._under_way, (release_s, counts["packets"], frame))
 
     def release(self, now_s: float) -> None:
         """Write what is due."""
@@ -78,16 +85,32 @@ class Line:
                 self.counts["dropped"] += 1
 
 
-class Link:
-    """Both lines, and whoever may change them while they work."""
+class Way:
+    """The two lines between the robot and one server, which has a number."""
 
-    def __init__(self, profile: LinkProfile, seed: int, robot: Host, server: Host) -> None:
-        self._profile = profile
+    def __init__(self, profile: LinkProfile, seed: int, number: int, robot: Host, server: Host) -> None:
+        of_it = f" {number}" if number else ""
+        self.profile = profile
+        self.up = Line(server.wire, server_address(number), Channel(profile, seed, f"up{of_it}"))
+        self.down = Line(robot.wire, ROBOT, Channel(profile, seed, f"down{of_it}"))
+        self.lines = (self.up, self.down)
+
+
+class Link:
+    """The robot's ways to its servers, and whoever may change them while they work."""
+
+    def __init__(
+        self, profiles: Sequence[LinkProfile], seed: int, robot: Host, servers: Sequence[Host]
+    ) -> None:
         self._lateness_s = LATENESS_S
         self._started_s = time.monotonic()
-        self.up = Line(robot.wire, server.wire, Channel(profile, seed, "up"))
-        self.down = Line(server.wire, robot.wire, Channel(profile, seed, "down"))
-        self.lines = (self.up, self.down)
+        self._ways = [
+            Way(profile, seed, number, robot, server)
+            for number, (profile, server) in enumerate(zip(profiles, servers, strict=True))
+        ]
+        self._lines = [line for way in self._ways for line in way.lines]
+        self._from = {robot.wire: [way.up for way in self._ways]}
+        self._from |= {server.wire: [way.down] for server, way in zip(servers, self._ways, strict=True)}
 
     def clock(self) -> float:
         """Return the time since the link's start, s."""
@@ -98,27 +121,37 @@ class Link:
         return self.clock() - self._lateness_s
 
     def obey(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Do what a command says; return the reply.
+        """Do what a command says; return the reply. It is about the first server, or that of its number.
 
         Raises:
             ValueError: it cannot be done.
         """
+        way = self._ways[command.get("server", 0)]
         if "change" in command:
-            self._profile = self._profile.changed(command["change"])
-            for line in self.lines:
-                line.channel.change(self._profile)
+            way.profile = way.profile.changed(command["change"])
+            for line in way.lines:
+                line.channel.change(way.profile)
         if "cut_s" in command:
-            for line in self.lines:
+            for line in way.lines:
                 line.channel.cut(self._sent_s() + at_least_zero("cut_s", command["cut_s"]))
-        return {"up": self.up.counts, "down": self.down.counts, "profile": self._profile.values()}
+        return {"up": way.up.counts, "down": way.down.counts, "profile": way.profile.values()}
+
+    def _read(self, source: int) -> None:
+        """Take what a host has sent."""
+        for _ in range(BATCH):
+            try:
+                frame = os.read(source, FRAME_BYTES)
+            except OSError:  # no more, or somebody has brought the interface down
+                return
+            for line in self._from[source]:
+                line.take(frame, self._sent_s())
 
     def carry(self, listener: socket.socket) -> None:
         """Carry frames and reply to commands until the standard input ends."""
         handlers: dict[int, Callable[[], object]] = {
             listener.fileno(): lambda: accept(),
             sys.stdin.fileno(): leave,
-            self.up.source: lambda: self.up.take(self._sent_s),
-            self.down.source: lambda: self.down.take(self._sent_s),
+            **{source: partial(self._read, source) for source in self._from},
         }
 
         def reply(connection: socket.socket) -> None:
@@ -138,12 +171,12 @@ class Link:
         while True:
             for descriptor in self._wait(handlers):
                 handlers[descriptor]()
-            for line in self.lines:
+            for line in self._lines:
                 line.release(self.clock())
 
     def _wait(self, descriptors: Iterable[int]) -> list[int]:
         """Wait until some can be read, or a frame is almost due; return those."""
-        wake_s = min(line.due_s for line in self.lines) - AWAKE_S
+        wake_s = min(line.due_s for line in self._lines) - AWAKE_S
         wait_s = max(0.0, wake_s - self.clock())
         ready = select.select(descriptors, (), (), None if wait_s == math.inf else wait_s)[0]
         if wait_s and not ready:
@@ -189,21 +222,22 @@ def end_inhabitants(*hosts: Host) -> None:
 
 
 def main() -> None:
-    """Be a link: `forwarder SOCKET PROFILE SEED`, the profile in JSON; say in JSON when it is up."""
-    path, values, seed = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+    """Be a link: `forwarder SOCKET PROFILES SEED`, of each server one in JSON; say in JSON when it is up."""
+    path, seed = Path(sys.argv[1]), int(sys.argv[3])
+    profiles = [LinkProfile(**values) for values in json.loads(sys.argv[2])]
     signal.signal(signal.SIGTERM, leave)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(str(path))
             listener.listen()
             before = os.readlink("/proc/self/ns/user")
-            robot, server = make_hosts()
+            robot, *servers = make_hosts(len(profiles))
             end_with_parent(signal.SIGTERM)
             real_time = take_priority()
-            link = Link(LinkProfile(**values), seed, robot, server)
+            link = Link(profiles, seed, robot, servers)
             ready = {
                 "robot": vars(robot),
-                "server": vars(server),
+                "servers": [vars(server) for server in servers],
                 "own_user_namespace": os.readlink("/proc/self/ns/user") != before,
                 "real_time": real_time,
             }
@@ -211,7 +245,7 @@ def main() -> None:
             try:
                 link.carry(listener)
             finally:
-                end_inhabitants(robot, server)
+                end_inhabitants(robot, *servers)
     except LinkUnavailable as refused:
         print(json.dumps({"error": str(refused)}), flush=True)
     finally:

@@ -14,12 +14,14 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROBOT, SERVER = "10.77.0.1", "10.77.0.2"
+NETWORK = "10.77.0"
+ROBOT, SERVER = f"{NETWORK}.1", f"{NETWORK}.2"
 INTERFACE, WIRE = "link0", "wire0"
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
@@ -69,8 +71,13 @@ def end_with_parent(number: int) -> None:
     _LIBC.prctl(1, number)  # PR_SET_PDEATHSIG
 
 
-def make_hosts() -> tuple[Host, Host]:
-    """Make the robot and the server; the calling process is left in the server's namespaces.
+def server_address(number: int) -> str:
+    """Return the address of a server; the first has number 0."""
+    return f"{NETWORK}.{2 + number}"
+
+
+def make_hosts(servers: int = 1) -> list[Host]:
+    """Make the robot and servers; the calling process is left in the last one's namespaces.
 
     Raises:
         LinkUnavailable: the machine refuses.
@@ -80,7 +87,8 @@ def make_hosts() -> tuple[Host, Host]:
     if shutil.which("nsenter") is None:
         raise LinkUnavailable("an emulated link needs the program nsenter (util-linux)")
     try:
-        return _host(ROBOT, SERVER), _host(SERVER, ROBOT)
+        addresses = [server_address(number) for number in range(servers)]
+        return [_host(ROBOT, addresses), *(_host(address, [ROBOT]) for address in addresses)]
     except OSError as error:
         raise LinkUnavailable(
             f"an emulated link needs network namespaces: root (CAP_NET_ADMIN and CAP_SYS_ADMIN), "
@@ -88,7 +96,7 @@ def make_hosts() -> tuple[Host, Host]:
         ) from None
 
 
-def _host(address: str, peer: str) -> Host:
+def _host(address: str, peers: Sequence[str]) -> Host:
     try:
         _call("unshare", CLONE_NEWNET | CLONE_NEWNS)
     except PermissionError:
@@ -102,7 +110,7 @@ def _host(address: str, peer: str) -> Host:
             Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6").write_text("1")
     wire = _wire()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        _configure(control, address, peer)
+        _configure(control, address, peers)
     return Host(os.open("/proc/self/ns/net", os.O_RDONLY), os.open("/proc/self/ns/mnt", os.O_RDONLY), wire)
 
 
@@ -149,10 +157,10 @@ def _wire_of_veth() -> int:
     return raw.detach()
 
 
-def _configure(control: socket.socket, address: str, peer: str) -> None:
+def _configure(control: socket.socket, address: str, peers: Sequence[str]) -> None:
     """Give the interface its address and routes, and bring it up.
 
-    The peer's hardware address is entered by hand: looking for it would cost a round trip at first,
+    The peers' hardware addresses are entered by hand: looking for one would cost a round trip at first,
     and seconds where the request is lost.
     """
     fcntl.ioctl(control, _SIOCSIFHWADDR, _request(INTERFACE, _hardware(address)))
@@ -161,8 +169,9 @@ def _configure(control: socket.socket, address: str, peer: str) -> None:
     _up(control, "lo")
     _up(control, INTERFACE)
     name = INTERFACE.encode()
-    neighbour = struct.pack("16s16si16x16s", _internet(peer), _hardware(peer), _ARP_PERMANENT, name)
-    fcntl.ioctl(control, _SIOCSARP, neighbour)
+    for peer in peers:
+        neighbour = struct.pack("16s16si16x16s", _internet(peer), _hardware(peer), _ARP_PERMANENT, name)
+        fcntl.ioctl(control, _SIOCSARP, neighbour)
     device = ctypes.create_string_buffer(name)
     multicast, mask = _internet("224.0.0.0"), _internet("240.0.0.0")
     route = struct.pack(  # struct rtentry
@@ -191,7 +200,12 @@ def _internet(address: str) -> bytes:
 
 def _hardware(address: str) -> bytes:
     """Return a struct sockaddr of the hardware address that goes with an address."""
-    return struct.pack("H6s8x", _ARPHRD_ETHER, b"\x02\x00" + socket.inet_aton(address))
+    return struct.pack("H6s8x", _ARPHRD_ETHER, hardware_address(address))
+
+
+def hardware_address(address: str) -> bytes:
+    """Return the hardware address that goes with an address."""
+    return b"\x02\x00" + socket.inet_aton(address)
 
 
 if __name__ == "__main__":

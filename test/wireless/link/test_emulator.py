@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from adahi_ros.wireless.link.emulator import (
     LinkUnavailable,
     command_link,
     emulated_link,
+    emulated_links,
     inside,
     unavailable,
 )
@@ -233,3 +235,30 @@ def test_what_the_link_replies_is_its_profile_too(link: EmulatedLink) -> None:
     link.change(loss=0.25)
     reply = command_link(link.control, {})
     assert LinkProfile(**json.loads(json.dumps(reply["profile"]))) == QUICK.changed({"loss": 0.25})
+
+
+def test_a_robot_has_a_link_to_each_of_several_servers_that_do_not_hear_each_other() -> None:
+    slow = replace(QUICK, rtt_mean_ms=40.0)
+    with emulated_links([QUICK, slow]) as (first, second), ExitStack() as stack:
+        assert first.robot is second.robot
+        robot, *servers = (
+            stack.enter_context(socket_at(end)) for end in (first.robot, first.server, second.server)
+        )
+        took_s = []
+        for link, server in zip((first, second), servers, strict=True):
+            begun_s = time.monotonic()
+            robot.sendto(b"there", (link.server.address, server.getsockname()[1]))
+            _, sender = server.recvfrom(100)
+            server.sendto(b"back", sender)
+            assert robot.recv(100) == b"back"
+            took_s.append(time.monotonic() - begun_s)
+        assert took_s[0] < 0.03 < 0.04 <= took_s[1] + 1e-3
+        assert [link.traffic().up.packets for link in (first, second)] == [1, 1]
+        second.cut(60.0)
+        robot.sendto(b"lost", (second.server.address, servers[1].getsockname()[1]))
+        robot.sendto(b"there", (first.server.address, servers[0].getsockname()[1]))
+        assert servers[0].recv(100) == b"there"
+        servers[0].sendto(b"aside", (second.server.address, servers[1].getsockname()[1]))
+        servers[1].settimeout(0.2)
+        with pytest.raises(OSError, match="timed out"):
+            servers[1].recv(100)

@@ -1,0 +1,1 @@
+"""Keys and permissions of SROS 2 for a server and its robots. See docs/security.md."""

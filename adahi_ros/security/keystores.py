@@ -1,0 +1,158 @@
+"""A keystore of SROS 2 for a server and its robots, and what of it each machine gets.
+
+Keys, certificates and signatures are made by `ros2 security`. The keystore has the authority's key, which
+signs all others, and stays where it was made; `machines/NAME` in it is what one machine needs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from adahi_ros.security.policies import OF_ROBOTS, ROLES, Policy, read_policy
+from adahi_ros.security.revocation import revoke
+
+MACHINES = "machines"
+REVOKED = "crl.pem"  # by this name rmw_dds_common looks for it beside a key
+FAMILY = "adahi"  # of all enclaves
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+COPIED = (
+    "cert.pem",
+    "governance.p7s",
+    "identity_ca.cert.pem",
+    "key.pem",
+    "permissions.p7s",
+    "permissions_ca.cert.pem",
+)
+
+Security = Callable[..., None]
+"""Runs `ros2 security` with these arguments."""
+
+
+def ros2_security(*arguments: str | Path) -> None:
+    """Run a verb of `ros2 security`.
+
+    Raises:
+        RuntimeError: it is not installed, or has failed; the message says what it printed last.
+    """
+    command = ["ros2", "security", *map(str, arguments)]
+    if shutil.which("ros2") is None:
+        raise RuntimeError(
+            "ros2 security: not installed; this needs a sourced ROS 2 with ros-$ROS_DISTRO-sros2"
+        )
+    made = subprocess.run(command, capture_output=True, text=True)
+    if made.returncode:
+        said = (made.stdout + made.stderr).strip().splitlines() or ["nothing"]
+        raise RuntimeError(f"{' '.join(command)}: failed, and said: {said[-1]}")
+
+
+class Keystore:
+    """See the module.
+
+    Args:
+        path: of the keystore; made where it is not there.
+        policies: folder of policy files.
+        security: what makes keys.
+    """
+
+    def __init__(self, path: Path, policies: Path, security: Security = ros2_security) -> None:
+        self._path = path
+        self._policies = policies
+        self._security = security
+
+    @property
+    def robots(self) -> list[str]:
+        """The robots that have keys."""
+        folders = (self._path / "enclaves" / FAMILY).glob("*/key.pem")
+        return sorted({key.parent.name for key in folders} - set(ROLES))
+
+    def make(self, robots: Sequence[str]) -> dict[str, list[str]]:
+        """Make what is missing for the server and these robots, and sign the permissions of all anew.
+
+        Keys that are there stay as they are.
+
+        Returns:
+            The enclaves of each machine, whose folder is `machines/NAME`.
+
+        Raises:
+            ValueError: no name of a robot; names it.
+            RuntimeError: see `ros2_security`.
+        """
+        for name in robots:
+            if not NAME.fullmatch(name) or name in ROLES or name in OF_ROBOTS:
+                raise ValueError(
+                    f"--robots: {name!r}, must be letters, digits and underscores, and none of "
+                    + ", ".join([*ROLES, *OF_ROBOTS])
+                )
+        machines = {role: [read_policy(self._policies, role)] for role in ROLES}
+        for robot in sorted({*self.robots, *robots}):
+            machines[robot] = [read_policy(self._policies, role, robot) for role in OF_ROBOTS]
+        with _for_nobody_else():
+            if not self._path.exists():
+                self._security("create_keystore", self._path)
+            for policies in machines.values():
+                for policy in policies:
+                    self._sign(policy)
+            return self._hand_out(machines)
+
+    def revoke(self, robots: Sequence[str]) -> None:
+        """Put the keys of robots on the list of those that are accepted no more, and forget them.
+
+        Raises:
+            ValueError: a robot has no keys here; names it.
+        """
+        for name in robots:
+            if name not in self.robots:
+                raise ValueError(f"--revoke: {name!r}, must be of those with keys: {', '.join(self.robots)}")
+        with _for_nobody_else():
+            public, private = self._path / "public", self._path / "private"
+            for name in robots:
+                folder = self._path / "enclaves" / FAMILY / name
+                revoke(
+                    public / "identity_ca.cert.pem",
+                    private / "identity_ca.key.pem",
+                    sorted(folder.rglob("cert.pem")),
+                    public / REVOKED,
+                )
+                shutil.rmtree(folder)
+                shutil.rmtree(self._path / MACHINES / name, ignore_errors=True)
+
+    def _sign(self, policy: Policy) -> None:
+        """Have an enclave with a key, and permissions that say what its policy says."""
+        if not self._enclave(policy.enclave).joinpath("key.pem").exists():
+            self._security("create_enclave", self._path, policy.enclave)
+        file = self._enclave(policy.enclave) / "policy.xml"
+        policy.write(file)
+        self._security("create_permission", self._path, policy.enclave, file)
+
+    def _enclave(self, name: str) -> Path:
+        return self._path / "enclaves" / name.lstrip("/")
+
+    def _hand_out(self, machines: dict[str, list[Policy]]) -> dict[str, list[str]]:
+        """Copy to each machine's folder what it needs: its own private keys, and no other's."""
+        for name, policies in machines.items():
+            folder = self._path / MACHINES / name
+            shutil.rmtree(folder, ignore_errors=True)
+            for policy in policies:
+                there = folder / "enclaves" / policy.enclave.lstrip("/")
+                there.mkdir(parents=True)
+                for file in COPIED:  # which may be links to what all have
+                    shutil.copyfile(self._enclave(policy.enclave) / file, there / file)
+                if (self._path / "public" / REVOKED).exists():
+                    shutil.copyfile(self._path / "public" / REVOKED, there / REVOKED)
+        return {name: [policy.enclave for policy in policies] for name, policies in machines.items()}
+
+
+@contextmanager
+def _for_nobody_else() -> Iterator[None]:
+    """Have files that are made be readable for this user alone; ros2 security lets all read keys."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)

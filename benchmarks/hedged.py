@@ -1,0 +1,215 @@
+"""A robot with two verifiers, across an emulated link to each, of which the first may be worse.
+
+    .venv/bin/python benchmarks/hedged.py compare [--episodes N] [--json FILE]
+
+Ball balancing in real time, 20 Hz. Either every draft is sent, and the command waits for the reply for up to
+45 ms (`wait`); or only where the gate says so, for up to 30 ms (`gated`, the node's defaults); or the robot
+goes on by the target's plans, and no command waits (`ahead`, as we recommend it). The other verifier is
+across the paper's link always. Asserts nothing. Needs what `adahi link run` needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from diagnostic_msgs.msg import DiagnosticArray
+from rich.console import Console
+from rich.table import Table
+
+from adahi_ros.assets import asset
+from adahi_ros.nodes.launching.child_processes import node_processes
+from adahi_ros.nodes.launching.dds_run import run_over_dds
+from adahi_ros.nodes.launching.domain import exclusive_domain, link_environment
+from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.parameter_sections import parameters_for
+from adahi_ros.reporting.tables import narrow_table, number
+from adahi_ros.wire.records import Reason, RunRecord
+from adahi_ros.wireless.ends import dds_environment, run_at_robot
+from adahi_ros.wireless.link.emulator import Traffic, emulated_links
+from adahi_ros.wireless.link.profile import profile_named
+from adahi_ros.yaml_files import read_yaml
+
+GOOD = "wifi_ac"
+BACKUP = "/backup"
+FIRST: dict[str, dict[str, Any]] = {  # how the link to the first verifier differs
+    "alike": {},
+    "slow": {"rtt_mean_ms": 30.0, "rtt_jitter_ms": 5.0},
+    "lossy": {"loss": 0.05},
+    "dead": {"states": [{"for_s": 10.0}, {"for_s": 10.0, "loss": 1.0}]},
+}
+VERIFIERS = ("single", "off", "late", "at_once")
+WAYS = ("wait", "gated", "ahead")
+DEADLINE_S = 0.045
+BEGINNING = 10  # steps of an episode
+FOREVER_S = 1e6
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def drive(asked: Path, record: Path) -> None:
+    """Run episodes, at the robot's end; write what came of them, and what its node says of the verifiers."""
+    arguments = json.loads(asked.read_text())
+    arguments["episodes"] = range(*arguments["episodes"])
+    observer = Observer(arguments["domain"], "hedged")
+    told: dict[str, str] = {}
+
+    def listen(message: DiagnosticArray) -> None:
+        for status in message.status:
+            if status.name.endswith(": control"):
+                told.update({each.key: each.value for each in status.values})
+
+    observer.node.create_subscription(DiagnosticArray, "/diagnostics", listen, 10)
+    over = threading.Event()
+    listener = threading.Thread(target=observer.wait_until, args=(over.is_set, FOREVER_S, "the end"))
+    listener.start()
+    try:
+        run = run_over_dds(**arguments)
+    finally:
+        over.set()
+        listener.join()
+        observer.close()
+    record.write_text(json.dumps({"run": asdict(run), "told": told}))
+
+
+def parameters_of(way: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return those of the robot and of the verifiers."""
+    if way == "wait":
+        gate = {"gate.name": "always", "deadline_s": DEADLINE_S}
+        return {"checkpoint": "ball/draft", **gate}, {"checkpoint": "ball/target"}
+    if way == "gated":
+        return {"checkpoint": "ball/draft"}, {"checkpoint": "ball/target"}
+    best = read_yaml(asset("config/best/ball.yaml"))
+    draft, target = (parameters_for(best, f"/{name}") for name in ("draft_policy", "target_verifier"))
+    return draft, target
+
+
+def measure(way: str, first: str, verifiers: str, episodes: int, seed: int, scratch: Path) -> dict[str, Any]:
+    """Return the figures of one run, with `load`, the machine's meanwhile."""
+    good = profile_named(GOOD)
+    profiles = [good.changed(FIRST[first]), good]
+    draft, target = parameters_of(way)
+    if verifiers != "single":
+        draft |= {"verification.backups": [BACKUP], "verification.hedge": verifiers}
+    with (
+        emulated_links(profiles, seed) as links,
+        exclusive_domain() as domain,
+        node_processes(
+            {**link_environment(domain), "OMP_NUM_THREADS": "1", **dds_environment("wireless")}
+        ) as processes,
+    ):
+        processes.start("target_verifier_node", {"seed": seed, **target}, links[1].server.prefix, BACKUP)
+        asked, record = scratch / "asked.json", scratch / "record.json"
+        asked.write_text(
+            json.dumps(
+                {
+                    "task": "ball",
+                    "draft_parameters": draft,
+                    "verifier_parameters": target,
+                    "seed": seed,
+                    "episodes": [0, episodes],
+                    "lockstep": False,
+                    "domain": domain,
+                }
+            )
+        )
+        run_at_robot(links[0], [__file__, "drive", str(asked), str(record)], dds_environment("wireless"))
+        carried = [link.traffic() for link in links]
+        load = os.getloadavg()[0]
+    values = json.loads(record.read_text())
+    return {**figures(RunRecord.of(values["run"]), values["told"], carried), "load": load}
+
+
+def figures(run: RunRecord, told: dict[str, str], carried: Sequence[Traffic]) -> dict[str, Any]:
+    """Return the figures of a run.
+
+    Returns:
+        `success`, of `episodes`; `rtt_ms`, of replies in time; `alone`, share of the steps that had to do
+        without the target's reply or plan, and `reasons`; `requests`; `hedged`, the share of these that
+        another verifier was asked, too; `by_backup`, of the answers; bytes of requests a step; what the node
+        says of each verifier; what each link carried from the robot. An episode's first steps, when there can
+        be no plan yet, are left out.
+    """
+    steps = [each for each in run.steps if each.step >= BEGINNING]
+    replies = [each.verify_ms for each in steps if each.verified]
+    asked = {
+        name: sum(int(value) for key, value in told.items() if key.endswith(f"verify_draft.{name}"))
+        for name in ("requests", "hedges", "answers", "misses", "bytes_up", "bytes_down")
+    }
+    backup = f"verifiers.{BACKUP}/verify_draft."
+    p50, p95, p99 = np.percentile(replies, (50, 95, 99)) if replies else (float("nan"),) * 3
+    wanted = sum(each.transmitted for each in run.steps)
+    return {
+        "episodes": len(run.episodes),
+        "success": float(np.mean([each.success for each in run.episodes])),
+        "steps": len(steps),
+        "rtt_ms": {"p50": float(p50), "p95": float(p95), "p99": float(p99)},
+        "alone": sum(each.reason is not Reason.NONE for each in steps) / len(steps),
+        "reasons": {
+            why.name.lower(): count
+            for why in Reason
+            if (count := sum(each.reason is why for each in steps)) and why is not Reason.NONE
+        },
+        "requests": wanted,
+        "hedged": asked["hedges"] / max(1, wanted),
+        "by_backup": int(told.get(f"{backup}answers", 0)) / max(1, asked["answers"]),
+        "bytes_per_step": sum(each.request_bytes for each in steps) / len(steps),
+        "verifiers": {key: value for key, value in told.items() if key.startswith("verifiers.")},
+        "frames_up_bytes": [each.up.bytes for each in carried],
+    }
+
+
+@app.command()
+def compare(
+    ways: Annotated[str, typer.Option(help="Separated by commas.")] = ",".join(WAYS),
+    firsts: Annotated[str, typer.Option("--first", help="Separated by commas.")] = ",".join(FIRST),
+    verifiers: Annotated[str, typer.Option(help="Separated by commas.")] = ",".join(VERIFIERS),
+    episodes: Annotated[int, typer.Option(min=1, help="Of each run; one takes about 4 s.")] = 15,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="File to write.")] = None,
+) -> None:
+    """Compare one verifier with two, asked one by one, hedged and at once; print a table for each way."""
+    found: dict[str, Any] = {}
+    console = Console()
+    with tempfile.TemporaryDirectory(prefix="adahi_hedged_") as scratch:
+        for way in ways.split(","):
+            for first in firsts.split(","):
+                for each in verifiers.split(","):
+                    measured = measure(way, first, each, episodes, seed, Path(scratch))
+                    found.setdefault(way, {}).setdefault(first, {})[each] = measured
+                    print(way, first, each, json.dumps(measured), flush=True)
+                    if json_file is not None:
+                        json_file.write_text(json.dumps(found, indent=1) + "\n")
+            console.print(table(way, found[way]))
+
+
+def table(way: str, found: dict[str, Any]) -> Table:
+    """Return the figures of a way for people."""
+    headings = ["success", "p50\nms", "p95", "p99", "alone", "hedged", "by the\nother", "bytes\na step"]
+    made = narrow_table(f"{way}: first verifier and how two are asked", ["first", "asked"], headings)
+    for first, by_verifiers in found.items():
+        for index, (name, values) in enumerate(by_verifiers.items()):
+            made.add_row(
+                "" if index else first,
+                name,
+                number(values["success"], 2),
+                *(number(values["rtt_ms"][each], 0) for each in ("p50", "p95", "p99")),
+                f"{100 * values['alone']:.1f} %",
+                f"{100 * values['hedged']:.0f} %",
+                f"{100 * values['by_backup']:.0f} %",
+                number(values["bytes_per_step"], 0),
+            )
+    return made
+
+
+if __name__ == "__main__":
+    app()
