@@ -75,6 +75,10 @@ class Motion:
         scale: (A,), of the actions.
     """
 
+    _measured: np.ndarray  # (B,), how many actions taught the filter something
+    _weight: np.ndarray  # (B,), how many of its innovations count
+    _ratio: np.ndarray  # (B,), of their squares to their variances, on average
+
     def __init__(self, scale: np.ndarray) -> None:
         self._scale = scale
         self._begin(0)
@@ -100,7 +104,7 @@ class Motion:
         self._filter = VelocityFilter(robots, len(self._scale))
         self._expected = np.zeros((robots, len(self._scale)))
         self._measured, self._weight = np.zeros(robots, dtype=np.int64), np.zeros(robots)
-        self._ratio = np.zeros(robots)  # of innovations' squares to their variances, on average
+        self._ratio = np.zeros(robots)
         self.said = np.full_like(self._expected, np.nan, dtype=np.float32)
 
     def _take(self, executed: np.ndarray) -> None:
