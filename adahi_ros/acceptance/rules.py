@@ -8,6 +8,7 @@ from typing import Any
 
 from adahi_ros.acceptance.distance import Distance
 from adahi_ros.acceptance.interface import Acceptance
+from adahi_ros.acceptance.prefix import Prefix
 from adahi_ros.acceptance.replace import Replace
 from adahi_ros.acceptance.semantic import Semantic
 from adahi_ros.acceptance.speculative import Speculative
@@ -16,7 +17,13 @@ from adahi_ros.registry import Registry
 
 ACCEPTANCES: Registry[type[Acceptance]] = Registry(
     "adahi_ros.acceptances",
-    {"speculative": Speculative, "replace": Replace, "distance": Distance, "semantic": Semantic},
+    {
+        "speculative": Speculative,
+        "replace": Replace,
+        "distance": Distance,
+        "prefix": Prefix,
+        "semantic": Semantic,
+    },
 )
 
 

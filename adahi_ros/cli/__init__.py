@@ -25,6 +25,7 @@ from adahi_ros.cli.encoder import app as encoder
 from adahi_ros.cli.fleet import fleet
 from adahi_ros.cli.fleet_up import app as fleet_app
 from adahi_ros.cli.gate import app as gate
+from adahi_ros.cli.index import index
 from adahi_ros.cli.lerobot import app as lerobot
 from adahi_ros.cli.link import app as link
 from adahi_ros.cli.methods import methods
@@ -72,6 +73,7 @@ for verb in (
     tune,
     calibrate,
     distill,
+    index,
     export,
     evaluate,
     compare,

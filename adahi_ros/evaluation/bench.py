@@ -13,9 +13,11 @@ from adahi_ros.policy.backends import is_policy, load_policy
 from adahi_ros.policy.corrector.checkpoint import load_corrector
 from adahi_ros.policy.corrector.corrector import Corrector
 from adahi_ros.policy.interface import Actor, Policy
+from adahi_ros.policy.retrieval import Retrieval, load_retrieval
 from adahi_ros.policy.signature import IMAGE_FEATURES, Signature
 
-ON_ROBOT = ("draft", "corrector", "distilled")
+ON_ROBOT = ("draft", "corrector", "distilled", "retrieval")
+RETRIEVAL = "retrieval"  # beside draft and target: an index of demonstrations
 PLANS = "plans"  # folder beside draft and target: a target that plans, and the corrector of its plans
 
 
@@ -28,6 +30,7 @@ class Policies:
         plans: a target that plans, where there is one.
         corrector: of its plans, where there is one.
         distilled: a policy for the robot that does what that target does on average, where there is one.
+        retrieval: of demonstrations, on the robot, where there is an index.
 
     Raises:
         ValueError: they do not belong together; names what differs.
@@ -38,6 +41,7 @@ class Policies:
     plans: Policy | None = None
     corrector: Corrector | None = None
     distilled: Policy | None = None
+    retrieval: Retrieval | None = None
 
     def __post_init__(self) -> None:
         draft, target = self.draft.signature, self.target.signature
@@ -48,7 +52,7 @@ class Policies:
         fault = fault or _reads_differently(draft, target)
         if fault is not None:
             raise ValueError(fault)
-        for kind in ("plans", "corrector", "distilled"):
+        for kind in ("plans", "corrector", "distilled", "retrieval"):
             self._check_speaks_of_the_same(kind, getattr(self, kind))
         for kind in ON_ROBOT:
             actor = getattr(self, kind)
@@ -130,6 +134,7 @@ def _load(files: PolicyFiles, newest_ns: int) -> Policies:
         load_policy(folder / "target", backend),
         *load_plans(folder / PLANS, backend),
         load_distilled(folder / PLANS, backend),
+        load_retrieval(folder / RETRIEVAL) if is_policy(folder / RETRIEVAL) else None,
     )
 
 

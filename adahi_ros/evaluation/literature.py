@@ -119,5 +119,19 @@ LITERATURE = (
         "--methods always:semantic:file=checkpoints/ball/semantic.safetensors:tolerance=0.1",
         "a mismatch stands where a head on the target says that it does not matter; more on a slow link",
     ),
+    Neighbour(
+        "HeiSD",
+        "arXiv 2603.17573",
+        "robot/retrieval.py",
+        "--methods heisd",
+        "do unasked what was demonstrated where neighbours agree; by how it moves, draft instead",
+    ),
+    Neighbour(
+        "KERV",
+        "arXiv 2603.01581",
+        "robot/kalman.py",
+        "--methods kerv",
+        "go on by a Kalman filter where a draft is rejected, not by another request",
+    ),
 )
 """In the order of the docs. Those of plans need a task that has a target that plans."""

@@ -12,9 +12,10 @@ from adahi_ros.acceptance.rules import ACCEPTANCES, made
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.file_methods import FILE_GRAMMAR, FileMethod, file_method
 from adahi_ros.evaluation.harm_oracle import HARM_GRAMMAR, HarmOracleMethod, harm_method
-from adahi_ros.evaluation.named_numbers import SHOWN
+from adahi_ros.evaluation.named_numbers import SHOWN, named_arguments
 from adahi_ros.evaluation.oracle import OracleGate
-from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, arguments_of, every, plan_method
+from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, every, plan_method
+from adahi_ros.evaluation.proposer_methods import PROPOSER_GRAMMAR, proposer_method
 from adahi_ros.evaluation.recommended import BestMethod
 from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.gates.config import ControllerConfig
@@ -158,7 +159,7 @@ class Methods(dict[str, Method]):
 
     Methods without an entry: GATE:RULE or GATE:RULE:PROPOSER, of what the registries have, with arguments of
     the rule behind it, as in always:semantic:file=head.safetensors:tolerance=0.3; and what `plan_method`,
-    `harm_method` and `file_method` know.
+    `proposer_method`, `harm_method` and `file_method` know.
     """
 
     def __missing__(self, name: str) -> Method:
@@ -168,14 +169,14 @@ class Methods(dict[str, Method]):
             KeyError: it is no such name.
             ValueError: it is one, but for a number in it.
         """
-        known = plan_method(name) or harm_method(name) or file_method(name)
+        known = plan_method(name) or proposer_method(name) or harm_method(name) or file_method(name)
         if known is not None:
             return known
         told = GATED.fullmatch(name)
         gate, rule, proposer = ("", "", "") if told is None else (told[1], told[2], told[3] or "draft")
         if told is None or gate not in GATES or rule not in ACCEPTANCES or proposer not in PROPOSERS:
             raise KeyError(name)
-        return GatedMethod(name, "", gate, rule, proposer=proposer, arguments=arguments_of(name, told[4]))
+        return GatedMethod(name, "", gate, rule, proposer=proposer, arguments=named_arguments(name, told[4]))
 
     def __contains__(self, name: object) -> bool:
         """Whether `[name]` returns one; raises as it does, but for KeyError."""
@@ -239,7 +240,9 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
         raise ValueError(
             f"methods: {refused or text!r}, must be of {', '.join(allowed)}, or GATE:RULE of the "
             f"gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}"
-            f", or {GRAMMAR}" + f", or {HARM_GRAMMAR}" * (not on_air) + f", or {FILE_GRAMMAR}" * own
+            f", or {GRAMMAR}"
+            + f", or {PROPOSER_GRAMMAR}, or {HARM_GRAMMAR}" * (not on_air)
+            + f", or {FILE_GRAMMAR}" * own
         )
     for name in names:
         method = METHODS[name]

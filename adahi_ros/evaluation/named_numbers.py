@@ -24,3 +24,19 @@ def named_number(method: str, field: str, text: str) -> float | None:
         about = f"{abridged(method, SHOWN)}: {field}: {abridged(text, LONGEST)}"
         raise ValueError(f"{about}, must be a finite number of at most {LONGEST} characters")
     return number
+
+
+def named_arguments(method: str, given: str) -> dict[str, float | str]:
+    """Return what :NAME=VALUE in a method's name say, once or several times, as numbers where they are any.
+
+    Raises:
+        ValueError: a number is not finite or too long, or an argument is there twice.
+    """
+    pairs = [each.split("=") for each in given.split(":")[1:]]
+    arguments: dict[str, float | str] = {}
+    for key, text in pairs:
+        number = named_number(method, key, text)
+        arguments[key] = text if number is None else number
+    if len(arguments) < len(pairs):
+        raise ValueError(f"{abridged(method, SHOWN)}: must not name an argument twice")
+    return arguments

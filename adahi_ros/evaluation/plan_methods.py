@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adahi_ros.evaluation.bench import Bench, Policies
-from adahi_ros.evaluation.named_numbers import SHOWN, named_number
+from adahi_ros.evaluation.named_numbers import named_arguments, named_number
 from adahi_ros.evaluation.rollout import Log, World, rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Trigger
@@ -16,7 +16,6 @@ from adahi_ros.policy.interface import Actor, Policy
 from adahi_ros.robot.blends import BLENDS, LATEST
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier
-from adahi_ros.texts import abridged
 
 CORRECTOR = "corrector"
 DRAFT_CHECKS_PLAN = "draft_checks_plan"
@@ -174,29 +173,10 @@ def plan_method(name: str) -> PlanMethod | None:
     if gated is None or gated[2] not in GATES:
         return None
     proposer, gate, given, threshold = gated.groups()
-    arguments = arguments_of(name, given)
+    arguments = named_arguments(name, given)
     at = 0.0 if gate in (*WITHOUT_THRESHOLD, ONLINE) else None
     if threshold is not None:
         at = named_number(name, "threshold", threshold)
         if at is None:
             return None
     return PlanMethod(name, "", proposer, gate, at, arguments)
-
-
-def arguments_of(method: str, given: str) -> dict[str, float | str]:
-    """Return the arguments that the name of a method gives, such as :NAME=VALUE:NAME=VALUE.
-
-    Raises:
-        ValueError: a number is not finite or too long, or an argument is there twice.
-    """
-    pairs = [tuple(each.split("=")) for each in given.split(":")[1:]]
-    arguments = {key: _value(method, key, text) for key, text in pairs}
-    if len(arguments) < len(pairs):
-        raise ValueError(f"{abridged(method, SHOWN)}: must not name an argument twice")
-    return arguments
-
-
-def _value(method: str, argument: str, text: str) -> float | str:
-    """Return the number that an argument says, or its text."""
-    number = named_number(method, argument, text)
-    return text if number is None else number

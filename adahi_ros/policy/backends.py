@@ -18,6 +18,8 @@ from adahi_ros.policy.corrector.distilled import DistilledPolicy
 from adahi_ros.policy.flow.checkpoint import KIND as FLOW
 from adahi_ros.policy.flow.checkpoint import load_flow
 from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.retrieval import KIND as RETRIEVAL
+from adahi_ros.policy.retrieval import load_retrieval
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
 from adahi_ros.registry import Registry
 from adahi_ros.yaml_files import read_yaml
@@ -32,6 +34,9 @@ def _torch(path: Path, **compute: Any) -> Policy:
     if kind == CORRECTOR:
         _told_nothing(compute, f"{path}, which runs on ONNX Runtime")
         return DistilledPolicy(load_corrector(path))
+    if kind == RETRIEVAL:
+        _told_nothing(compute, f"{path}, which runs on numpy")
+        return load_retrieval(path)
     if kind == FLOW:
         from adahi_ros.policy.flow.torch_backend import torch_policy
 
@@ -46,6 +51,8 @@ def _onnxruntime(path: Path, **compute: Any) -> Policy:
     kind = kind_of(path)
     if kind == CORRECTOR:
         return DistilledPolicy(load_corrector(path))
+    if kind == RETRIEVAL:
+        return load_retrieval(path)
     if kind == FLOW:
         from adahi_ros.policy.flow.onnx_backend import onnx_policy
 

@@ -183,7 +183,9 @@ class Controller:
         self._memory.keep(index, observed)
         temperature = self.config.draft_temperature
         context = ProposerContext(
-            *(index, observations, self._memory, plan, draws[:, 1:], temperature), begins=not self._begun
+            *(index, observations, self._memory, plan, draws[:, 1:], temperature),
+            begins=not self._begun,
+            executed=self._executed,
         )
         proposal = self._proposer.propose(context)
         age = plan.since(index)

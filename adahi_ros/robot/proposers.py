@@ -19,8 +19,10 @@ from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import OBSERVATION, Observations
 from adahi_ros.registry import Registry
 from adahi_ros.robot.committee_proposer import CommitteeProposer
+from adahi_ros.robot.kalman import KalmanProposer, RectifiedProposer
 from adahi_ros.robot.memory import Memory
 from adahi_ros.robot.plan import Plan
+from adahi_ros.robot.retrieval import MixtureProposer, RetrievalProposer
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class ProposerContext:
         temperature: of the draft's distributions.
         begins: it is the first step that they make in an episode, whatever its number: a proposer that keeps
             anything of the steps before forgets it.
+        executed: (B, A), commanded last; NaN before the first, None where nobody says.
     """
 
     step: int
@@ -45,6 +48,7 @@ class ProposerContext:
     draws: np.ndarray
     temperature: float
     begins: bool = False
+    executed: np.ndarray | None = None
 
 
 class Proposer(Protocol):
@@ -180,6 +184,10 @@ PROPOSERS: Registry[Callable[[Any], Proposer]] = Registry(
         "plan": PlanProposer,
         "corrector": CorrectorProposer,
         "draft_checks_plan": DraftChecksPlanProposer,
+        "retrieval": RetrievalProposer,
+        "mixture": MixtureProposer,
+        "kalman": KalmanProposer,
+        "rectified": RectifiedProposer,
     },
 )
-"""Made of a draft policy, or of another actor that they need: a corrector."""
+"""Made of a draft policy, or of another actor that they need: a corrector, an index, a draft and an index."""

@@ -15,6 +15,7 @@ from adahi_ros.tasks.base import Expert, Task, TaskSpec
 from adahi_ros.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
 from adahi_ros.trajectories import Trajectories
 
+NOISE = 0.1  # executed, not recorded, unless told: a share of half the range
 BATCH_EPISODES = 10  # whatever the number of workers: a simulator may round differently in other batches
 
 

@@ -17,6 +17,7 @@ from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.harm_oracle import HARM_GRAMMAR
 from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods, runs_on_robot
 from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, actor_of
+from adahi_ros.evaluation.proposer_methods import PROPOSER_GRAMMAR
 from adahi_ros.evaluation.recommended import default_methods
 from adahi_ros.evaluation.recorded import RecordedWorld
 from adahi_ros.gates.parameter_file import Calibration
@@ -124,7 +125,8 @@ def test_methods_are_split_at_commas() -> None:
     ("text", "named"), [("adahi,telepathy", "telepathy"), ("a,adahi,b", "a, b"), (" ,", " ,")]
 )
 def test_what_is_no_method_is_named(text: str, named: str) -> None:
-    expected = f"methods: {named!r}, must be of {', '.join(METHODS)}{OR_BOTH}, or {HARM_GRAMMAR}"
+    expected = f"methods: {named!r}, must be of {', '.join(METHODS)}{OR_BOTH}, or {PROPOSER_GRAMMAR}"
+    expected += f", or {HARM_GRAMMAR}"
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         parse_methods(text)
 

@@ -56,6 +56,8 @@ def configured(
         ({"contract": "ball_camera"}, ["contract: 'ball_camera'", "features"]),
         ({"command_interface": "twist"}, ["command_interface: twist carries velocities"]),
         ({"command_interface": "joint_jog"}, ["command_interface: joint_jog"]),
+        ({"proposer": "mixture"}, ["index: '', must name an index"]),
+        ({"proposer": "retrieval", "index": "nowhere"}, ["index: 'nowhere', cannot be loaded"]),
     ],
 )
 def test_what_does_not_fit_is_named(configured: Any, values: dict[str, Any], words: list[str]) -> None:

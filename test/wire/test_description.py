@@ -89,7 +89,7 @@ def test_a_rule_that_this_robot_cannot_use_is_a_mismatch(monkeypatch: pytest.Mon
         ),
         (
             told(acceptance="guess"),
-            "acceptance: 'guess', must be one of distance, replace, semantic, speculative",
+            "acceptance: 'guess', must be one of distance, prefix, replace, semantic, speculative",
         ),
         (told(history=0), "history: the target's is 0, must be from 1 to 64"),
         (told(history=65), "history: the target's is 65, must be from 1 to 64"),

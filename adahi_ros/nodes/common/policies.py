@@ -18,6 +18,7 @@ from adahi_ros.policy.corrector.checkpoint import load_corrector
 from adahi_ros.policy.corrector.corrector import Corrector
 from adahi_ros.policy.corrector.features import PlanView
 from adahi_ros.policy.interface import Policy, TargetUnavailableError
+from adahi_ros.policy.retrieval import Retrieval, load_retrieval
 from adahi_ros.policy.signature import Signature
 from adahi_ros.vision.encoder import Encoder, EncoderFiles, load_files
 
@@ -120,14 +121,31 @@ def corrector_from(name: str, draft: Signature) -> Corrector:
         corrector = Corrector(load_corrector(named(name, CHECKPOINTS)))
     except (CheckpointError, OSError) as error:
         raise ParameterError(f"corrector: {name!r}, cannot be loaded: {error}") from error
-    for size in ("observation_dim", "goal_dim", "action_dim"):
-        found, wanted = getattr(corrector.signature, size), getattr(draft, size)
-        if found != wanted:
-            raise ParameterError(
-                f"corrector: {name!r}, its {size} is {found}, must be {wanted}, that of checkpoint"
-            )
+    _check_sizes("corrector", name, corrector.signature, draft)
     corrector.correct(PlanView.nothing(corrector.signature))
     return corrector
+
+
+def index_from(name: str, draft: Signature) -> Retrieval:
+    """Load an index of demonstrations, and let it retrieve once; arguments and errors as `corrector_from`."""
+    if not name:
+        raise ParameterError("index: '', must name an index for the proposers retrieval and mixture")
+    try:
+        index = load_retrieval(named(name, CHECKPOINTS))
+    except (CheckpointError, OSError) as error:
+        raise ParameterError(f"index: {name!r}, cannot be loaded: {error}") from error
+    _check_sizes("index", name, index.signature, draft)
+    _first_actions(index)
+    return index
+
+
+def _check_sizes(parameter: str, name: str, found: Signature, draft: Signature) -> None:
+    for size in ("observation_dim", "goal_dim", "action_dim"):
+        its, wanted = getattr(found, size), getattr(draft, size)
+        if its != wanted:
+            raise ParameterError(
+                f"{parameter}: {name!r}, its {size} is {its}, must be {wanted}, that of checkpoint"
+            )
 
 
 def _first_actions(policy: Policy) -> np.ndarray:

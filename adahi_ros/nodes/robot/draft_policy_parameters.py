@@ -20,6 +20,7 @@ from adahi_ros.nodes.common.policies import (
     PolicyParameters,
     VerificationParameters,
     corrector_from,
+    index_from,
     policy_from,
 )
 from adahi_ros.policy.absent import AbsentPolicy
@@ -31,6 +32,7 @@ from adahi_ros.robot.fit import FitError, check_images, check_observation, contr
 from adahi_ros.robot.hedged_transport import HEDGES
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.proposers import PROPOSERS
+from adahi_ros.robot.retrieval import DraftAndRetrieval
 from adahi_ros.robot.target_view import VIEWS, TargetView, target_view, view_of_contract
 from adahi_ros.vision.encoder import Encoder, EncoderFiles
 from adahi_ros.vision.images import QUALITY
@@ -201,13 +203,22 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "draft",
         "Who proposes actions on the robot: draft, the policy of checkpoint; plan, the target's plan as it "
         "is; corrector, the target's plan, corrected at every step. Where there is no plan yet, or none any "
-        "more, the policy of checkpoint goes on, as fallback says",
+        "more, the policy of checkpoint goes on, as fallback says. Without a need of plans, and by one where "
+        "there is one: retrieval, what was demonstrated where nearly the same was observed; mixture, that or "
+        "the policy of checkpoint, by how the robot moves. kalman, as the last actions went; rectified, the "
+        "policy of checkpoint, held against that",
         choices=tuple(PROPOSERS),
     )
     corrector: str = parameter(
         "",
         "DIRECTORY/NAME of the checkpoint of the proposer corrector; a relative path is below the package's "
         "checkpoints",
+        optional=True,
+    )
+    index: str = parameter(
+        "",
+        "DIRECTORY/NAME of the index of 'adahi index' for the proposers retrieval and mixture; a relative "
+        "path is below the package's checkpoints",
         optional=True,
     )
     execution_horizon: int = parameter(
@@ -311,6 +322,9 @@ def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
     actor: Actor = policy
     if values.proposer == "corrector":
         actor = corrector_from(values.corrector, policy.signature)
+    elif values.proposer in ("retrieval", "mixture"):
+        index = index_from(values.index, policy.signature)
+        actor = index if values.proposer == "retrieval" else DraftAndRetrieval(policy, index)
     controller = Controller(
         actor, config, values.proposer, policy, execution_horizon=values.execution_horizon
     )

@@ -1,0 +1,124 @@
+"""Of a draft the longest beginning that is near to the target's plan stands; the rest is the target's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.acceptance.prefix import LONGEST, Prefix
+from adahi_ros.policy.absent import LARGEST
+from adahi_ros.policy.action_range import ActionRange
+from adahi_ros.policy.direct import DirectPolicy
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import OBSERVATION, Feature, Observations, Signature
+from adahi_ros.robot.requests import judged
+from adahi_ros.robot.target_view import Features
+from adahi_ros.robot.transport import Reply, StepRequest
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.description import Description
+from adahi_ros.wire.sent_request import SentRequest
+from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
+
+SCALE = np.float32([1.0, 10.0, 0.1])
+NO_DRAWS = np.zeros((1, 0, 2))
+
+
+def verdict(off: np.ndarray, within: float = 0.3, horizon: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Return actions (T, 3), and what is accepted, of a draft so far off (C, 3) a plan of zeros."""
+    target = Proposal(np.zeros((1, horizon, 3), np.float32))
+    draft = Proposal((off * SCALE)[None].astype(np.float32))
+    told = Prefix(within * SCALE).verify(draft, target, NO_DRAWS)
+    return told.actions[0], told.accepted[0]
+
+
+def test_what_comes_after_the_first_that_is_far_is_the_targets() -> None:
+    off = np.full((4, 3), 0.1)
+    off[2, 1] = 0.4
+    actions, accepted = verdict(off)
+    assert accepted.tolist() == [True, True, False, False]
+    np.testing.assert_allclose(actions[:2], off[:2] * SCALE, rtol=1e-6)
+    np.testing.assert_array_equal(actions[2:], 0.0)
+
+
+def test_one_entry_may_be_further_off_than_all_may_be_on_average() -> None:
+    for entries, stands in (((0.29, 0.1, 0.1), True), ((0.29, 0.29, 0.1), False), ((0.31, 0.0, 0.0), False)):
+        assert verdict(np.array([entries]))[1].tolist() == [stands]
+
+
+def test_where_nothing_may_be_off_what_is_the_same_stands() -> None:
+    off = np.zeros((3, 3))
+    off[1, 0] = 1e-3
+    assert verdict(off, within=0.0)[1].tolist() == [True, False, False]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 8), st.floats(0.0, 2.0))
+def test_what_is_executed_is_never_further_off_than_allowed(seed: int, count: int, within: float) -> None:
+    draw = np.random.default_rng(seed)
+    draft = (draw.normal(size=(4, count, 3)) * SCALE).astype(np.float32)
+    plan = Proposal((0.3 * draw.normal(size=(4, 5, 3)) * SCALE).astype(np.float32))
+    told = Prefix(within * SCALE).verify(Proposal(draft), plan, np.zeros((4, 0, 2)))
+    assert told.actions.shape == plan.actions.shape
+    assert (np.abs(told.actions - plan.actions) <= within * SCALE * (1 + 1e-6)).all()
+    assert (np.diff(told.accepted.astype(int), axis=1) <= 0).all()
+    for row, accepted in enumerate(told.accepted):
+        kept = int(accepted.sum())
+        np.testing.assert_array_equal(told.actions[row, :kept], draft[row, :kept])
+        np.testing.assert_array_equal(told.actions[row, kept:], plan.actions[row, kept:])
+
+
+def test_no_reply_has_more_parts_than_it_may() -> None:
+    accepted = verdict(np.zeros((LONGEST + 9, 3)), horizon=LONGEST + 5)[1]
+    assert accepted.tolist() == [True] * LONGEST
+
+
+def test_a_robot_that_proposes_nothing_gets_the_targets_plan() -> None:
+    actions, accepted = verdict(np.zeros((0, 3)))
+    assert accepted.tolist() == [False]
+    np.testing.assert_array_equal(actions, 0.0)
+
+
+@pytest.mark.parametrize("dim", [2, 4])
+def test_actions_of_another_size_are_no_draft(dim: int) -> None:
+    def signature(actions: int) -> Signature:
+        return Signature(1, 4, actions, (Feature(OBSERVATION, 1),))
+
+    assert Prefix().compatible(signature(3), signature(3)) is None
+    assert (
+        Prefix().compatible(signature(dim), signature(3))
+        == f"action_dim: the draft's is {dim}, the target's 3; must be the same"
+    )
+
+
+class Still(DirectPolicy):
+    """Plans zeros."""
+
+    def __init__(self) -> None:
+        most = np.full(2, LARGEST)
+        signature = Signature(1, 4, 2, (Feature(OBSERVATION, 1),))
+        super().__init__(signature, ActionRange(-most, most), np.float32([1.0, 10.0]), "still")
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        return np.zeros((len(draws), 4, 2))
+
+
+@pytest.mark.parametrize(("count", "far", "stands"), [(4, 2, 2), (4, 0, 0), (3, 9, 3), (6, 9, 4)])
+def test_a_robot_hears_what_stands_and_gets_the_rest(count: int, far: int, stands: int) -> None:
+    drafted = np.full((count, 2), 0.1, np.float32)
+    drafted[far:] = 0.9
+    view = Features(1)
+    view.add({OBSERVATION: np.zeros(1)})
+    window, draft = view.window(Still().signature), Proposal(drafted[None])
+    sent = SentRequest.of(draft, WindowUpdate(WHOLE, window.rows, window.goal), "arm", 0, 7)
+    verdict = Engine(TargetVerifier(Still(), "prefix"), 0).verify(sent, 1.0).verdict
+    flat, accepted = verdict.actions.ravel().tolist(), verdict.accepted[0].tolist()
+    reply = Reply(0, 0, "", 0, 7, 7, accepted, flat, 1.0, True, 10)
+    described = Description("still", "prefix", Still().signature)
+    outcome = judged(described, StepRequest(draft, 0, 7, window), reply, 2.0)
+    assert outcome.verification is not None
+    assert outcome.verification.accepted.sum() == stands
+    expected = np.zeros((4, 2), np.float32)
+    expected[:stands] = drafted[:stands]
+    np.testing.assert_array_equal(outcome.verification.actions[0], expected)
