@@ -157,6 +157,10 @@ class VerifierEnd:
             self._drop(next(iter(self.under_way)), now_s)
         return sent.size_bytes
 
+    def is_asked(self, asked: Asked) -> bool:
+        """Whether it may yet reply to what is asked."""
+        return any(message.asked is asked for message in self.under_way.values())
+
     def lacks_window(self, reply: Reply) -> None:
         """Take note that it does not have what it was thought to have."""
         self._windows.forget()
