@@ -121,10 +121,11 @@ class HedgedTransport:
         return Sent(sent, sum(end.send(asked, now_s) for end in [first, *spread]))
 
     def describe(self) -> int:
-        """Ask all verifiers what they are; return the message's id."""
+        """Ask all verifiers what they are, and nothing else until they have said so; return the message's id."""
         now_s = self._clock()
         self._asked_for, self._asked_for_s = next(self._ids), now_s
         for end in self._ends:
+            end.description = None  # who asks may have been away for long
             if end.transport.present:
                 end.probe(now_s, DESCRIBE_RETRY_S)
         return self._asked_for
@@ -249,8 +250,7 @@ class HedgedTransport:
         for end in self._ends:
             end.count_misses(now_s)
             if not end.transport.present:
-                if end.description is not None or end.trouble:
-                    end.forget()
+                end.forget()
             elif end.breaker.open:
                 if end.breaker.probe_due(now_s):
                     end.breaker.probed(now_s)

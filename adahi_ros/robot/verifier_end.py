@@ -124,6 +124,7 @@ class VerifierEnd:
         self.busy_until_s = self.describe_s = -math.inf
         self.breaker.reset()
         self._windows.forget()
+        self.forget_probes()  # one that is on its way yet would tell of who was there before
 
     # What it is
 

@@ -436,6 +436,24 @@ def test_a_backup_that_comes_later_is_asked_only_once_it_has_described_itself(
     assert requests_to(robot.backup_link) == 1
 
 
+def test_a_backup_that_became_another_while_the_robot_was_away_is_not_asked(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.connect()
+    robot.steps(2)
+    robot.loop.stop()
+    robot.backup.describe_otherwise(parameters=12)
+    robot.backup_link.delay_s = (0.2, 0.2)
+    robot.loop.start(10.0)
+    robot.pass_time(0.2)
+    assert robot.session.link is Link.READY
+    asked = requests_to(robot.backup_link)
+    robot.steps(5, first=2)
+    assert requests_to(robot.backup_link) == asked
+    assert robot.texts[-1].startswith("verifier backup is not asked: parameters: 12")
+
+
 def test_without_the_first_the_backup_says_what_the_target_is(
     make_hedged: Callable[..., HedgedRobot],
 ) -> None:
