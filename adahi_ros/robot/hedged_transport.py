@@ -121,7 +121,7 @@ class HedgedTransport:
         return Sent(sent, sum(end.send(asked, now_s) for end in [first, *spread]))
 
     def describe(self) -> int:
-        """Ask all verifiers what they are, and nothing else until they have said so; return the message's id."""
+        """Ask all verifiers what they are, and no more until they have said so; return the message's id."""
         now_s = self._clock()
         self._asked_for, self._asked_for_s = next(self._ids), now_s
         for end in self._ends:
