@@ -119,6 +119,7 @@ class RayPolicies:
         self._run(self._leave()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
 
     def submit(
         self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
@@ -162,6 +163,9 @@ class RayPolicies:
                 replied.cancel()
                 response.cancel()
                 continue
+            if replied.cancelled():  # by Ray, as it ends
+                await asyncio.sleep(PAUSE_S)
+                continue
             fault = replied.exception()
             if fault is None:
                 return replied.result()
@@ -181,7 +185,7 @@ class RayPolicies:
             self._say("Ray is away; robots are told to come again")
             self._connection.gone.set_result(None)
             self._connection = None
-            await asyncio.to_thread(_disconnect)
+            await self._disconnected()
             while not await self._is_back():
                 await asyncio.sleep(LOOK_S)
             self._say("Ray is back")
@@ -196,9 +200,16 @@ class RayPolicies:
             await self._connect()
         except Exception as error:  # noqa: BLE001  Ray raises what it likes while it starts
             self._say(f"Ray is not back yet: {abridged(' '.join(str(error).split()))}")
-            await asyncio.to_thread(_disconnect)
+            await self._disconnected()
             return False
         return True
+
+    async def _disconnected(self) -> None:
+        """Forget Ray, in whatever state it is."""
+        try:
+            await asyncio.to_thread(_disconnect)
+        except Exception as error:  # noqa: BLE001  nobody would look for Ray any more
+            self._say(f"Ray was not left in order: {abridged(' '.join(str(error).split()))}")
 
     async def _watch(self) -> None:
         """Wait until there is no head any more."""
@@ -251,7 +262,7 @@ class RayPolicies:
         if self._connection is not None:
             self._connection.gone.set_result(None)
             self._connection = None
-        await asyncio.to_thread(_disconnect)
+        await self._disconnected()
 
 
 def _fault(error: BaseException) -> RuntimeError:
