@@ -252,8 +252,8 @@ class RayPolicies:
         serve.start(proxy_location="Disabled", logging_config={"log_level": "ERROR"})
         there = serve.status().applications
         return {
-            policy.name: serve.get_app_handle(application_of(policy))
-            if getattr(there.get(application_of(policy)), "status", "") in ("DEPLOYING", "RUNNING")
+            policy.name: serve.get_app_handle(application_of(policy.name))
+            if getattr(there.get(application_of(policy.name)), "status", "") in ("DEPLOYING", "RUNNING")
             else _deployed(policy)
             for policy in self._policies
         }
@@ -289,7 +289,7 @@ def _deployed(policy: FleetPolicy) -> Any:
 
     return serve.run(
         deployment(policy),
-        name=application_of(policy),
+        name=application_of(policy.name),
         route_prefix=None,
         logging_config={"log_level": "ERROR", "enable_access_log": False},
     )
@@ -308,8 +308,8 @@ def remove_policies(policies: Sequence[FleetPolicy], address: str) -> None:
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         for policy in policies:
-            if application_of(policy) in serve.status().applications:
-                serve.delete(application_of(policy))
+            if application_of(policy.name) in serve.status().applications:
+                serve.delete(application_of(policy.name))
     finally:
         _disconnect()
 
