@@ -154,12 +154,15 @@ def check_robots(names: Sequence[str]) -> None:
     """Check names that services are to have.
 
     Raises:
-        ParameterError: one cannot be part of a service's name, or is longer than a request may say.
+        ParameterError: one cannot be part of a service's name, is longer than a request may say, or is
+            there twice.
     """
     for name in names:
         if not re.fullmatch(ROBOT_NAME, name):
             allowed = f"letters, digits and underscores, at most {NAME_LENGTH}, no digit first"
             raise ParameterError(f"robots: {name!r}, must be {allowed}")
+        if names.count(name) > 1:  # each of its services would reply to every request
+            raise ParameterError(f"robots: {name!r}, must not be there twice")
 
 
 def told_to_compute(values: TargetVerifierParameters) -> dict[str, Any]:
