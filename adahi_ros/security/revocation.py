@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from adahi_ros.files import replacing
+
 LASTS = timedelta(days=3650)  # as long as sros2's certificates: with a list that is over, nobody is accepted
 CLOCKS_DIFFER = timedelta(days=1)
 
@@ -20,6 +22,7 @@ def revoke(authority: Path, key: Path, certificates: list[Path], revoked: Path) 
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
     now = datetime.now(timezone.utc)
     list_of_all = (
@@ -39,5 +42,7 @@ def revoke(authority: Path, key: Path, certificates: list[Path], revoked: Path) 
             .build()
         )
     signing = serialization.load_pem_private_key(key.read_bytes(), None)
+    assert isinstance(signing, EllipticCurvePrivateKey)  # as sros2 makes them
     signed = list_of_all.sign(signing, hashes.SHA256())
-    revoked.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    with replacing(revoked) as path:  # whole or as it was: half a list is one that lets nobody in
+        path.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
