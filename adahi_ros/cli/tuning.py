@@ -62,7 +62,7 @@ def tune(
     try:
         from adahi_ros.tuning.attempt import Ground
         from adahi_ros.tuning.outcome import best_of, keep_best, search_figures
-        from adahi_ros.tuning.search import Plan, rows, run
+        from adahi_ros.tuning.search import Plan, rows, run, without_password
     except ModuleNotFoundError as error:
         raise RuntimeError(f"{error.name}: must be installed to tune: {INSTALL}") from None
 
@@ -74,9 +74,11 @@ def tune(
     given = storage if storage is not None else str(out / "study.db")
     url = given if "://" in given else f"sqlite:///{Path(given).expanduser().resolve()}"
     found = _calibration(name, PolicyFiles(base, "onnxruntime"), calibration)
-    ground = Ground(task, wanted, base.resolve(), found, seed, out.resolve(), command_line())
+    shown = without_password(given) if given == url else given
+    command = command_line().replace(given, shown)  # which is kept in checkpoints, and these are handed on
+    ground = Ground(task, wanted, base.resolve(), found, seed, out.resolve(), command)
     plan = Plan(ground, url, name, trials, seed, price_per_hour, lost_after)
-    say(f"trials: {given}\ncheckpoints: {out.resolve()}")
+    say(f"trials: {shown}\ncheckpoints: {out.resolve()}")
     run(plan, workers, say)
     ended = rows(plan.study())
     figures = search_figures(ended, ground)
@@ -84,7 +86,7 @@ def tune(
     write_json(json_file, figures)
     best = best_of(ended)
     if best is None:
-        raise RuntimeError(f"{given}: no trial came to its end")
+        raise RuntimeError(f"{shown}: no trial came to its end")
     method = keep_best(best, ground)
     say(
         f"trial {best.number} was best; on other episodes: adahi evaluate {task} --methods {method} "

@@ -121,6 +121,14 @@ def fleet_of(content: object) -> Fleet:
     policies = mapping("policies", values.get("policies"))
     if not 1 <= len(policies) <= TARGETS_MOST:
         raise ValueError(f"policies: {len(policies)}, must be from 1 to {TARGETS_MOST}")
+    applications: dict[str, str] = {}
+    for name in policies:
+        before = applications.setdefault(application_of(name), name)
+        if before != name:
+            raise ValueError(
+                f"policies: {name!r}, must differ from {before!r} in letters, digits or _: all else is - to "
+                "Ray Serve"
+            )
     ray = mapping("ray", values.get("ray", {}))
     known_only("ray", ray, ("address", "num_cpus"))
     if len(ray) > 1:
@@ -203,6 +211,6 @@ def _number(where: str, value: object, least: float, most: float) -> float:
     return float(value)
 
 
-def application_of(policy: FleetPolicy) -> str:
+def application_of(name: str) -> str:
     """Return the name of a policy's application on Ray Serve, which takes fewer characters than we do."""
-    return "adahi-" + re.sub(r"[^A-Za-z0-9_-]", "-", policy.name)
+    return "adahi-" + re.sub(r"[^A-Za-z0-9_-]", "-", name)

@@ -119,6 +119,7 @@ class RayPolicies:
         self._run(self._leave()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
 
     def submit(
         self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
@@ -162,6 +163,9 @@ class RayPolicies:
                 replied.cancel()
                 response.cancel()
                 continue
+            if replied.cancelled():  # by Ray, as it ends
+                await asyncio.sleep(PAUSE_S)
+                continue
             fault = replied.exception()
             if fault is None:
                 return replied.result()
@@ -181,7 +185,7 @@ class RayPolicies:
             self._say("Ray is away; robots are told to come again")
             self._connection.gone.set_result(None)
             self._connection = None
-            await asyncio.to_thread(_disconnect)
+            await self._disconnected()
             while not await self._is_back():
                 await asyncio.sleep(LOOK_S)
             self._say("Ray is back")
@@ -196,9 +200,16 @@ class RayPolicies:
             await self._connect()
         except Exception as error:  # noqa: BLE001  Ray raises what it likes while it starts
             self._say(f"Ray is not back yet: {abridged(' '.join(str(error).split()))}")
-            await asyncio.to_thread(_disconnect)
+            await self._disconnected()
             return False
         return True
+
+    async def _disconnected(self) -> None:
+        """Forget Ray, in whatever state it is."""
+        try:
+            await asyncio.to_thread(_disconnect)
+        except Exception as error:  # noqa: BLE001  nobody would look for Ray any more
+            self._say(f"Ray was not left in order: {abridged(' '.join(str(error).split()))}")
 
     async def _watch(self) -> None:
         """Wait until there is no head any more."""
@@ -241,8 +252,8 @@ class RayPolicies:
         serve.start(proxy_location="Disabled", logging_config={"log_level": "ERROR"})
         there = serve.status().applications
         return {
-            policy.name: serve.get_app_handle(application_of(policy))
-            if getattr(there.get(application_of(policy)), "status", "") in ("DEPLOYING", "RUNNING")
+            policy.name: serve.get_app_handle(application_of(policy.name))
+            if getattr(there.get(application_of(policy.name)), "status", "") in ("DEPLOYING", "RUNNING")
             else _deployed(policy)
             for policy in self._policies
         }
@@ -251,7 +262,7 @@ class RayPolicies:
         if self._connection is not None:
             self._connection.gone.set_result(None)
             self._connection = None
-        await asyncio.to_thread(_disconnect)
+        await self._disconnected()
 
 
 def _fault(error: BaseException) -> RuntimeError:
@@ -278,7 +289,7 @@ def _deployed(policy: FleetPolicy) -> Any:
 
     return serve.run(
         deployment(policy),
-        name=application_of(policy),
+        name=application_of(policy.name),
         route_prefix=None,
         logging_config={"log_level": "ERROR", "enable_access_log": False},
     )
@@ -297,8 +308,8 @@ def remove_policies(policies: Sequence[FleetPolicy], address: str) -> None:
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         for policy in policies:
-            if application_of(policy) in serve.status().applications:
-                serve.delete(application_of(policy))
+            if application_of(policy.name) in serve.status().applications:
+                serve.delete(application_of(policy.name))
     finally:
         _disconnect()
 

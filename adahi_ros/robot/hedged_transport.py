@@ -121,10 +121,11 @@ class HedgedTransport:
         return Sent(sent, sum(end.send(asked, now_s) for end in [first, *spread]))
 
     def describe(self) -> int:
-        """Ask all verifiers what they are; return the message's id."""
+        """Ask all verifiers what they are, and no more until they have said so; return the message's id."""
         now_s = self._clock()
         self._asked_for, self._asked_for_s = next(self._ids), now_s
         for end in self._ends:
+            end.description = None  # who asks may have been away for long
             if end.transport.present:
                 end.probe(now_s, DESCRIBE_RETRY_S)
         return self._asked_for
@@ -207,7 +208,8 @@ class HedgedTransport:
 
     def _refused(self, asked: Asked, end: VerifierEnd, reply: Reply, now_s: float) -> None:
         """Ask another verifier; where none is left that may answer, tell the session."""
-        asked.refused.add(end.name)
+        if not end.is_asked(asked):  # by another copy, which it may have let in
+            asked.refused.add(end.name)
         if reply.status != RequestFault.OVERTAKEN:  # which is the robot's own doing
             self._ask_another(asked, now_s)
         if asked.refused >= asked.sent_s.keys():
@@ -229,11 +231,12 @@ class HedgedTransport:
         """Return what the session is told where nobody answers: of the busy ones, when the first is free."""
         if reply.status != RequestFault.BUSY:
             return reply
-        free_s = min(end.busy_until_s for end in self._ends if self._fits(end))
+        free_s = min((end.busy_until_s for end in self._ends if self._fits(end)), default=-math.inf)
         return replace(reply, retry_after_s=max(SOONEST_S, free_s - now_s))
 
     def _hand_over(self, asked: Asked, reply: Reply) -> None:
-        self._arrived.append(replace(reply, id=asked.ids[-1]))
+        # To each copy, for the session waits for all of them where a verifier is busy.
+        self._arrived += [replace(reply, id=sent) for sent in asked.ids]
         asked.ids.clear()
         self._open.remove(asked)
 
@@ -247,8 +250,7 @@ class HedgedTransport:
         for end in self._ends:
             end.count_misses(now_s)
             if not end.transport.present:
-                if end.description is not None or end.trouble:
-                    end.forget()
+                end.forget()
             elif end.breaker.open:
                 if end.breaker.probe_due(now_s):
                     end.breaker.probed(now_s)

@@ -124,6 +124,7 @@ class VerifierEnd:
         self.busy_until_s = self.describe_s = -math.inf
         self.breaker.reset()
         self._windows.forget()
+        self.forget_probes()  # one that is on its way yet would tell of who was there before
 
     # What it is
 
@@ -156,6 +157,10 @@ class VerifierEnd:
         if len(self.under_way) > UNDER_WAY_MOST:
             self._drop(next(iter(self.under_way)), now_s)
         return sent.size_bytes
+
+    def is_asked(self, asked: Asked) -> bool:
+        """Whether it may yet reply to what is asked."""
+        return any(message.asked is asked for message in self.under_way.values())
 
     def lacks_window(self, reply: Reply) -> None:
         """Take note that it does not have what it was thought to have."""

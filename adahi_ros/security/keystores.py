@@ -95,6 +95,7 @@ class Keystore:
         with _for_nobody_else():
             if not self._path.exists():
                 self._security("create_keystore", self._path)
+            self._path.chmod(0o700)  # one that was there may be as `ros2 security` makes them
             for policies in machines.values():
                 for policy in policies:
                     self._sign(policy)
@@ -111,7 +112,7 @@ class Keystore:
                 raise ValueError(f"--revoke: {name!r}, must be of those with keys: {', '.join(self.robots)}")
         with _for_nobody_else():
             public, private = self._path / "public", self._path / "private"
-            for name in robots:
+            for name in dict.fromkeys(robots):
                 folder = self._path / "enclaves" / FAMILY / name
                 revoke(
                     public / "identity_ca.cert.pem",

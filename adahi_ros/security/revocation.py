@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from adahi_ros.files import replacing
+
 LASTS = timedelta(days=3650)  # as long as sros2's certificates: with a list that is over, nobody is accepted
 CLOCKS_DIFFER = timedelta(days=1)
 
@@ -46,4 +48,5 @@ def revoke(authority: Path, key: Path, certificates: list[Path], revoked: Path) 
     if not isinstance(signing, EllipticCurvePrivateKey):
         raise ValueError(f"{key}: {type(signing).__name__}, must be a key of an elliptic curve")
     signed = list_of_all.sign(signing, hashes.SHA256())
-    revoked.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    with replacing(revoked) as path:  # whole or as it was: half a list is one that lets nobody in
+        path.write_bytes(signed.public_bytes(serialization.Encoding.PEM))

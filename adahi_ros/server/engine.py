@@ -187,7 +187,7 @@ class Engine:
         """
         verdicts = begun.verdicts
         for checked, told in begun.awaited:
-            verdicts |= self._settled(checked, told.result())
+            verdicts |= self._settled(checked, _each_of(told, len(checked)))
         return [
             each if isinstance(each, Exception) else self._replied(each, verdicts[each.key], now_s)
             for each in begun.asked
@@ -270,6 +270,17 @@ class Engine:
                 RequestFault.WRONG_SHAPE,
                 f"first_step: {request.first_step}, must be from {request.step} to {last}",
             )
+
+
+def _each_of(told: Future[list[Verdict | Exception]], count: int) -> list[Verdict | Exception]:
+    """Return what was said of each of so many drafts, also by a verifier that breaks its word."""
+    try:
+        each = told.result()
+        if len(each) != count:
+            raise ValueError(f"verdicts: {len(each)}, must be {count}")
+    except Exception as error:  # noqa: BLE001  robots wait for a reply, whatever it was
+        return [error.with_traceback(None)] * count
+    return each
 
 
 def _or_fault(read: Callable[[A], B], what: A) -> B | Exception:

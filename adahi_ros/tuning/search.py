@@ -21,6 +21,8 @@ from optuna.samplers import BaseSampler, TPESampler
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from adahi_ros.parallel import run_alike
 from adahi_ros.tuning.attempt import FIGURES, Attempt, Ground
@@ -64,20 +66,12 @@ class Plan:
         """Open the study, or begin it.
 
         Raises:
-            ValueError: there is one of that name that searches something else.
+            ValueError: the database cannot be opened, or there is a study of that name that searches
+                something else.
         """
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        storage = RDBStorage(
-            self.storage,
-            engine_kwargs={"connect_args": {"timeout": 60}} if self.storage.startswith("sqlite") else {},
-            heartbeat_interval=max(1, self.lost_after_s // 3),
-            grace_period=self.lost_after_s,
-            heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(
-                max_retry=MOST_WORKERS, inherit_intermediate_values=True
-            ),
-        )
         study = optuna.create_study(
-            storage=storage,
+            storage=self._opened(),
             study_name=self.name,
             direction="maximize",
             load_if_exists=True,
@@ -93,6 +87,23 @@ class Plan:
         study.set_user_attr(GROUND, told)
         return study
 
+    def _opened(self) -> RDBStorage:
+        """Open the database."""
+        try:
+            return RDBStorage(
+                self.storage,
+                engine_kwargs={"connect_args": {"timeout": 60}} if self.storage.startswith("sqlite") else {},
+                heartbeat_interval=max(1, self.lost_after_s // 3),
+                grace_period=self.lost_after_s,
+                heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(
+                    max_retry=MOST_WORKERS, inherit_intermediate_values=True
+                ),
+            )
+        except SQLAlchemyError as error:
+            shown = without_password(self.storage)
+            reason = str(error).replace(self.storage, shown).splitlines()[0]
+            raise ValueError(f"storage: {shown!r}, cannot be opened: {reason}") from None
+
     def _told(self) -> dict[str, Any]:
         """Return what must be the same for all workers, as JSON has it."""
         ground = self.ground
@@ -101,6 +112,18 @@ class Plan:
             "seeds": [self.seed, ground.seed],
             "policies": [ground.calibration.draft, ground.calibration.target],
         }
+
+
+def without_password(storage: str) -> str:
+    """Return a database's URL as everybody may read it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return make_url(storage).render_as_string(hide_password=True)
+    except ArgumentError:
+        raise ValueError("storage: no URL of a database, must be DIALECT://USER@HOST/NAME or alike") from None
 
 
 def number_of(trials: Sequence[FrozenTrial], number: int) -> int:

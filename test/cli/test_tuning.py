@@ -64,3 +64,26 @@ def test_what_cannot_be_searched_is_said_before_anything_is_begun(
     said = fails("tune", "ball", "--space", space, *toys)
     assert "optuna: must be installed to tune: pip install -r requirements/tune.txt" in said
     assert not out.exists()
+
+
+def test_the_password_of_a_database_is_neither_said_nor_kept(
+    exported: Path,
+    calibrated: Path,
+    space: Path,
+    tmp_path: Path,
+    fails: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    search = pytest.importorskip("adahi_ros.tuning.search", reason="pip install -r requirements/tune.txt")
+    url, shown = "none://somebody:secret@host/tuning", "none://somebody:***@host/tuning"
+    toys = ["--checkpoints", exported, "--calibration", calibrated, "--out", tmp_path / "out"]
+    arguments = ["tune", "ball", "--space", space, "--storage", url, *toys]
+    monkeypatch.setattr(sys, "argv", ["adahi", *map(str, arguments)])
+    plans = []
+    run = search.run
+    monkeypatch.setattr(search, "run", lambda plan, *others: plans.append(plan) or run(plan, *others))
+    said = fails(*arguments)
+    assert f"storage: '{shown}', cannot be opened: " in said
+    assert "secret" not in said
+    assert plans[0].storage == url
+    assert f"--storage {shown}" in plans[0].ground.command.replace("'", "")

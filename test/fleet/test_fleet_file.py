@@ -72,6 +72,10 @@ def test_what_a_file_says_is_what_replicas_are_made_of() -> None:
             r"robots\.deadline_s: 9, must be above 0 and at most 5",
         ),
         ({**policies(), "ray": {"address": "auto", "num_cpus": 2}}, "ray.num_cpus: must not be given beside"),
+        (
+            {"policies": {"arm/left": ARM, "arm-left": ARM}},
+            "policies: 'arm-left', must differ from 'arm/left' in letters, digits or _",
+        ),
         ({"policies": {"a" * 100: ARM}}, "policies: 'a+', must have at most 64 characters"),
     ],
 )
@@ -92,4 +96,4 @@ def test_what_is_shipped_can_be_read_and_its_policies_are_there(path: Path) -> N
 
 
 def test_an_application_is_named_as_ray_takes_it() -> None:
-    assert application_of(FleetPolicy("kitchen/plans/target", "x")) == "adahi-kitchen-plans-target"
+    assert application_of("kitchen/plans/target") == "adahi-kitchen-plans-target"

@@ -21,7 +21,7 @@ from adahi_ros.server.service import VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault, VerificationRequest
-from adahi_ros.wire.sent_reply import OK
+from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK
 
 SIGNATURE = Signature(1, 2, 1, observed_features(1, 0))
 OTHER = "other"
@@ -189,3 +189,23 @@ def test_what_is_under_way_when_the_service_ends_gets_one_reply() -> None:
     front.first.say(0)
     assert front.turns.wait_s == float("inf")
     assert len(front.air.replies) == 1
+
+
+@pytest.mark.parametrize("how", ["cancelled", "raised", "too few"])
+def test_a_verifier_that_breaks_its_word_costs_a_reply_and_not_the_service(how: str) -> None:
+    front = Front(size=2)
+    front.air.ask("arm", 0)
+    front.air.ask("leg", 1)
+    front.serve()
+    told = front.first.asked[0][2]
+    if how == "cancelled":
+        told.cancel()
+    elif how == "raised":
+        told.set_exception(OSError("broken"))
+    else:
+        told.set_result([])
+    assert sorted(front.serve()) == [(0, INTERNAL_ERROR, 0.0), (1, INTERNAL_ERROR, 0.0)]
+    front.air.ask("arm", 2)
+    front.serve()
+    front.first.say(1)
+    assert front.serve() == [(2, OK, 0.0)]

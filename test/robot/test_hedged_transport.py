@@ -304,6 +304,53 @@ def test_one_that_is_busy_is_not_asked_meanwhile(robot: HedgedRobot) -> None:
     assert requests_to(robot.link) == 1
 
 
+def test_one_that_is_busy_and_then_gone_ends_nothing_but_the_request(robot: HedgedRobot) -> None:
+    robot.link.delay_s = (0.04, 0.04)
+    robot.backup_link.present = False
+    robot.loop.deadline_s = 1.0
+    robot.steps(ENOUGH)
+    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 1.0}
+    robot.see(1, ENOUGH)
+    robot.link.present = False
+    robot.pass_time(PERIOD_S)
+    assert robot.records[-1].reason is Reason.BUSY
+    assert robot.session.link is Link.ABSENT
+
+
+def sent_again(robot: HedgedRobot) -> None:
+    """Ask the first alone, and once more before its reply is there; the second copy finds it busy."""
+    robot.backup_link.present = False
+    robot.loop.deadline_s = 1.0
+    robot.steps(ENOUGH)
+    robot.link.delay_s = (0.15, 0.15)
+    robot.see(1, ENOUGH)
+    robot.link.delay_s = QUICK
+    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 0.1}
+    robot.pass_time(1.2)
+    assert requests_to(robot.link) > ENOUGH + 1
+
+
+def test_a_copy_that_finds_it_busy_does_not_keep_the_reply_to_another_from_the_robot(
+    robot: HedgedRobot,
+) -> None:
+    sent_again(robot)
+    assert robot.records[-1].verified
+    assert robot.records[-1].verify_ms == pytest.approx(300.0)
+
+
+def test_where_all_copies_find_it_busy_the_robot_is_told_before_its_deadline(robot: HedgedRobot) -> None:
+    robot.steps(ENOUGH)
+    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 0.1}
+    robot.backup_link.present = False
+    robot.loop.deadline_s = 1.0
+    robot.link.delay_s = (0.05, 0.05)
+    robot.see(1, ENOUGH)
+    robot.pass_time(1.2)
+    assert requests_to(robot.link) > ENOUGH + 1
+    assert robot.records[-1].reason is Reason.BUSY
+    assert robot.records[-1].total_ms < 500.0
+
+
 def test_nothing_is_executed_twice_or_late_across_two_bad_links(
     make_hedged: Callable[..., HedgedRobot],
 ) -> None:
@@ -387,6 +434,24 @@ def test_a_backup_that_comes_later_is_asked_only_once_it_has_described_itself(
     robot.pass_time(0.1)
     robot.steps(1, first=2)
     assert requests_to(robot.backup_link) == 1
+
+
+def test_a_backup_that_became_another_while_the_robot_was_away_is_not_asked(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.connect()
+    robot.steps(2)
+    robot.loop.stop()
+    robot.backup.describe_otherwise(parameters=12)
+    robot.backup_link.delay_s = (0.2, 0.2)
+    robot.loop.start(10.0)
+    robot.pass_time(0.2)
+    assert robot.session.link is Link.READY
+    asked = requests_to(robot.backup_link)
+    robot.steps(5, first=2)
+    assert requests_to(robot.backup_link) == asked
+    assert robot.texts[-1].startswith("verifier backup is not asked: parameters: 12")
 
 
 def test_without_the_first_the_backup_says_what_the_target_is(

@@ -90,6 +90,30 @@ def test_nobody_else_may_read_keys(keystore: Keystore, tmp_path: Path) -> None:
     assert not [path for path in made if path.stat().st_mode & 0o077]
 
 
+def test_of_a_keystore_that_all_could_enter_nobody_else_reads_a_key_any_more(
+    keystore: Keystore, tmp_path: Path
+) -> None:
+    keystore.make(["r1"])
+    for folder in (tmp_path / "keys", tmp_path / "keys/private"):  # as `ros2 security` makes them
+        folder.chmod(0o755)
+    keystore.make(["r1"])
+    assert not (tmp_path / "keys").stat().st_mode & 0o077
+
+
+def test_who_is_named_twice_is_revoked_once(
+    keystore: Keystore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    revoked: list[Path] = []
+    monkeypatch.setattr(
+        "adahi_ros.security.keystores.revoke",
+        lambda authority, key, certificates, to: revoked.extend(certificates),
+    )
+    keystore.make(["r1", "r2"])
+    keystore.revoke(["r2", "r2"])
+    assert len(revoked) == 2  # the robot's, and its drivers'
+    assert keystore.robots == ["r1"]
+
+
 def test_keys_that_are_there_stay_and_permissions_are_signed_anew(
     keystore: Keystore, security: Security, tmp_path: Path
 ) -> None:

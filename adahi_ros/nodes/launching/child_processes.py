@@ -82,6 +82,18 @@ class NodeProcess:
         """What it has printed."""
         return self._log.read_text(errors="replace")
 
+    def printed_since(self, place: int) -> tuple[list[str], int]:
+        """Return the lines that it has printed since a place in its output, and the place where they end.
+
+        Args:
+            place: returned before; 0 for the beginning.
+        """
+        with self._log.open("rb") as log:
+            log.seek(place)
+            printed = log.read()
+        complete = printed.rfind(b"\n") + 1
+        return printed[:complete].decode(errors="replace").splitlines(), place + complete
+
     def fault(self, what: str) -> DdsRunError:
         """Return an error that shows the last of what it printed."""
         lines = self.output.splitlines()[-LINES_SHOWN:]

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from adahi_ros.fleet.fleet_file import Fleet, read_fleet
-from adahi_ros.fleet.ray_head import ENVIRONMENT, RayHead
+from adahi_ros.fleet.ray_head import ENVIRONMENT, RayHead, check_installed
 from adahi_ros.fleet.ray_policies import remove_policies
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
 
@@ -48,7 +48,7 @@ class RunningFleet:
         self._start()
 
     def _start(self) -> None:
-        self._told = 0
+        self._read, self._serves = 0, False
         self.verifier: NodeProcess = self._processes.start(VERIFIER, self._parameters)
 
     def look(self) -> None:
@@ -58,11 +58,10 @@ class RunningFleet:
             DdsRunError: the verifier has ended by itself, as for a parameter that cannot be.
             RuntimeError: Ray does not start again.
         """
-        printed = self.verifier.output
-        complete = printed.rfind("\n") + 1
-        for line in printed[self._told : complete].splitlines():
+        lines, self._read = self.verifier.printed_since(self._read)  # all of it would be ever more
+        for line in lines:
             self._say(line)
-        self._told = max(self._told, complete)
+            self._serves |= SERVING in line
         if self.head is not None and self.head.ended:
             self._say("Ray has ended; it is started again")
             self.head.end()
@@ -82,7 +81,7 @@ class RunningFleet:
             DdsRunError: it has ended, or takes too long.
         """
         limit_s = time.monotonic() + READY_S
-        while SERVING not in self.verifier.output:
+        while not self._serves:
             self.look()
             if time.monotonic() > limit_s:
                 raise self.verifier.fault(f"does not serve after {READY_S:g} s")
@@ -103,9 +102,11 @@ def fleet_up(
 
     Raises:
         FleetFileError: the file cannot be used.
+        ImportError: Ray is not installed; says how to.
         RuntimeError: Ray does not start.
     """
     fleet = read_fleet(path)
+    check_installed()
     with ExitStack() as ends:
         head = None
         if not fleet.address:

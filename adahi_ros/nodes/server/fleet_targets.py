@@ -10,12 +10,9 @@ from adahi_ros.fleet.fleet_file import read_fleet
 from adahi_ros.fleet.ray_policies import RayPolicies, RayVerifier
 from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.common.policies import encoder_from
-from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters
-from adahi_ros.server.engine import Engine
-from adahi_ros.server.received_images import ReceivedImages
+from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, target_by
 from adahi_ros.server.served_targets import ServedTarget
-from adahi_ros.wire.description import Description, unservable
+from adahi_ros.wire.description import unservable
 
 FLEETS = "config/fleets"
 
@@ -53,9 +50,4 @@ def _target(values: TargetVerifierParameters, name: str, verifier: RayVerifier) 
     fault = unservable(verifier.signature)
     if fault is not None:
         raise ParameterError(f"policies.{name}: {fault}")
-    images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
-    engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
-    encoder = "" if images is None else images.fingerprint
-    return ServedTarget(
-        engine, Description(name, verifier.rule, verifier.signature, encoder), verifier.device
-    )
+    return target_by(values, name, verifier, verifier.device)

@@ -27,7 +27,7 @@ from adahi_ros.server.engine import Engine
 from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.served_targets import ServedTarget
 from adahi_ros.server.service import target_name
-from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier
+from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 from adahi_ros.wire.description import Description, unservable
 from adahi_ros.wire.texts import NAME_LENGTH
@@ -168,12 +168,15 @@ def check_robots(names: Sequence[str]) -> None:
     """Check names that services are to have.
 
     Raises:
-        ParameterError: one cannot be part of a service's name, or is longer than a request may say.
+        ParameterError: one cannot be part of a service's name, is longer than a request may say, or is
+            there twice.
     """
     for name in names:
         if not re.fullmatch(ROBOT_NAME, name):
             allowed = f"letters, digits and underscores, at most {NAME_LENGTH}, no digit first"
             raise ParameterError(f"robots: {name!r}, must be {allowed}")
+        if names.count(name) > 1:  # each of its services would reply to every request
+            raise ParameterError(f"robots: {name!r}, must not be there twice")
 
 
 def told_to_compute(values: TargetVerifierParameters) -> dict[str, Any]:
@@ -200,7 +203,6 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
     device = str(getattr(policy, "device", "cpu"))
     if values.added_compute_s:
         policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
-    images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
     name = target_name(values.target, values.checkpoint)
     verifier = TargetVerifier(
         policy,
@@ -211,6 +213,22 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
         distance=values.distance,
         arguments=vars(values.semantic) if values.rule == "semantic" else {},
     )
+    return target_by(values, name, verifier, device)
+
+
+def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, device: str) -> ServedTarget:
+    """Return a target as it is served, wherever it computes.
+
+    Args:
+        values: what the verifier is told.
+        name: of the target.
+        verifier: of its drafts.
+        device: where it computes.
+
+    Raises:
+        ParameterError: the encoder of images cannot be loaded.
+    """
+    images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
     engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
     encoder = "" if images is None else images.fingerprint
-    return ServedTarget(engine, Description(name, verifier.rule, policy.signature, encoder), device)
+    return ServedTarget(engine, Description(name, verifier.rule, verifier.signature, encoder), device)
