@@ -74,7 +74,7 @@ def onnx_session(weights: Path, digest: str, export: Callable[[Path], None]) -> 
         CheckpointError: the exported file is damaged, or is not the one whose hash is noted; or there is
             none, and torch is not here to make it.
     """
-    return _opened(weights, digest, FULL, export)[1]
+    return opened(weights, digest, FULL, export)[1]
 
 
 def int8_session(weights: Path, digest: str, export: Callable[[Path], None]) -> Session:
@@ -87,15 +87,25 @@ def int8_session(weights: Path, digest: str, export: Callable[[Path], None]) -> 
     def make(path: Path) -> None:
         from adahi_ros.networks.quantization import quantize
 
-        quantize(_opened(weights, digest, FULL, export)[0], path)
+        quantize(opened(weights, digest, FULL, export)[0], path)
 
-    return _RowByRow(_opened(weights, digest, INT8, make)[1])
+    return _RowByRow(opened(weights, digest, INT8, make)[1])
 
 
-def _opened(
+def opened(
     weights: Path, digest: str, suffix: str, make: Callable[[Path], None]
 ) -> tuple[Path, ort.InferenceSession]:
-    """Return the network's file of a suffix, and what runs it."""
+    """Return a network's file of a suffix, made where there is none, and what runs it.
+
+    Args:
+        weights: the checkpoint's.
+        digest: of the network.
+        suffix: of the file beside the checkpoint, or of that in the user's cache.
+        make: writes it to a path; raises ImportError where what it takes is not here.
+
+    Raises:
+        CheckpointError: as `onnx_session`.
+    """
     beside = weights.with_suffix(suffix)
     if beside.is_file() and noted_hash(beside) is not None:
         session = session_of(beside)
