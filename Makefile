@@ -25,8 +25,8 @@ lint: setup  ## ruff and mypy alone
 
 constraints: setup  ## resolve requirements/constraints.txt anew, for every Python at once
 	.venv/bin/pip install --quiet uv
-	cat requirements/robot.txt requirements/runtime.txt requirements/remote_targets.txt requirements/dev.txt \
-	    requirements/ros.txt | \
+	cat requirements/robot.txt requirements/runtime.txt requirements/remote_targets.txt requirements/tune.txt \
+	    requirements/ray.txt requirements/dev.txt requirements/ros.txt | \
 	    .venv/bin/uv pip compile --universal --python-version 3.10 --upgrade --no-annotate \
 	    --custom-compile-command "make constraints" --no-emit-index-url -o requirements/constraints.txt -
 

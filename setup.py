@@ -16,6 +16,12 @@ def shared(folder: str) -> list[tuple[str, list[str]]]:
     return list(files.items())
 
 
+def required(name: str) -> list[str]:
+    """What a file of requirements/ lists."""
+    lines = Path("requirements", name).read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 setup(
     name=NAME,
     version="0.1.0",
@@ -31,6 +37,7 @@ setup(
     ],
     python_requires=">=3.10",
     install_requires=["setuptools"],
+    extras_require={"ray": required("ray.txt")},
     zip_safe=True,
     maintainer="adahi_ros maintainers",
     maintainer_email="maintainers@adahi-ros.example",

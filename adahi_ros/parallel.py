@@ -85,6 +85,52 @@ def _ended(pool: ProcessPoolExecutor, jobs: Sequence[Job[T]]) -> Iterator[tuple[
             yield running.pop(future), future.result()
 
 
+def run_alike(function: Callable[..., None], arguments: tuple[Any, ...], workers: int) -> list[int]:
+    """Run the same function in processes of their own until all have ended; return how each did.
+
+    One that is killed is let go: the others go on. However this ends, none is left behind.
+
+    Args:
+        function: what to run; it and its arguments must pickle.
+        arguments: of each.
+        workers: processes.
+
+    Returns:
+        Their exit codes, below 0 for the signal that killed one.
+    """
+    context = multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    processes = [
+        context.Process(target=_run_beside, args=(reader, function, arguments)) for _ in range(workers)
+    ]
+    with leaving_on(signal.SIGINT, signal.SIGTERM), reader, writer:
+        try:
+            for process in processes:
+                process.start()
+            for process in processes:
+                while process.exitcode is None:
+                    process.join(WAKE_S)
+        finally:
+            for process in processes:
+                if process.pid is not None:
+                    process.terminate()
+                    process.join()
+    return [process.exitcode or 0 for process in processes]
+
+
+def _run_beside(pipe: Connection, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    """Run a function that ends with the process that began it, which closes the pipe then."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's reaches all, but only the first is to act
+
+    def end() -> None:
+        pipe.poll(None)
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
+    function(*arguments)
+
+
 _between_jobs = threading.Lock()  # held then by a worker's main thread, which may be sending a result
 
 

@@ -6,6 +6,7 @@ something. Both are inherited, and Python leaves both as they are.
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,14 @@ from contextlib import contextmanager
 from types import FrameType
 
 LAUNCH = "ADAHI_LAUNCH_PID"  # the variable in which a launch file tells nodes the process that they end with
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG = 1
 NOBODYS = (signal.SIG_IGN, signal.SIG_DFL, signal.default_int_handler)
+
+
+def with_parent(number: signal.Signals) -> None:
+    """Have Linux send this process a signal when its parent is gone, even if that was killed."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, number)
 
 
 def leave(number: int, frame: FrameType | None) -> None:

@@ -37,6 +37,7 @@ ALGORITHM = {
     "wire",
     "robot",
     "server",
+    "fleet",
     "targets",
     "tasks",
     "wireless.link",
@@ -57,10 +58,12 @@ MAY_IMPORT = {
     "gates": {"networks", "policy"},
     "robot": {"policy", "vision", "contract", "acceptance", "wire", "gates"},
     "server": {"policy", "vision", "wire", "acceptance"},
+    "fleet": {"networks", "policy", "acceptance", "wire", "server", "targets"},
     "tasks": {"vision", "contract"},
     "wireless.link": set(),
     "security": set(),
     "evaluation": ALGORITHM,
+    "tuning": ALGORITHM | {"evaluation"},
     "bags": ALGORITHM | {"evaluation"},
     "reporting": ALGORITHM | {"evaluation", "bags"},
     "nodes.common": ALGORITHM,
@@ -132,7 +135,7 @@ def test_only_the_verb_that_runs_nodes_imports_them() -> None:
         for file in files
         if any(name.startswith("adahi_ros.nodes") or name.split(".")[0] in ROS for name in imported(file))
     ]
-    assert importers == ["over_dds.py", "top.py"]
+    assert importers == ["fleet_up.py", "over_dds.py", "top.py"]
 
 
 def test_beside_the_rooms_is_only_what_anyone_may_import_and_the_client() -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,3 +124,29 @@ def test_less_than_one_worker_is_refused(workers: int) -> None:
 
 def test_there_is_a_core_to_work_on() -> None:
     assert 1 <= cores() <= (os.cpu_count() or 1)
+
+
+ALIKE = """
+import os, signal, sys
+from pathlib import Path
+from adahi_ros.parallel import run_alike
+
+def work(folder):
+    try:
+        (Path(folder) / "first").touch(exist_ok=False)
+    except FileExistsError:
+        (Path(folder) / "other").touch()
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    print(sorted(run_alike(work, (sys.argv[1],), 2)))
+"""
+
+
+def test_of_processes_that_do_alike_one_that_is_killed_is_let_go(tmp_path: Path) -> None:
+    program = tmp_path / "alike.py"
+    program.write_text(ALIKE)
+    ended = subprocess.run([sys.executable, program, tmp_path], capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.returncode) == (f"[{-signal.SIGKILL}, 0]\n", 0), ended.stderr
+    assert (tmp_path / "other").exists()

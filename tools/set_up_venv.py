@@ -222,6 +222,7 @@ def install_requirements(ros: Ros, title: str) -> None:
         "robot.txt",
         "runtime.txt",
         "remote_targets.txt",
+        "tune.txt",
         "dev.txt",
         *([] if ros.distribution else ["ros.txt"]),
     ]

@@ -14,6 +14,7 @@ from adahi_ros import __version__
 from adahi_ros.cli.bags import bag_app, dataset_app, record
 from adahi_ros.cli.bench import app as bench
 from adahi_ros.cli.calibration import calibrate
+from adahi_ros.cli.committee import committee
 from adahi_ros.cli.comparison import compare, evaluate
 from adahi_ros.cli.contracts import contract_app
 from adahi_ros.cli.curve import curve
@@ -21,6 +22,7 @@ from adahi_ros.cli.demonstrations import demos
 from adahi_ros.cli.distill import distill
 from adahi_ros.cli.encoder import app as encoder
 from adahi_ros.cli.fleet import fleet
+from adahi_ros.cli.fleet_up import app as fleet_app
 from adahi_ros.cli.gate import app as gate
 from adahi_ros.cli.lerobot import app as lerobot
 from adahi_ros.cli.link import app as link
@@ -31,6 +33,7 @@ from adahi_ros.cli.replay import replay
 from adahi_ros.cli.security import secure
 from adahi_ros.cli.top import top
 from adahi_ros.cli.training import export, train
+from adahi_ros.cli.tuning import tune
 from adahi_ros.signals import leaving_on
 
 ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
@@ -64,6 +67,8 @@ def _any_verb(
 for verb in (
     demos,
     train,
+    committee,
+    tune,
     calibrate,
     distill,
     export,
@@ -85,6 +90,7 @@ app.add_typer(bag_app, name="bag")
 app.add_typer(contract_app, name="contract")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(encoder, name="encoder")
+app.add_typer(fleet_app, name="fleet")
 app.add_typer(gate, name="gate")
 app.add_typer(lerobot, name="lerobot")
 app.add_typer(link, name="link")

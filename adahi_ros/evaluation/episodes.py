@@ -8,6 +8,7 @@ from __future__ import annotations
 CALIBRATION = 1_000_000
 EVALUATION = 2_000_000
 LESSONS = 3_000_000
+TUNING = 4_000_000
 HELD_OUT_SEED_OFFSET = 7_000_000  # the expert's own, to compare actions with: numbers from 0 of another seed
 
 
@@ -24,3 +25,8 @@ def evaluation_episodes(count: int) -> range:
 def lesson_episodes(count: int, before: int) -> range:
     """Return the numbers of so many episodes to learn from, after those before."""
     return range(LESSONS + before, LESSONS + before + count)
+
+
+def tuning_episodes(count: int) -> range:
+    """Return the numbers of so many episodes to choose a recipe by."""
+    return range(TUNING, TUNING + count)

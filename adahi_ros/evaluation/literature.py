@@ -84,5 +84,26 @@ LITERATURE = (
         "--methods plan_8+1",
         "nobody waits for a reply, and what is overtaken is dropped before it costs compute",
     ),
+    Neighbour(
+        "DSI",
+        "Timor et al., arXiv 2405.14105",
+        "robot/hedged_transport.py",
+        "verification.backups, verification.hedge",
+        "several instances of the target, of which the first good reply wins; the second asked when late",
+    ),
+    Neighbour(
+        "CoSine",
+        "arXiv 2503.10325",
+        "robot/committee_proposer.py",
+        "adahi committee",
+        "several specialised drafts; replies tell the robot which fits, confidence fuses them",
+    ),
+    Neighbour(
+        "SpotTune",
+        "Li et al., arXiv 2012.03576",
+        "tuning/trend.py",
+        "adahi tune",
+        "search on machines that may vanish; what its curve's trend does not promise is stopped",
+    ),
 )
 """In the order of the docs. Those of plans need a task that has a target that plans."""

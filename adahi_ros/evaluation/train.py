@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 from rich.progress import Progress
+from torch import nn
 
 from adahi_ros.evaluation.staging import STATES, StagedFolder
 from adahi_ros.evaluation.train_corrector import train_in_simulation
@@ -41,6 +43,24 @@ THREADS = 1  # for networks this small, sharing out the work costs more than the
 LAST_LOSSES = 100  # the reported loss is their mean
 
 
+Write = Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class Stages:
+    """How a training is looked at on its way.
+
+    Attributes:
+        count: parts of about equal length of each training of a policy; after each its state is saved.
+        on_stage: called before that with the model's name, the parts done, and what writes that policy into
+            a folder, as training would end with it by then: into one with a tokenizer where it speaks codes.
+            Of what is taught in simulation, the parts are rounds. What it raises ends the training.
+    """
+
+    count: int
+    on_stage: Callable[[str, int, Write], None]
+
+
 @dataclass(frozen=True)
 class Trained:
     """What became of a recipe.
@@ -57,8 +77,9 @@ class Trained:
 class _Workshop:
     """Runs one training after the other, each with a bar and a state to resume from."""
 
-    def __init__(self, folder: Path, command: str, bar: Progress) -> None:
+    def __init__(self, folder: Path, command: str, bar: Progress, stages: Stages | None) -> None:
         self._folder = folder
+        self.stages = stages
         self.command = command
         self.losses: dict[str, list[float]] = {}
         self.models: dict[str, dict[str, Any]] = {}
@@ -71,6 +92,28 @@ class _Workshop:
             self._bar.update(job, completed=step, note=f"loss {loss:.4g}")
 
         return Run(recipe.seed, self._state(name), on_step=on_step), time.monotonic()
+
+    def staged(
+        self, name: str, run: Run, steps: int, write: Callable[[Path, nn.Module, dict[str, Any]], None]
+    ) -> Run:
+        """Return a run that is looked at on its way, if anybody wants to look.
+
+        Args:
+            name: of the model.
+            run: of so many steps.
+            steps: in all.
+            write: told where, the module, and what the checkpoint is to say of its training.
+        """
+        stages = self.stages
+        if stages is None:
+            return run
+        every = math.ceil(steps / stages.count)
+
+        def on_save(done: int, module: nn.Module) -> None:
+            note = {"command": self.command, "seed": run.seed, "steps": done}
+            stages.on_stage(name, math.ceil(done / every), lambda folder: write(folder, module, note))
+
+        return replace(run, save_every=every, on_save=on_save)
 
     def count(self, name: str, total: int) -> Callable[[int], None]:
         """Show how many of so many are done."""
@@ -126,6 +169,7 @@ def train_recipe(
     only: list[str] | None = None,
     seed: int | None = None,
     workers: int = 1,
+    stages: Stages | None = None,
 ) -> Trained:
     """Train policies, and the tokenizer of those that speak codes, into a folder.
 
@@ -141,6 +185,7 @@ def train_recipe(
         only: policies to train on the tokenizer that is there; None trains everything.
         seed: replaces every model's seed.
         workers: processes that record demonstrations; a network is trained in one.
+        stages: of each training, for who wants to look at policies on their way; None for nobody.
 
     Raises:
         ValueError: a policy that the recipe does not know, demonstrations of another task, or no folder.
@@ -165,7 +210,7 @@ def train_recipe(
     if tokenizer is not None:
         for suffix in ("json", "safetensors"):
             shutil.copy2(staged.out / f"tokenizer.{suffix}", out)
-    shop = _Workshop(out, command, bar)
+    shop = _Workshop(out, command, bar, stages)
     if data is None:
         data = shop.demonstrations(task, recipe.demonstrations, workers)
 
@@ -217,10 +262,14 @@ def _train_codes(
     window_length: int,
     model: ModelRecipe[CodeFitConfig],
 ) -> None:
+    def write(folder: Path, policy: Any, note: dict[str, Any]) -> None:
+        save_policy(folder, name, policy, note)
+        export(load_checkpoint(folder / name), folder / f"{name}.onnx")
+
     run, started = shop.run(name, model)
+    run = shop.staged(name, run, model.fit.steps, write)
     policy, losses = train_policy(data, tokenizer, window_length, model.size, model.fit, run)
-    save_policy(out, name, policy, shop.finished(name, model, losses, policy.parameters_count, started))
-    export(load_checkpoint(out / name), out / f"{name}.onnx")
+    write(out, policy, shop.finished(name, model, losses, policy.parameters_count, started))
 
 
 def _train_flow(
@@ -231,10 +280,14 @@ def _train_flow(
     window_length: int,
     model: ModelRecipe[FitConfig],
 ) -> None:
+    def write(folder: Path, policy: Any, note: dict[str, Any]) -> None:
+        save_flow(folder, name, policy, note)
+        export_flow(load_flow(folder / name), folder / f"{name}.onnx")
+
     run, started = shop.run(name, model)
+    run = shop.staged(name, run, model.fit.steps, write)
     policy, losses = train_flow(data, window_length, model.size, model.fit, run)
-    save_flow(out, name, policy, shop.finished(name, model, losses, policy.parameters_count, started))
-    export_flow(load_flow(out / name), out / f"{name}.onnx")
+    write(out, policy, shop.finished(name, model, losses, policy.parameters_count, started))
 
 
 def _train_pupil(
@@ -254,4 +307,13 @@ def _train_pupil(
     def note(losses: list[float], parameters: int) -> dict[str, Any]:
         return shop.finished(name, seed_of, losses, parameters, started)
 
-    train_in_simulation(task, target, data, recipe, out, run, note, on_episodes, name)
+    def write(folder: Path) -> None:
+        for path in out.glob(f"{name}.*"):
+            if not path.match(STATES):
+                shutil.copy2(path, folder)
+
+    def on_round(rounds: int) -> None:
+        if shop.stages is not None:
+            shop.stages.on_stage(name, rounds, write)
+
+    train_in_simulation(task, target, data, recipe, out, run, note, on_episodes, name, on_round)

@@ -69,12 +69,14 @@ class Run:
         state: file to save to and resume from; None keeps nothing.
         save_every: steps between saves.
         on_step: called with (steps done, loss).
+        on_save: called before each save with (steps done, the module as training would end with it by then).
     """
 
     seed: int
     state: Path | None = None
     save_every: int = 500
     on_step: Callable[[int, float], None] = lambda step, loss: None
+    on_save: Callable[[int, nn.Module], None] = lambda step, module: None
 
 
 def _average_of(module: nn.Module, decay: float) -> AveragedModel:
@@ -206,6 +208,7 @@ def fit(
                 raise RuntimeError(f"loss: {losses[-1]} at step {step}; lower fit.learning_rate")
             run.on_step(step + 1, losses[-1])
             if run.state is not None and ((step + 1) % run.save_every == 0 or step + 1 == config.steps):
+                run.on_save(step + 1, module if average is None else average.module)
                 _save_state(run.state, trained, {"recipe": recipe, "losses": losses})
     if average is not None:
         module.load_state_dict(average.module.state_dict())

@@ -111,6 +111,7 @@ def _when_made(place: str, takes: tuple[str, ...] = ()) -> Callable[..., Policy]
 POLICIES: Registry[Callable[..., Policy]] = Registry(
     "adahi_ros.policies",
     {
+        "committee": _when_made("adahi_ros.policy.committee:load_committee"),
         "groot": _when_made("adahi_ros.targets.groot:GrootTarget"),
         "lerobot": _when_made("adahi_ros.targets.lerobot:LeRobotTarget", COMPUTE),
         "openpi": _when_made("adahi_ros.targets.openpi:OpenPiTarget"),

@@ -37,7 +37,15 @@ AS_TRAINED = Sampling()
 
 
 class TargetUnavailableError(RuntimeError):
-    """A policy that runs elsewhere proposes nothing now, but may do so later; the message says why."""
+    """A policy that runs elsewhere proposes nothing now, but may do so later; the message says why.
+
+    Attributes:
+        retry_after_s: when to ask again, where that is known; else 0.
+    """
+
+    def __init__(self, why: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(why)
+        self.retry_after_s = retry_after_s
 
 
 class TooManyAtOnceError(TargetUnavailableError):

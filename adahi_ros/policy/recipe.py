@@ -153,7 +153,8 @@ def _policy(values: Any, where: str) -> ModelRecipe[Any]:
     return _model(*KINDS[kind], values, where)
 
 
-def _recipe(values: Any) -> Recipe:
+def recipe_of(values: Any) -> Recipe:
+    """Return the recipe that plain data says; raises RecipeError as `load_recipe` does."""
     where = "recipe"
     check(Recipe, values, where)
     policies = mapping(values["policies"], f"{where}.policies")
@@ -204,7 +205,7 @@ class PupilRecipes:
 def _pupils(values: Any) -> PupilRecipes:
     """Return what a recipe says of pupils; who has but one recipe for both, has that for both."""
     if "policies" in mapping(values, "recipe"):
-        whole = _recipe(values)
+        whole = recipe_of(values)
         corrector, distilled = whole.corrector, whole.distilled
     else:
         unknown = sorted(values.keys() - {CORRECTOR, DISTILLED})
@@ -234,4 +235,4 @@ def load_recipe(path: Path) -> Recipe:
         RecipeError: something in it is missing, unknown, of the wrong type or out of range.
         FileNotFoundError: no such file.
     """
-    return read_recipe(path, _recipe)
+    return read_recipe(path, recipe_of)

@@ -122,6 +122,7 @@ class Controller:
         self._execution_horizon = execution_horizon
         self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy) if made is None else made
+        self._told = getattr(self._proposer, "told", None)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
 
@@ -181,7 +182,9 @@ class Controller:
         plan.forget_before(index)
         self._memory.keep(index, observed)
         temperature = self.config.draft_temperature
-        context = ProposerContext(index, observations, self._memory, plan, draws[:, 1:], temperature)
+        context = ProposerContext(
+            *(index, observations, self._memory, plan, draws[:, 1:], temperature), begins=not self._begun
+        )
         proposal = self._proposer.propose(context)
         age = plan.since(index)
         unplanned = self._proposer.needs_plan & (plan.left(index) == 0)
@@ -306,6 +309,8 @@ class Controller:
         self._plan.splice(gone_by, requested_at + committed, requested_at, who[sound])
         if not committed:
             self.config.trigger.learn(requested_at, actions[:, 0] / self.policy.action_scale, who[sound])
+            if self._told is not None:
+                self._told(requested_at, verdict.rows(sound), who[sound])
         return sound
 
     def executed(self, actions: np.ndarray) -> None:

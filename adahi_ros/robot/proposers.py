@@ -11,12 +11,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from adahi_ros.policy.committee import Committee
 from adahi_ros.policy.corrector.corrector import Corrector
 from adahi_ros.policy.corrector.features import PlanView
 from adahi_ros.policy.interface import Actor, Policy, Sampling
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import OBSERVATION, Observations
 from adahi_ros.registry import Registry
+from adahi_ros.robot.committee_proposer import CommitteeProposer
 from adahi_ros.robot.memory import Memory
 from adahi_ros.robot.plan import Plan
 
@@ -32,6 +34,8 @@ class ProposerContext:
         plan: what lies ahead, of what the target has said.
         draws: (B, policy.draws) uniform in [0, 1).
         temperature: of the draft's distributions.
+        begins: it is the first step that they make in an episode, whatever its number: a proposer that keeps
+            anything of the steps before forgets it.
     """
 
     step: int
@@ -40,6 +44,7 @@ class ProposerContext:
     plan: Plan
     draws: np.ndarray
     temperature: float
+    begins: bool = False
 
 
 class Proposer(Protocol):
@@ -47,6 +52,9 @@ class Proposer(Protocol):
 
     Attributes:
         needs_plan: where a robot has no plan, it has nothing to say; the target is then asked.
+
+    It may have `told(requested_at, verdict, rows)`: that is called with what is sound of a reply, the step
+    that asked for it, and the robots (M,) that it is for, by index.
     """
 
     needs_plan: bool
@@ -71,6 +79,11 @@ class DraftProposer:
         """See `Proposer`."""
         sampling = Sampling(context.temperature, sendable=True)
         return self._policy.propose(context.observations, context.draws, sampling)
+
+
+def draft_proposer(policy: Policy) -> Proposer:
+    """Return who asks a policy anew at every step, and learns where it is several."""
+    return CommitteeProposer(policy) if isinstance(policy, Committee) else DraftProposer(policy)
 
 
 class PlanProposer:
@@ -163,7 +176,7 @@ def plan_view(memory: Memory, plan: Plan, step: int, goal: np.ndarray, horizon: 
 PROPOSERS: Registry[Callable[[Any], Proposer]] = Registry(
     "adahi_ros.proposers",
     {
-        "draft": DraftProposer,
+        "draft": draft_proposer,
         "plan": PlanProposer,
         "corrector": CorrectorProposer,
         "draft_checks_plan": DraftChecksPlanProposer,

@@ -14,12 +14,16 @@ def revoke(authority: Path, key: Path, certificates: list[Path], revoked: Path) 
 
     Args:
         authority: the certificate of who signed them.
-        key: the private key of who signed them.
+        key: the private key of who signed them, of an elliptic curve, as sros2 makes it.
         certificates: to be accepted no more.
         revoked: the list.
+
+    Raises:
+        ValueError: the key is of another kind.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
     now = datetime.now(timezone.utc)
     list_of_all = (
@@ -39,5 +43,7 @@ def revoke(authority: Path, key: Path, certificates: list[Path], revoked: Path) 
             .build()
         )
     signing = serialization.load_pem_private_key(key.read_bytes(), None)
+    if not isinstance(signing, EllipticCurvePrivateKey):
+        raise ValueError(f"{key}: {type(signing).__name__}, must be a key of an elliptic curve")
     signed = list_of_all.sign(signing, hashes.SHA256())
     revoked.write_bytes(signed.public_bytes(serialization.Encoding.PEM))

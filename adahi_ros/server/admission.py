@@ -60,6 +60,11 @@ class Admission:
         retry_s = min(RETRY_MOST_S, waiting * self._each_s / 2)
         return Refusal(f"{waiting} requests wait, as many as may", retry_s)
 
+    def late(self, waiting: int) -> Refusal:
+        """Refuse a request whose reply was needed before its turn came."""
+        retry_s = min(RETRY_MOST_S, max(FIRST_GUESS_S, waiting * self._each_s / 2))
+        return Refusal("its reply was needed before its turn came", retry_s)
+
     def served(self, requests: int, took_s: float) -> None:
         """Take note of how long requests took that were served together."""
         self._each_s += SMOOTHING * (took_s / requests - self._each_s)

@@ -1,4 +1,4 @@
-"""Requests of one robot each, as one request of all of them."""
+"""Requests of some robots each, as one request of all of them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def kind_of(request: VerificationRequest) -> Hashable:
 
 
 def joined(requests: Sequence[VerificationRequest]) -> VerificationRequest:
-    """Return requests of one robot each (M = 1), all of a kind, as one of M robots."""
+    """Return requests, all of a kind, as one of all their robots, in their order."""
     if len(requests) == 1:
         return requests[0]
     return VerificationRequest(
         _observations([each.observations for each in requests]),
         _drafts([each.draft for each in requests]),
-        _committed([each.committed for each in requests]),
+        _committed(requests),
     )
 
 
@@ -48,14 +48,16 @@ def _drafts(drafts: Sequence[Proposal]) -> Proposal:
     )
 
 
-def _committed(each: Sequence[np.ndarray | None]) -> np.ndarray | None:
+def _committed(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
     """Return what robots have committed to, (M, d, A), NaN behind the end of who has to less."""
-    told = [actions for actions in each if actions is not None]
+    told = [each.committed for each in requests if each.committed is not None]
     if not told:
         return None
     most, size = max(actions.shape[1] for actions in told), told[0].shape[2]
-    rows = np.full((len(each), most, size), np.nan, dtype=np.float32)
-    for row, actions in zip(rows, each, strict=True):
-        if actions is not None:
-            row[: actions.shape[1]] = actions[0]
-    return rows
+    parts = []
+    for each in requests:
+        part = np.full((len(each.draft.actions), most, size), np.nan, dtype=np.float32)
+        if each.committed is not None:
+            part[:, : each.committed.shape[1]] = each.committed
+        parts.append(part)
+    return np.concatenate(parts)

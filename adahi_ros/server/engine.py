@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -11,7 +14,7 @@ import numpy as np
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.server.batches import joined, kind_of
 from adahi_ros.server.received_images import pictures
-from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
+from adahi_ros.server.verifier import Verifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
 from adahi_ros.wire.fingerprints import fingerprint_number
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest, check_request
@@ -65,8 +68,37 @@ class _Checked(NamedTuple):
     ahead: int
 
 
+@dataclass(eq=False)
+class Begun:
+    """Requests that are being verified.
+
+    Attributes:
+        asked: of each, the request with its window, or what is wrong with it.
+        verdicts: those that are known so far, by the keys of requests.
+        awaited: the others, those together that are asked about at once, and what will be said of each.
+    """
+
+    asked: list[_Asked | Exception]
+    verdicts: dict[Hashable, Verdict | Exception]
+    awaited: list[tuple[list[_Checked], Future[list[Verdict | Exception]]]]
+
+    @property
+    def done(self) -> bool:
+        """Whether all is said."""
+        return all(told.done() for _, told in self.awaited)
+
+    def when_done(self, call: Callable[[], object]) -> None:
+        """Have a function called, by whatever thread, each time that something more has been said."""
+        for _, told in self.awaited:
+            if not told.done():
+                told.add_done_callback(lambda _: call())
+
+
 class Engine:
     """Completes windows, checks drafts and verifies them; a request that is repeated gets the same reply.
+
+    Attributes:
+        at_once: so many batches are verified side by side.
 
     Args:
         verifier: decides.
@@ -78,15 +110,16 @@ class Engine:
 
     def __init__(
         self,
-        verifier: TargetVerifier,
+        verifier: Verifier,
         seed: int,
         images: ImageEncoder | None = None,
         robots: int = ROBOTS_KEPT,
         max_age_s: float = MAX_AGE_S,
     ) -> None:
         self._verifier = verifier
+        self.at_once = verifier.at_once
         self._seed = seed
-        self._signature = signature = verifier.policy.signature
+        self._signature = signature = verifier.signature
         self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
         length, dim, seen = signature.history, signature.observation_dim, len(signature.images)
         self._windows = WindowCache(length, dim, images, robots, max_age_s, seen)
@@ -118,6 +151,15 @@ class Engine:
             requests: unchecked.
             now_s: of a clock that only goes forward.
         """
+        return self.finish(self.begin(requests), now_s)
+
+    def begin(self, requests: Sequence[SentRequest], until_s: float = math.inf) -> Begun:
+        """Complete and check requests, and have the verifier asked about them; raises nothing.
+
+        Args:
+            requests: unchecked.
+            until_s: when their replies are of no use any more, by the clock of the verifier.
+        """
         asked = [_or_fault(self._complete, request) for request in requests]
         verdicts: dict[Hashable, Verdict | Exception] = {}
         fresh: dict[Hashable, _Checked] = {}
@@ -132,19 +174,36 @@ class Engine:
                 verdicts[each.key] = checked
             else:
                 fresh[each.key] = checked
-        for kind in dict.fromkeys(kind_of(each.request) for each in fresh.values()):
-            verdicts |= self._settled([each for each in fresh.values() if kind_of(each.request) == kind])
+        kinds = dict.fromkeys(kind_of(each.request) for each in fresh.values())
+        alike = [[each for each in fresh.values() if kind_of(each.request) == kind] for kind in kinds]
+        return Begun(asked, verdicts, [(checked, self._told(checked, until_s)) for checked in alike])
+
+    def finish(self, begun: Begun, now_s: float) -> list[Replied | Exception]:
+        """Return what becomes of requests that have been verified, or waits until they are; raises nothing.
+
+        Args:
+            begun: by `begin`, once.
+            now_s: of a clock that only goes forward.
+        """
+        verdicts = begun.verdicts
+        for checked, told in begun.awaited:
+            verdicts |= self._settled(checked, told.result())
         return [
             each if isinstance(each, Exception) else self._replied(each, verdicts[each.key], now_s)
-            for each in asked
+            for each in begun.asked
         ]
 
-    def _settled(self, checked: Sequence[_Checked]) -> dict[Hashable, Verdict | Exception]:
-        """Return what comes of drafts that can be asked about at once."""
+    def _told(self, checked: Sequence[_Checked], until_s: float) -> Future[list[Verdict | Exception]]:
+        """Ask about drafts that can be asked about at once."""
         request = joined([each.request for each in checked])
-        draws = np.concatenate([each.draws for each in checked])
+        return self._verifier.submit(request, np.concatenate([each.draws for each in checked]), until_s)
+
+    def _settled(
+        self, checked: Sequence[_Checked], each_verdict: Sequence[Verdict | Exception]
+    ) -> dict[Hashable, Verdict | Exception]:
+        """Return what comes of drafts, and remember it."""
         verdicts: dict[Hashable, Verdict | Exception] = {}
-        for each, verdict in zip(checked, self._verifier.verify_each(request, draws), strict=True):
+        for each, verdict in zip(checked, each_verdict, strict=True):
             if isinstance(verdict, Verdict):
                 told = each.request.draft.actions.shape[1] if self._stands(verdict) else 0
                 verdict = Verdict(verdict.actions[:, max(each.ahead, told) :], verdict.accepted)
@@ -182,7 +241,7 @@ class Engine:
             ahead,
             pictures(self._signature.images, window.images),
         )
-        count = self._verifier.policy.draws
+        count = self._verifier.draws
         draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)
         return _Checked(asked.key, checked, draws, ahead)
 

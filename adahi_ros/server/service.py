@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 from adahi_ros.policy.interface import TargetUnavailableError
 from adahi_ros.server.admission import Refusal
-from adahi_ros.server.engine import Replied
+from adahi_ros.server.engine import Begun, Replied
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.sessions import Sessions
 from adahi_ros.wire.request import RequestError, RequestFault
@@ -45,6 +46,7 @@ class Heading(NamedTuple):
         session: of the robot; see `Sessions`.
         episode, step, first_step: as in `SentRequest`.
         needed_in_s: how soon the robot needs the reply; 0 where it does not say.
+        target: that it names, of any length.
     """
 
     robot_id: str
@@ -53,6 +55,7 @@ class Heading(NamedTuple):
     step: int
     first_step: int
     needed_in_s: float = 0.0
+    target: str = ""
 
     @property
     def about(self) -> tuple[int, int, int]:
@@ -97,6 +100,23 @@ class Counts:
     served: int = 0
 
 
+@dataclass(eq=False)
+class UnderWay:
+    """Requests to one target that are being verified together.
+
+    Attributes:
+        target: is asked; None where no request could be read, and nobody is.
+        places: of these requests among those that were taken together.
+        headings: of them.
+        begun: by the target's engine.
+    """
+
+    target: ServedTarget | None
+    places: list[int]
+    headings: list[Heading]
+    begun: Begun
+
+
 class VerificationService:
     """Replies to the requests of robots, and counts.
 
@@ -111,32 +131,84 @@ class VerificationService:
         self.counts = Counts()
         self.targets = targets
         self._sessions = Sessions()
+        self._under_way: list[UnderWay] = []
 
     def replies(
         self, asked: Sequence[tuple[Heading, Callable[[], SentRequest]]], now_s: float
     ) -> list[Served]:
-        """Return what becomes of requests that are served together; raises nothing.
+        """Return what becomes of requests that are served together, once that is known; raises nothing.
 
         Args:
             asked: of each the heading, and what returns the request; that may raise what it likes, a
                 RequestError to refuse it.
             now_s: of a clock that only goes forward.
         """
-        found: list[Replied | Exception | None] = [None] * len(asked)
+        found: dict[int, Served] = {}
+        for under_way in self.begin(asked):
+            found |= zip(under_way.places, self.finish(under_way, now_s), strict=True)
+        return [found[place] for place in range(len(asked))]
+
+    def begin(
+        self, asked: Sequence[tuple[Heading, Callable[[], SentRequest]]], until_s: float = math.inf
+    ) -> list[UnderWay]:
+        """Have requests verified that were taken together, those to one target together; raises nothing.
+
+        Args:
+            asked: see `replies`.
+            until_s: see `Engine.begin`.
+        """
         by_target: dict[ServedTarget, list[tuple[int, SentRequest]]] = {}
-        for place, (_, read) in enumerate(asked):
+        begun: list[UnderWay] = []
+        for place, (heading, read) in enumerate(asked):
             try:
                 request = read()
                 by_target.setdefault(self.targets.named(request.target), []).append((place, request))
             except Exception as error:  # noqa: BLE001  one robot's request must not end the service of others
-                found[place] = error.with_traceback(None)  # which would keep the request in memory
+                fault = error.with_traceback(None)  # which would keep the request in memory
+                begun.append(UnderWay(None, [place], [heading], Begun([fault], {}, [])))
         for target, requests in by_target.items():
-            replies = target.engine.verify_all([request for _, request in requests], now_s)
-            for (place, _), reply in zip(requests, replies, strict=True):
-                found[place] = reply
-        return [self._served(asked[place][0], replied, now_s) for place, replied in enumerate(found)]
+            places = [place for place, _ in requests]
+            engines = target.engine.begin([request for _, request in requests], until_s)
+            begun.append(UnderWay(target, places, [asked[place][0] for place in places], engines))
+        self._under_way += begun
+        return begun
 
-    def _served(self, heading: Heading, replied: Replied | Exception | None, now_s: float) -> Served:
+    def finish(self, under_way: UnderWay, now_s: float) -> list[Served]:
+        """Return what becomes of requests that are under way, or waits until that is known; raises nothing.
+
+        Args:
+            under_way: returned by `begin`, once.
+            now_s: of a clock that only goes forward.
+        """
+        self._under_way.remove(under_way)
+        target, begun = under_way.target, under_way.begun
+        found: Sequence[object] = begun.asked if target is None else target.engine.finish(begun, now_s)
+        return [
+            self._served(heading, replied, now_s)
+            for heading, replied in zip(under_way.headings, found, strict=True)
+        ]
+
+    def abandon(self, under_way: UnderWay) -> None:
+        """Forget requests that are under way; nobody is told what becomes of them."""
+        self._under_way.remove(under_way)
+
+    def held(self) -> Callable[[Heading], bool]:
+        """Return what says of a request whether it must wait, because of those that are under way now.
+
+        It does where its target has as many as it verifies side by side, or it is a copy of one of them,
+        which is replied to as that one is, once that is known.
+        """
+        batches = Counter(each.target for each in self._under_way)
+        full = {
+            target.description.target
+            for target, count in batches.items()
+            if target is not None and count >= target.engine.at_once
+        }
+        copies = {_alike(heading) for each in self._under_way for heading in each.headings}
+        first = self.targets.names[0]
+        return lambda heading: (heading.target or first) in full or _alike(heading) in copies
+
+    def _served(self, heading: Heading, replied: object, now_s: float) -> Served:
         about, shared = heading.about, ""
         if isinstance(replied, Replied):
             verdict, kept = replied
@@ -149,6 +221,8 @@ class VerificationService:
         elif isinstance(replied, RequestError):
             reply = SentReply(int(replied.fault), shortened(str(replied)), *about)
         elif isinstance(replied, TargetUnavailableError):
+            if replied.retry_after_s:
+                return Served(self.busy(heading, Refusal(shortened(str(replied)), replied.retry_after_s)))
             reply = SentReply(int(RequestFault.TARGET_UNAVAILABLE), shortened(str(replied)), *about)
         else:
             message = f"{type(replied).__name__}: {replied}"
@@ -209,3 +283,8 @@ class VerificationService:
         self.counts.refused += 1
         robot = shortened(heading.robot_id, NAME_LENGTH)
         return f"refused {robot!r}, episode {heading.episode}, step {heading.step}: {reply.message}"
+
+
+def _alike(heading: Heading) -> tuple[str, int, tuple[int, int, int]]:
+    """Return what is the same of copies of a request, and of no others."""
+    return heading.robot_id, heading.session, heading.about

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
 from adahi_ros.acceptance.distance import WITHIN
-from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts, rule_for
 from adahi_ros.policy.interface import Policy, Sampling, TargetUnavailableError, TooManyAtOnceError
+from adahi_ros.policy.signature import Signature
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.server.choice import SAMPLES, NearestPlan
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
@@ -23,6 +26,40 @@ AGREEMENTS = {
 """What becomes of actions that a robot executes whatever is replied, because they come before a reply can."""
 
 
+class Verifier(Protocol):
+    """Verifies drafts, here or elsewhere.
+
+    Attributes:
+        signature: what the target reads and proposes.
+        draws: how many uniform draws a verdict takes.
+        rule: a key of `ACCEPTANCES`.
+        acceptance: that rule.
+        keeps_drafts: see there.
+        at_once: so many batches it verifies side by side.
+    """
+
+    signature: Signature
+    draws: int
+    rule: str
+    acceptance: Acceptance
+    keeps_drafts: bool
+    at_once: int
+
+    def submit(
+        self, request: VerificationRequest, draws: np.ndarray, until_s: float
+    ) -> Future[list[Verdict | Exception]]:
+        """Have M drafts verified with uniform draws (M, draws, 2); raises nothing.
+
+        Args:
+            request: of M robots.
+            draws: of each.
+            until_s: when the verdicts are of no use any more; by its own clock.
+
+        Returns:
+            What `TargetVerifier.verify_each` does; never an error.
+        """
+
+
 class TargetVerifier:
     """Verifies drafts by a target policy.
 
@@ -31,9 +68,8 @@ class TargetVerifier:
 
     Attributes:
         policy: the target, or what is made of it.
-        rule: a key of `ACCEPTANCES`.
-        acceptance: that rule.
-        keeps_drafts: see there.
+
+    The others are those of `Verifier`.
 
     Args:
         policy: the target.
@@ -76,6 +112,17 @@ class TargetVerifier:
         self.keeps_drafts = keeps_drafts(rule)
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"
+        self.signature = self.policy.signature
+        self.draws = self.policy.draws
+        self.at_once = 1
+
+    def submit(
+        self, request: VerificationRequest, draws: np.ndarray, until_s: float
+    ) -> Future[list[Verdict | Exception]]:
+        """See `Verifier`; it is done when this returns."""
+        told: Future[list[Verdict | Exception]] = Future()
+        told.set_result(self.verify_each(request, draws))
+        return told
 
     def verify(self, request: VerificationRequest, draws: np.ndarray) -> Verdict:
         """Verify M drafts with uniform draws (M, policy.draws, 2).

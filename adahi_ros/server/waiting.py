@@ -8,7 +8,7 @@ it is verified, as PipeInfer drops speculative runs that are void (Butler et al.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -42,10 +42,21 @@ class Turn(Generic[T]):
     image_bytes: int = 0
 
     @classmethod
-    def of(cls, heading: Heading, request: T, now_s: float, image_bytes: int = 0) -> Turn[T]:
+    def of(
+        cls, heading: Heading, request: T, now_s: float, image_bytes: int = 0, unsaid_s: float = UNSAID_S
+    ) -> Turn[T]:
         """Return that of a request which has just come."""
-        needed_in_s = min(max(heading.needed_in_s or UNSAID_S, SOONEST_S), LATEST_S)
-        return cls(heading, request, now_s, now_s + needed_in_s, image_bytes)
+        return cls(heading, request, now_s, now_s + needed_in_s(heading, unsaid_s), image_bytes)
+
+
+def needed_in_s(heading: Heading, unsaid_s: float = UNSAID_S) -> float:
+    """Return how soon a reply is needed, within what is sensible.
+
+    Args:
+        heading: of the request.
+        unsaid_s: where it does not say.
+    """
+    return min(max(heading.needed_in_s or unsaid_s, SOONEST_S), LATEST_S)
 
 
 class Waiting(Generic[T]):
@@ -100,9 +111,15 @@ class Waiting(Generic[T]):
         self._count += 1 + len(kept) - len(turns)
         return [each.request for each in overtaken]
 
-    def take(self, most: int) -> list[T]:
-        """Take the requests whose turn it is: those that are needed first, of each robot one."""
-        first = [min(turns, key=lambda turn: turn.due_s) for turns in self._turns.values()]
+    def take(self, most: int, held: Callable[[Heading], bool] = lambda heading: False) -> list[T]:
+        """Take the requests whose turn it is: those that are needed first, of each robot one.
+
+        Args:
+            most: of so many robots.
+            held: whether a request must wait on, whatever its turn.
+        """
+        free = [[each for each in turns if not held(each.heading)] for turns in self._turns.values()]
+        first = [min(turns, key=lambda turn: turn.due_s) for turns in free if turns]
         taken = sorted(first, key=lambda turn: turn.due_s)[:most]
         for turn in taken:
             turns = self._turns[turn.heading.robot_id]
@@ -111,6 +128,17 @@ class Waiting(Generic[T]):
                 del self._turns[turn.heading.robot_id]
         self._count -= len(taken)
         return [turn.request for turn in taken]
+
+    def take_late(self, now_s: float) -> list[T]:
+        """Take the requests whose replies were needed before now."""
+        late = [turn for turn in self if turn.due_s <= now_s]
+        for turn in late:
+            turns = self._turns[turn.heading.robot_id]
+            turns.remove(turn)
+            if not turns:
+                del self._turns[turn.heading.robot_id]
+        self._count -= len(late)
+        return [turn.request for turn in late]
 
 
 def _of_one_episode(one: Heading, other: Heading) -> bool:

@@ -71,6 +71,10 @@ class RequestError(ValueError):
         super().__init__(message)
         self.fault = fault
 
+    def __reduce__(self) -> tuple[type[RequestError], tuple[RequestFault, str]]:
+        """See `object`; between the processes of one verifier, errors are values."""
+        return RequestError, (self.fault, str(self))
+
 
 def check_protocol(version: int) -> None:
     """Check the version that a request was made by, before anything else of it is read.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
 WARM_UP, WINDOW = 0.2, 0.15  # shares of the run: before memory is looked at, and at its start and end
 LARGEST_GROWTH = 0.01
+LOOK_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,32 @@ def grown(memory: Mapping[str, Memory]) -> list[str]:
         for name, each in memory.items()
         if each.growth >= LARGEST_GROWTH
     ]
+
+
+class MemoryWatch:
+    """Looks at a process's memory now and then, in a thread of its own.
+
+    Args:
+        pid: of the process.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._status = Path(f"/proc/{pid}/status")
+        self._bytes: list[int] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK_S):
+            lines = self._status.read_text().splitlines() if self._status.exists() else []
+            self._bytes += [1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS")]
+
+    def end(self) -> dict[str, float] | None:
+        """Return what it was at both ends of the run, and its growth; None of a run too short to tell."""
+        self._over.set()
+        self._thread.join()
+        if not self._bytes:
+            return None
+        memory = memory_of(self._bytes)
+        return {**asdict(memory), "growth": memory.growth}

@@ -6,35 +6,55 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from socket import socket
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
-import numpy as np
+import yaml
 
-from adahi_ros.assets import asset
-from adahi_ros.nodes.launching.child_processes import DdsRunError, node_processes
+from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess, node_processes
 from adahi_ros.nodes.launching.domain import exclusive_domain, run_environment
-from adahi_ros.wireless.endurance import memory_of
-from adahi_ros.wireless.figures import distribution
-from adahi_ros.wireless.peers import environments
-from adahi_ros.wireless.peers.closed_loop import Drive
+from adahi_ros.nodes.launching.fleet import RunningFleet, fleet_up
+from adahi_ros.wireless.endurance import MemoryWatch
+from adahi_ros.wireless.fleet_faults import Fault
+from adahi_ros.wireless.fleet_figures import fleet_figures
+from adahi_ros.wireless.openpi_bench import measure_openpi
 
-STARVED_MOST = 0.01  # of a robot's periods, where it is served in time
 GRACE_S = 3.0
-LOOK_S = 0.5
-ENGINES: Mapping[str, Mapping[str, Any]] = {"one_by_one": {"batch.size": 1}, "batched": {}}
+GLANCE_S = 0.02
+ENGINES: Mapping[str, Mapping[str, Any]] = {"one_by_one": {"batch.size": 1}, "batched": {}, "ray": {}}
 """By name, what the verifier is told."""
 OPENPI = "openpi"  # a server as openpi has it, in the verifier's place
+RULE = "replace"
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How a verifier serves.
+
+    Attributes:
+        checkpoint: of the target.
+        replicas: of it, with the engine ray.
+        added_compute_s: see the parameter of the verifier's node.
+        batch: requests that are verified at once, but one by one.
+        kill: of `PARTS`; with the engine ray, this is killed. Empty for none.
+        at_s: so long after the robots have begun.
+    """
+
+    checkpoint: str
+    replicas: int = 1
+    added_compute_s: float = 0.0
+    batch: int = 16
+    kill: str = ""
+    at_s: float = 5.0
 
 
 def measure_fleet(
-    checkpoint: str,
+    serving: Serving,
     engines: Sequence[str],
     robots: int,
     rate_hz: float,
@@ -47,7 +67,7 @@ def measure_fleet(
     """Let a fleet ask a verifier of each kind; return the figures by its name.
 
     Args:
-        checkpoint: of the target.
+        serving: how the verifier serves.
         engines: keys of `ENGINES`, or `OPENPI`.
         robots: how many, each of which has a plan, goes by it, and asks for the next.
         rate_hz: of their control.
@@ -73,76 +93,92 @@ def measure_fleet(
             "seed": seed,
         }
         if engine == OPENPI:
-            found[engine] = _measure_openpi(checkpoint, asked)
+            found[engine] = measure_openpi(serving.checkpoint, asked, serving.added_compute_s)
         else:
-            told = {"checkpoint": checkpoint, "rule": "replace", **ENGINES[engine]}
-            found[engine] = _measure(told, asked | {"flood_hz": flood_hz})
+            found[engine] = _measure(serving, engine, {**asked, "flood_hz": flood_hz})
     return found
 
 
-def _measure(verifier: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     with (
         TemporaryDirectory(prefix="adahi_fleet_") as scratch,
         exclusive_domain() as domain,
-        node_processes(run_environment(domain)) as processes,
+        _verifier(serving, engine, domain, Path(scratch)) as (server, look, fleet),
     ):
-        server = processes.start("target_verifier_node", verifier)
         arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
         arguments.write_text(json.dumps({**asked, "flood_hz": 0.0}))
-        memory = _MemoryWatch(server.pid)
-        flood = None
-        if asked["flood_hz"]:  # in a process of its own: what it costs is nothing to the other robots
-            flooding = Path(scratch) / "flood.json"
-            flooding.write_text(json.dumps({**asked, "robots": 0}))
-            flood = subprocess.Popen([*_program(flooding, Path(scratch) / "none")], env=_environment(domain))
-        fleet = subprocess.run(
-            _program(arguments, records),
-            env=_environment(domain),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        used = memory.end()
-        if flood is not None:
-            flood.kill()
-            flood.wait()
-        processes.check()
-        return _figures(fleet, records, asked["seconds"]) | {"memory": used}
+        memory = MemoryWatch(server.pid)
+        with ExitStack() as running:
+            if asked["flood_hz"]:  # in a process of its own: what it costs is nothing to the other robots
+                flooding = Path(scratch) / "flood.json"
+                flooding.write_text(json.dumps({**asked, "robots": 0}))
+                flood = [*_program(flooding, Path(scratch) / "none")]
+                running.callback(_killed, subprocess.Popen(flood, env=_environment(domain)))
+            errors = running.enter_context(TemporaryFile("w+"))
+            robots = subprocess.Popen(
+                _program(arguments, records),
+                env=_environment(domain),
+                stderr=errors,
+                stdout=subprocess.DEVNULL,
+            )
+            running.callback(_killed, robots)
+            fault = (
+                Fault(fleet, serving.kill, time.monotonic() + serving.at_s)
+                if fleet and serving.kill
+                else None
+            )
+            while robots.poll() is None:
+                time.sleep(GLANCE_S)
+                look()
+                if fault is not None:
+                    fault.look()
+            used = memory.end()
+            errors.seek(0)
+            if robots.returncode:
+                raise DdsRunError(f"the fleet ended with code {robots.returncode}:\n{errors.read()[-2000:]}")
+        found = json.loads(records.read_text())
+        figures = fleet_figures(found, asked["seconds"]) | {"memory": used}
+        return figures | ({"kill": fault.figures(found)} if fault is not None else {})
 
 
-def _measure_openpi(checkpoint: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Measure openpi's server; of each end its own process, as above."""
-    variables = environments.variables(environments.environment("openpi_websocket"))
-    with TemporaryDirectory(prefix="adahi_fleet_") as scratch, socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address, port = free.getsockname()
-        free.close()
-        target = str(asset(f"checkpoints/{checkpoint}.json").with_suffix(""))
-        arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
-        Drive("", target, asked["seed"], 0, 0, address=address, port=port).save(arguments)
-        serve = [sys.executable, "-u", "-m", "adahi_ros.wireless.peers.openpi_loop", "serve", str(arguments)]
-        with subprocess.Popen(serve, env=variables, stdout=subprocess.PIPE, text=True) as server:
-            try:
-                assert server.stdout is not None
-                if "ready" not in server.stdout.readline():
-                    raise DdsRunError("openpi's server ended before it was ready")
-                arguments.write_text(
-                    json.dumps({**asked, "address": address, "port": port, "target": target})
-                )
-                memory = _MemoryWatch(server.pid)
-                module = "adahi_ros.nodes.measuring.openpi_fleet"
-                command = [sys.executable, "-m", module, str(arguments), str(records)]
-                fleet = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-                used = memory.end()
-            finally:
-                server.terminate()
-        return _figures(fleet, records, asked["seconds"]) | {"memory": used}
+def _killed(process: subprocess.Popen[Any]) -> None:
+    process.kill()
+    process.wait()
 
 
-def _figures(fleet: subprocess.CompletedProcess[str], records: Path, seconds: float) -> dict[str, Any]:
-    if fleet.returncode:
-        raise DdsRunError(f"the fleet ended with code {fleet.returncode}:\n{fleet.stderr[-2000:]}")
-    return fleet_figures(json.loads(records.read_text()), seconds)
+@contextmanager
+def _verifier(
+    serving: Serving, engine: str, domain: int, scratch: Path
+) -> Iterator[tuple[NodeProcess, Callable[[], None], RunningFleet | None]]:
+    """Yield a verifier's process, what looks after it, and its fleet where it has one."""
+    if engine != "ray":
+        told = {
+            "checkpoint": serving.checkpoint,
+            "rule": RULE,
+            "batch.size": serving.batch,
+            **ENGINES[engine],
+        }
+        with node_processes(run_environment(domain)) as processes:
+            yield (
+                processes.start("target_verifier_node", {**told, "added_compute_s": serving.added_compute_s}),
+                processes.check,
+                None,
+            )
+        return
+    cores = os.cpu_count() or 1
+    policy = {
+        "checkpoint": serving.checkpoint,
+        "rule": RULE,
+        "replicas": serving.replicas,
+        "num_cpus": min(1.0, cores / serving.replicas),
+        "added_compute_s": serving.added_compute_s,
+        "batch": serving.batch,
+    }
+    file = scratch / "fleet.yaml"
+    file.write_text(yaml.safe_dump({"policies": {"target": policy}, "ray": {"num_cpus": cores}}))
+    with fleet_up(file, run_environment(domain), lambda line: None) as fleet:
+        fleet.await_serving()
+        yield fleet.verifier, fleet.look, fleet
 
 
 def _program(arguments: Path, records: Path) -> list[str]:
@@ -152,66 +188,3 @@ def _program(arguments: Path, records: Path) -> list[str]:
 
 def _environment(domain: int) -> dict[str, str]:
     return {**os.environ, **run_environment(domain)}
-
-
-class _MemoryWatch:
-    """Looks at a process's memory now and then."""
-
-    def __init__(self, pid: int) -> None:
-        self._status = Path(f"/proc/{pid}/status")
-        self._bytes: list[int] = []
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-
-    def _watch(self) -> None:
-        while not self._over.wait(LOOK_S):
-            lines = self._status.read_text().splitlines() if self._status.exists() else []
-            self._bytes += [1024 * int(line.split()[1]) for line in lines if line.startswith("VmRSS")]
-
-    def end(self) -> dict[str, float] | None:
-        """Return what it was at both ends of the run, and its growth; None of a run too short to tell."""
-        self._over.set()
-        self._thread.join()
-        if not self._bytes:
-            return None
-        memory = memory_of(self._bytes)
-        return {**asdict(memory), "growth": memory.growth}
-
-
-def fleet_figures(records: Sequence[Mapping[str, Any]], seconds: float) -> dict[str, Any]:
-    """Return the figures of a fleet.
-
-    Args:
-        records: a `FleetRecord` of each robot, as a mapping.
-        seconds: how long they asked.
-
-    Returns:
-        `robots`; `served_in_time`: of them, those with a plan in all but `STARVED_MOST` of their periods;
-        `rtt_ms`; `starved_periods` and `periods`; `requests`, `replies`, and `replies_per_s`; `plan_age`, in
-        steps; `lost`, by why; bytes of a request and of a reply.
-    """
-    steps, starved, requests, replies = (
-        sum(record[name] for record in records) for name in ("steps", "starved", "requests", "replies")
-    )
-    reasons: Counter[str] = Counter()
-    for record in records:
-        reasons.update(record["reasons"])
-    in_time = [
-        record["steps"] > 0 and record["starved"] <= STARVED_MOST * record["steps"] for record in records
-    ]
-    trips = [each for record in records for each in record["rtt_ms"]]
-    return {
-        "robots": len(records),
-        "served_in_time": int(np.sum(in_time)),
-        "rtt_ms": distribution(trips),
-        "periods": steps,
-        "starved_periods": starved,
-        "requests": requests,
-        "replies": replies,
-        "replies_per_s": replies / seconds,
-        "plan_age": distribution([age for record in records for age in record["plan_ages"]]),
-        "lost": dict(reasons),
-        "bytes_per_request": sum(record["bytes_up"] for record in records) / max(1, requests),
-        "bytes_per_reply": sum(record["bytes_down"] for record in records) / max(1, replies),
-    }

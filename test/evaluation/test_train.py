@@ -75,7 +75,7 @@ def test_a_goal_for_the_target_alone_is_shown_to_no_other(
     taught: dict[str, int] = {}
 
     def teach(task: str, target: Policy, data: Trajectories, *rest: Any) -> None:
-        taught[rest[-1]] = data.goals.shape[1]
+        taught[rest[-2]] = data.goals.shape[1]
         rest[3]([0.0], 1)
 
     monkeypatch.setattr(train, "export", lambda checkpoint, path: None)
@@ -211,7 +211,7 @@ def test_a_seed_replaces_that_of_every_pupil(tmp_path: Path, monkeypatch: pytest
     taught: dict[str, tuple[int, int]] = {}
 
     def teach(task: str, target: Policy, data: Trajectories, how: CorrectorRecipe, *rest: Any) -> None:
-        taught[rest[-1]] = how.seed, rest[1].seed
+        taught[rest[-2]] = how.seed, rest[1].seed
         rest[2]([0.0], 1)
 
     monkeypatch.setattr(train, "export", lambda checkpoint, path: None)

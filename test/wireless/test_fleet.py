@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from adahi_ros.nodes.measuring.fleet_robot import FleetClock
-from adahi_ros.wireless.fleet_bench import OPENPI, STARVED_MOST, fleet_figures, measure_fleet
+from adahi_ros.wireless.fleet_bench import OPENPI, Serving, measure_fleet
+from adahi_ros.wireless.fleet_figures import STARVED_MOST, fleet_figures
 from adahi_ros.wireless.peers import environments
 
 INSTALLED = environments.folder("openpi_websocket")  # as it is before a test changes where it would be
@@ -74,7 +75,7 @@ def test_a_server_as_openpi_has_it_serves_the_same_fleet(monkeypatch: pytest.Mon
     if not INSTALLED.is_dir():
         pytest.skip("not installed; 'python -m adahi_ros.wireless.peers.environments openpi_websocket' does")
     monkeypatch.setattr(environments, "environment", lambda name: INSTALLED)
-    found = measure_fleet("ball/plans/target", [OPENPI], 3, 10.0, 2.0)[OPENPI]
+    found = measure_fleet(Serving("ball/plans/target"), [OPENPI], 3, 10.0, 2.0)[OPENPI]
     assert found["robots"] == 3
     assert found["requests"] > 0
     assert found["bytes_per_request"] > 0

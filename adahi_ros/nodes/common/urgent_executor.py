@@ -45,13 +45,17 @@ class Serving(Protocol):
 
 @dataclass(frozen=True)
 class Urgent:
-    """What a node must serve at once; where several are ready, in this order (but when it looks around)."""
+    """What a node must serve at once; where several are ready, in this order (but when it looks around).
+
+    Guards, which any thread may trigger, end a wait: something of the others is due.
+    """
 
     clients: Sequence[Any] = ()
     services: Sequence[Any] = ()
     turns: Sequence[Serving] = ()
     timers: Sequence[Any] = ()
     subscriptions: Sequence[Any] = ()
+    guards: Sequence[Any] = ()
 
 
 class UrgentExecutor(SingleThreadedExecutor):
@@ -110,10 +114,18 @@ class UrgentExecutor(SingleThreadedExecutor):
     def _execute_urgent(self, timeout_s: float) -> None:
         urgent = self._urgent()
         services = (*urgent.services, *(service for each in urgent.turns for service in each.services))
-        sizes = (len(urgent.subscriptions), 1, len(urgent.timers), len(urgent.clients), len(services))
+        sizes = (
+            len(urgent.subscriptions),
+            1 + len(urgent.guards),
+            len(urgent.timers),
+            len(urgent.clients),
+            len(services),
+        )
         waited = rclpy_implementation.WaitSet(*sizes, 0, self._ros_context.handle)
         waited.clear_entities()
         waited.add_guard_condition(self._interrupt.handle)
+        for guard in urgent.guards:
+            waited.add_guard_condition(guard.handle)
         for client in urgent.clients:
             waited.add_client(client.handle)
         for service in services:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,16 +18,10 @@ from typing import Any
 import yaml
 
 from adahi_ros.nodes.launching.modules import MODULES
+from adahi_ros.signals import with_parent
 
 END_S = 5.0
 LINES_SHOWN = 20
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_PR_SET_PDEATHSIG = 1
-
-
-def _end_with_parent() -> None:
-    """Have Linux end this process when its parent is gone, even if that was killed."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class DdsRunError(RuntimeError):
@@ -69,7 +63,7 @@ class NodeProcess:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
-                preexec_fn=_end_with_parent,
+                preexec_fn=partial(with_parent, signal.SIGTERM),
                 start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
             )
 

@@ -36,6 +36,7 @@ class FleetRecord:
         requests: sent.
         replies: in time.
         rtt_ms: of each reply.
+        replied_s: when each came, by the machine's clock that only goes forward.
         plan_ages: of each step, in steps.
         reasons: how often a request came to nothing, by why.
         bytes_up, bytes_down: serialized requests and replies.
@@ -46,6 +47,7 @@ class FleetRecord:
     requests: int = 0
     replies: int = 0
     rtt_ms: list[float] = field(default_factory=list)
+    replied_s: list[float] = field(default_factory=list)
     plan_ages: list[int] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
     bytes_up: int = 0
@@ -77,17 +79,19 @@ class FleetRobot:
         self._grace_s = grace_s
         self._walk = np.random.default_rng(seed)
         self._begun_s = np.inf
+        self._now_s = -np.inf
         self._step = -1
         self._plan_begin, self._plan_end = 0, 0
         self._asked: dict[int, PendingRequest] = {}
 
     def poll(self, now_s: float) -> None:
         """Take in what has come."""
+        self._now_s = now_s
         self._session.poll(now_s)
 
     def step(self, now_s: float) -> None:
         """Make a control step: by the plan, where there is one; and ask for another, where it is time."""
-        self._session.poll(now_s)
+        self.poll(now_s)
         ready = self._session.link is Link.READY
         if not ready and self._step < 0:
             return
@@ -130,6 +134,7 @@ class FleetRobot:
             return
         self.record.replies += 1
         self.record.rtt_ms.append(outcome.verify_ms)
+        self.record.replied_s.append(self._now_s)
         self._plan_begin, self._plan_end = step, step + self._signature.horizon
 
 

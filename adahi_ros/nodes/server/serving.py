@@ -25,6 +25,7 @@ def heading_of(request: VerifyDraft.Request) -> Heading:
         request.step_id,
         request.first_step,
         needed_in_s if 0.0 < needed_in_s < math.inf else 0.0,
+        request.target[: NAME_LENGTH + 1],
     )
 
 

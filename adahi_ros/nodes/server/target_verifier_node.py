@@ -19,6 +19,7 @@ from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, LoadTarget, UnloadTarget, VerifyDraft
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.guard_condition import GuardCondition
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 
@@ -30,6 +31,7 @@ from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.server.exposure import exposure
+from adahi_ros.nodes.server.fleet_targets import fleet_targets
 from adahi_ros.nodes.server.machine import memory_figures
 from adahi_ros.nodes.server.serving import heading_of
 from adahi_ros.nodes.server.target_verifier_parameters import (
@@ -66,10 +68,11 @@ class TargetVerifierNode(ManagedNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Serve robots."""
         services = [(robot, self._open_services(robot)) for robot in self._values.robots or ("",)]
-        turns = Turns(services, self._service, self._values.batch, self._served, self._unheard)
+        woken = GuardCondition(None, None, self.context)  # by verdicts from elsewhere
+        turns = Turns(services, self._service, self._values.batch, self._served, self._unheard, woken.trigger)
         self._serving.callback(time.sleep, PARTING_S)
         self._serving.callback(turns.dismiss)  # of these the last is called first
-        self.urgent = Urgent(turns=[turns])
+        self.urgent = Urgent(turns=[turns], guards=[woken])
         return super().on_activate(state)
 
     def _open_services(self, robot: str) -> Any:
@@ -111,12 +114,23 @@ class TargetVerifierNode(ManagedNode):
     def _open(self, values: TargetVerifierParameters) -> None:
         check_robots(values.robots)
         self._values = values
-        first = served_target(values, self._away)
+        first, *others = self._targets(values)
         self._service = VerificationService(ServedTargets(first))
         self._opened.callback(delattr, self, "_service")  # the policy's memory, before another is loaded
         self._watch = HealthWatch()
         self._opened.callback(DiagnosticsPublisher(self, "verifier", "verification", self._health).destroy)
         self._tell_of(first)
+        for each in others:
+            self._service.targets.put(each)
+            self._tell_of(each)
+
+    def _targets(self, values: TargetVerifierParameters) -> list[ServedTarget]:
+        """Load what is to be served."""
+        if values.engine == "batched":
+            return [served_target(values, self._away)]
+        policies, targets = fleet_targets(values, self.get_logger().warning)
+        self._opened.callback(policies.close)
+        return targets
 
     def _tell_of(self, target: ServedTarget) -> None:
         description = target.description
@@ -159,6 +173,10 @@ class TargetVerifierNode(ManagedNode):
         """Return why what is served may not be changed now, or nothing."""
         if not self.urgent.turns:
             return "target_verifier: it is not active"
+        if self._values.engine != "batched":
+            return (
+                f"engine: {self._values.engine!r}, must be batched; targets of a fleet are those of its file"
+            )
         if not self._values.loads_targets:
             return "loads_targets: False, must be true for another target to be loaded, or one to be unloaded"
         return "target_verifier: another one is being loaded" if self._loading else ""

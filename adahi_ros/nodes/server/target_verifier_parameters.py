@@ -34,6 +34,8 @@ from adahi_ros.wire.texts import NAME_LENGTH
 
 ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also that of a namespace
 
+ENGINES = ("batched", "ray")
+
 
 @dataclass(frozen=True)
 class CacheParameters:
@@ -70,6 +72,20 @@ class TargetVerifierParameters(PolicyParameters, ManagedParameters):
         "Names (robot_id) of the robots that may ask, each by services of its own, NAME/verify_draft and "
         "NAME/describe_target, so that its replies go to it alone; '' for any robot, by verify_draft and "
         "describe_target, where every reply goes to all",
+    )
+    engine: str = parameter(
+        "batched",
+        "Where policies compute: batched, in this process; ray, on the replicas of a fleet on Ray Serve",
+        choices=ENGINES,
+    )
+    fleet: str = parameter(
+        "",
+        "File of the fleet, for engine:=ray; a relative one is below the package's config/fleets. It says "
+        "which policies there are, and what else of these parameters is a policy's",
+        optional=True,
+    )
+    ray_address: str = parameter(
+        "", "Of the Ray that the fleet is on, as HOST:PORT; '' is as its file says, or auto", optional=True
     )
     loads_targets: bool = parameter(
         False,

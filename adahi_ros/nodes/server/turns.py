@@ -23,13 +23,14 @@ from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
 from adahi_ros.nodes.server.serving import heading_of, response_of
 from adahi_ros.server.admission import Admission
-from adahi_ros.server.service import Heading, Served, VerificationService
-from adahi_ros.server.waiting import WAITING_MOST, Turn, Waiting
+from adahi_ros.server.service import Heading, Served, UnderWay, VerificationService
+from adahi_ros.server.waiting import LATEST_S, SOONEST_S, UNSAID_S, WAITING_MOST, Turn, Waiting, needed_in_s
 from adahi_ros.wire.request import RequestError, RequestFault
 from adahi_ros.wire.sent_reply import SentReply
 
 SIZE = 16
 QUOTA_HZ = 100.0
+LATE = ("answer", "refuse")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,18 @@ class BatchParameters:
         "number",
         0.0,
         1e6,
+    )
+    deadline_s: float = parameter(
+        UNSAID_S,
+        "How soon a reply is needed where a robot does not say; who needs his first is served first",
+        SOONEST_S,
+        LATEST_S,
+    )
+    late: str = parameter(
+        "answer",
+        "What becomes of a request whose reply was needed before now: answer, for it may serve a robot that "
+        "has no plan any more, or refuse, so that it costs no compute (STATUS_BUSY)",
+        choices=LATE,
     )
 
 
@@ -78,6 +91,10 @@ class _Sender(NamedTuple):
     header: Any
 
 
+_Taken = tuple[VerifyDraft.Request, _Sender, float]
+"""A request, where its reply goes, and when it came."""
+
+
 class Turns:
     """Serves a verifier's services in the place of its executor, which sees one request at a time.
 
@@ -90,6 +107,7 @@ class Turns:
         batch: see there.
         served: told of each request what there is to say of it: a refusal, and that a name is shared.
         unheard: told a request whose reply cannot reach its sender.
+        wake: called, by any thread, when something that is verified elsewhere has been.
     """
 
     def __init__(
@@ -99,6 +117,7 @@ class Turns:
         batch: BatchParameters,
         served: Callable[[str, str], None],
         unheard: Callable[[Any], None],
+        wake: Callable[[], object] = lambda: None,
     ) -> None:
         self.services: Sequence[Any] = [service for _, service in services]
         self._robots = [robot for robot, _ in services]
@@ -106,9 +125,13 @@ class Turns:
         self._batch = batch
         self._served = served
         self._unheard = unheard
-        self._waiting: Waiting[tuple[VerifyDraft.Request, _Sender, float]] = Waiting(batch.waiting)
+        self._waiting: Waiting[_Taken] = Waiting(batch.waiting)
         self._admission = Admission(batch.quota_hz)
         self._most_waited = 0
+        self._all_held = False
+        self._under_way: list[tuple[UnderWay, list[_Taken], float]] = []
+        self._wake = wake
+        self._refuses_late = batch.late == "refuse"
 
     def __len__(self) -> int:
         """How many requests wait that were taken from DDS."""
@@ -117,7 +140,9 @@ class Turns:
     @property
     def wait_s(self) -> float:
         """How long until there is something to serve, if nothing comes; infinite where nothing waits."""
-        if not len(self._waiting):
+        if any(under_way.begun.done for under_way, _, _ in self._under_way):
+            return 0.0
+        if not len(self._waiting) or self._all_held:
             return math.inf
         if len(self._waiting) >= self._batch.size:
             return 0.0
@@ -128,17 +153,56 @@ class Turns:
         self._take_all()
         if self.wait_s > 0.0:
             return False
-        turns = self._waiting.take(self._batch.size)
+        self._finish()
+        self._refuse_late()
+        turns = self._waiting.take(self._batch.size, self._verification.held())
+        self._all_held = not turns
         self._most_waited = max(self._most_waited, len(self._waiting))
-        begun_s = time.monotonic()
-        asked = [(heading_of(request), partial(from_request, request)) for request, _, _ in turns]
-        replies = self._verification.replies(asked, begun_s)
-        took_s = time.monotonic() - begun_s
-        self._verification.spent(len(turns), took_s)
-        self._admission.served(len(turns), took_s)
-        for (request, sender, came_s), served in zip(turns, replies, strict=True):
-            self._reply(request, sender, served, came_s)
+        if turns:
+            self._begin(turns)
+        self._finish()  # what is verified in this process is there by now
         return True
+
+    def _refuse_late(self) -> None:
+        """Refuse requests whose replies were needed before now, where that is wanted."""
+        if self._refuses_late:
+            for request, sender, came_s in self._waiting.take_late(time.monotonic()):
+                refusal = self._admission.late(len(self._waiting))
+                self._send(request, sender, self._verification.busy(heading_of(request), refusal), came_s)
+
+    def _begin(self, turns: list[_Taken]) -> None:
+        """Have requests verified."""
+        begun_s = time.monotonic()
+        headings = [heading_of(request) for request, _, _ in turns]
+        asked = [
+            (heading, partial(from_request, request))
+            for heading, (request, _, _) in zip(headings, turns, strict=True)
+        ]
+        until_s = begun_s + LATEST_S
+        if self._refuses_late:
+            needed_s = (
+                came_s + needed_in_s(heading, self._batch.deadline_s)
+                for heading, (_, _, came_s) in zip(headings, turns, strict=True)
+            )
+            until_s = max(needed_s)
+        for under_way in self._verification.begin(asked, until_s):
+            taken = [turns[place] for place in under_way.places]
+            self._under_way.append((under_way, taken, begun_s))
+            under_way.begun.when_done(self._wake)
+
+    def _finish(self) -> None:
+        """Reply to the requests that have been verified."""
+        done = [each for each in self._under_way if each[0].begun.done]
+        for each in done:
+            under_way, taken, begun_s = each
+            side_by_side = len(self._under_way)
+            self._under_way.remove(each)
+            now_s = time.monotonic()
+            replies = self._verification.finish(under_way, now_s)
+            self._verification.spent(len(taken), now_s - begun_s)
+            self._admission.served(len(taken), (now_s - begun_s) / side_by_side)
+            for (request, sender, came_s), served in zip(taken, replies, strict=True):
+                self._reply(request, sender, served, came_s)
 
     def most_waited(self) -> int:
         """Return how many waited at once while one was served, at most, since this was asked before."""
@@ -154,13 +218,18 @@ class Turns:
             request, sender, came_s = turn.request
             self._send(request, sender, self._verification.dismissed(turn.heading), came_s)
         self._waiting = Waiting()
-        for _, request, sender in self._taken():
+        for under_way, taken, _ in self._under_way:
+            self._verification.abandon(under_way)
+            for (request, sender, came_s), heading in zip(taken, under_way.headings, strict=True):
+                self._send(request, sender, self._verification.dismissed(heading), came_s)
+        self._under_way.clear()
+        for _, request, sender in self._take():
             reply = self._verification.dismissed(heading_of(request))
             self._send(request, sender, reply, time.monotonic())
 
     def _take_all(self) -> None:
         """Have the requests wait that have come, as far as they are let in."""
-        for robot, request, sender in self._taken():
+        for robot, request, sender in self._take():
             self._admit(robot, request, sender, time.monotonic())
 
     def _admit(self, robot: str, request: VerifyDraft.Request, sender: _Sender, now_s: float) -> None:
@@ -184,11 +253,12 @@ class Turns:
             refusal = self._admission.full(len(self._waiting))
             self._send(request, sender, verification.busy(heading, refusal), now_s)
             return
-        turn = Turn.of(heading, (request, sender, now_s), now_s, image_bytes)
+        turn = Turn.of(heading, (request, sender, now_s), now_s, image_bytes, self._batch.deadline_s)
+        self._all_held = False
         for overtaken, its_sender, came_s in self._waiting.add(turn):
             self._send(overtaken, its_sender, verification.overtaken(heading_of(overtaken)), came_s)
 
-    def _taken(self) -> Iterator[tuple[str, VerifyDraft.Request, _Sender]]:
+    def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, _Sender]]:
         """Take requests from DDS, each with the robot that may ask by its service."""
         for robot, service in zip(self._robots, self.services, strict=True):
             for _ in range(REQUESTS_KEPT):  # no more: who floods is not to keep it from serving

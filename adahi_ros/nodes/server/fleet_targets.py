@@ -1,0 +1,61 @@
+"""The targets of a verifier whose policies compute on Ray Serve, by the file of its fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from adahi_ros.assets import asset
+from adahi_ros.fleet.fleet_file import read_fleet
+from adahi_ros.fleet.ray_policies import RayPolicies, RayVerifier
+from adahi_ros.nodes.common.bounds import check_signature_bounds
+from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.policies import encoder_from
+from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.received_images import ReceivedImages
+from adahi_ros.server.served_targets import ServedTarget
+from adahi_ros.wire.description import Description, unservable
+
+FLEETS = "config/fleets"
+
+
+def fleet_targets(
+    values: TargetVerifierParameters, say: Callable[[str], None]
+) -> tuple[RayPolicies, list[ServedTarget]]:
+    """Return the policies of a fleet, which are to be closed, and them as targets; deployed, if need be.
+
+    Args:
+        values: what the verifier is told.
+        say: told what becomes of Ray and of replicas, by any thread.
+
+    Raises:
+        ParameterError: the file cannot be used, there is no Ray, or a policy cannot be had.
+    """
+    if not values.fleet:
+        raise ParameterError("fleet: '', must name the file of a fleet for engine:=ray")
+    try:
+        path = Path(values.fleet).expanduser()
+        fleet = read_fleet(path if path.is_absolute() else asset(FLEETS) / path)
+        policies = RayPolicies(fleet.policies, values.ray_address or fleet.address or "auto", say)
+    except (ImportError, OSError, ValueError) as error:
+        raise ParameterError(f"fleet: {values.fleet!r}, {error}") from error
+    try:
+        named = zip(fleet.policies, policies.open(), strict=True)
+        return policies, [_target(values, each.name, verifier) for each, verifier in named]
+    except ValueError as error:
+        policies.close()
+        raise ParameterError(f"fleet: {values.fleet!r}, {error}") from error
+
+
+def _target(values: TargetVerifierParameters, name: str, verifier: RayVerifier) -> ServedTarget:
+    check_signature_bounds(verifier.signature)
+    fault = unservable(verifier.signature)
+    if fault is not None:
+        raise ParameterError(f"policies.{name}: {fault}")
+    images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
+    engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
+    encoder = "" if images is None else images.fingerprint
+    return ServedTarget(
+        engine, Description(name, verifier.rule, verifier.signature, encoder), verifier.device
+    )

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import Result
+
+SPACE = {
+    "train": [],
+    "methods": {"adahi": {"threshold": {"low": 0.1, "high": 2.0}}},
+    "episodes": 2,
+}
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    path = tmp_path / "space.yaml"
+    path.write_text(yaml.safe_dump(SPACE))
+    return path
+
+
+def test_what_is_found_is_what_evaluate_takes(
+    exported: Path, calibrated: Path, space: Path, tmp_path: Path, run: Callable[..., Result]
+) -> None:
+    pytest.importorskip("optuna", reason="pip install -r requirements/tune.txt")
+    out, figures = tmp_path / "out", tmp_path / "figures.json"
+    toys = ["--checkpoints", exported, "--calibration", calibrated, "--workers", 1]
+    tuned = run("tune", "ball", "--space", space, "--trials", 2, "--out", out, "--json", figures, *toys)
+    assert "trial 1" in tuned.output
+    found = json.loads(figures.read_text())
+    assert [row["state"] for row in found["trials"]] == ["complete", "complete"]
+    best = found["trials"][found["best"]]
+    assert found["costs"]["cpu_s"] == pytest.approx(sum(row["costs"]["cpu_s"] for row in found["trials"]))
+    parameters = yaml.safe_load((out / "best/ball.yaml").read_text())["/**"]["ros__parameters"]
+    threshold = float(f"{best['params']['threshold.adahi']:.6g}")
+    assert parameters["gate"] == {"name": "deviation", "threshold": threshold}
+    kept = ["--checkpoints", out / "best/checkpoints", "--calibration", out / "best/ball.yaml"]
+    evaluated = tmp_path / "evaluated.json"
+    run(
+        *("evaluate", "ball", "--methods", "adahi", "--episodes", 2, "--workers", 1, "--json", evaluated),
+        *kept,
+    )
+    assert json.loads(evaluated.read_text())["methods"]["adahi"]["threshold"] == threshold
+
+
+def test_what_cannot_be_searched_is_said_before_anything_is_begun(
+    exported: Path,
+    calibrated: Path,
+    space: Path,
+    tmp_path: Path,
+    fails: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "out"
+    toys = ["--checkpoints", exported, "--calibration", calibrated, "--out", out]
+    assert "--space: nowhere.yaml, no such file" in fails("tune", "ball", "--space", "nowhere.yaml", *toys)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    for name in [name for name in sys.modules if name.startswith(("adahi_ros.tuning.", "optuna."))]:
+        monkeypatch.delitem(sys.modules, name)
+    said = fails("tune", "ball", "--space", space, *toys)
+    assert "optuna: must be installed to tune: pip install -r requirements/tune.txt" in said
+    assert not out.exists()

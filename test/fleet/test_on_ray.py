@@ -1,0 +1,138 @@
+"""On Ray Serve a verifier says what it says in one process, whoever is killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import wait
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.fleet.fleet_file import FleetPolicy, Replicas
+from adahi_ros.fleet.ray_head import ENVIRONMENT, RayHead
+from adahi_ros.fleet.ray_policies import RayPolicies, RayVerifier
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.interface import TargetUnavailableError
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.request import VerificationRequest
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt"),
+    pytest.mark.timeout(180),  # Ray takes its time to start
+]
+LIMIT_S = 60.0
+BATCH = 4
+
+
+class OnRay:
+    """A Ray on this machine, with the policy `target` on two replicas."""
+
+    def __init__(self, folder: Path, target: Path) -> None:
+        self.head = RayHead(2, folder)
+        self.policy = FleetPolicy(
+            "arm", str(target), rule="replace", batch=BATCH, replicas=Replicas(2, 2), num_cpus=0.5
+        )
+        self.said: list[str] = []
+        self.heard = threading.Condition()
+        self.policies = RayPolicies([self.policy], self.head.address, self.say)
+        self.verifier: RayVerifier
+        (self.verifier,) = self.policies.open()
+        self.here = TargetVerifier(load_policy(target, "onnxruntime"), "replace")
+
+    def say(self, line: str) -> None:
+        with self.heard:
+            self.said.append(line)
+            self.heard.notify_all()
+
+    def await_said(self, what: str) -> None:
+        with self.heard:
+            assert self.heard.wait_for(lambda: any(what in each for each in self.said), LIMIT_S), self.said
+
+    def request(self, robots: int, seed: int = 0) -> tuple[VerificationRequest, np.ndarray]:
+        signature, draw = self.verifier.signature, np.random.default_rng(seed)
+        seen = draw.normal(size=(robots, signature.history, signature.observation_dim))
+        goals = draw.normal(size=(robots, signature.goal_dim))
+        observations = signature.observations(seen.astype(np.float32), goals.astype(np.float32))
+        draft = Proposal(np.zeros((robots, 0, signature.action_dim), np.float32))
+        return VerificationRequest(observations, draft), draw.random((robots, self.verifier.draws, 2))
+
+
+@pytest.fixture(scope="module")
+def on_ray(exported: Path) -> Iterator[OnRay]:
+    with (
+        TemporaryDirectory(prefix="ray_", dir="/tmp", ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        made = OnRay(Path(folder), exported / "target")
+        yield made
+        made.policies.close()
+        made.head.end()
+
+
+def until_s() -> float:
+    return time.monotonic() + LIMIT_S
+
+
+@pytest.mark.parametrize("robots", [1, BATCH, 2 * BATCH + 1])
+def test_the_same_draws_give_the_same_verdicts_as_in_one_process(on_ray: OnRay, robots: int) -> None:
+    request, draws = on_ray.request(robots)
+    told = on_ray.verifier.submit(request, draws, until_s()).result()
+    for there, here in zip(told, on_ray.here.verify_each(request, draws), strict=True):
+        assert isinstance(there, Verdict)
+        assert isinstance(here, Verdict)
+        np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
+        np.testing.assert_array_equal(there.accepted, here.accepted)
+
+
+def test_batches_that_arrive_together_are_told_apart(on_ray: OnRay) -> None:
+    asked = [on_ray.request(1 + seed % 3, seed) for seed in range(24)]
+    told = [on_ray.verifier.submit(*each, until_s()) for each in asked]
+    for future, each in zip(told, asked, strict=True):
+        for there, here in zip(future.result(), on_ray.here.verify_each(*each), strict=True):
+            assert isinstance(there, Verdict)
+            assert isinstance(here, Verdict)
+            np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
+
+
+def test_what_is_of_no_use_any_more_is_not_asked(on_ray: OnRay) -> None:
+    (told,) = on_ray.verifier.submit(*on_ray.request(1), time.monotonic() - 1.0).result()
+    assert isinstance(told, TargetUnavailableError)
+    assert told.retry_after_s > 0.0
+
+
+def test_a_replica_is_killed_amid_the_load_and_nothing_is_lost(on_ray: OnRay) -> None:
+    asked = [on_ray.request(BATCH, seed) for seed in range(100)]
+    told = [on_ray.verifier.submit(*each, until_s()) for each in asked]
+    wait(told[:1])
+    os.kill(on_ray.head.replicas[0], signal.SIGKILL)
+    told += [on_ray.verifier.submit(*each, until_s()) for each in asked]
+    for future, each in zip(told, [*asked, *asked], strict=True):
+        for there, here in zip(future.result(), on_ray.here.verify_each(*each), strict=True):
+            assert isinstance(there, Verdict), there
+            assert isinstance(here, Verdict)
+            np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
+
+
+def test_while_ray_is_away_robots_are_told_so_at_once_and_served_when_it_is_back(on_ray: OnRay) -> None:
+    request, draws = on_ray.request(2)
+    on_ray.head.end()
+    on_ray.await_said("Ray is away")
+    for told in on_ray.verifier.submit(request, draws, until_s()).result():
+        assert isinstance(told, TargetUnavailableError)
+        assert told.retry_after_s > 0.0
+    on_ray.head.start()
+    on_ray.await_said("Ray is back")
+    assert all(
+        isinstance(told, Verdict) for told in on_ray.verifier.submit(request, draws, until_s()).result()
+    )

@@ -1,0 +1,191 @@
+"""Where a target computes elsewhere, others are served meanwhile, and each request gets one reply."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+import pytest
+from adahi_msgs.srv import VerifyDraft
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.nodes.server.turns import BatchParameters, Turns
+from adahi_ros.policy.interface import AS_TRAINED, Sampling, TargetUnavailableError
+from adahi_ros.policy.proposal import Proposal
+from adahi_ros.policy.signature import Observations, Signature, observed_features
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.served_targets import ServedTarget, ServedTargets
+from adahi_ros.server.service import VerificationService
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.description import Description
+from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault, VerificationRequest
+from adahi_ros.wire.sent_reply import OK
+
+SIGNATURE = Signature(1, 2, 1, observed_features(1, 0))
+OTHER = "other"
+
+
+class Still:
+    """Proposes to stay."""
+
+    signature, digest, draws, action_scale = SIGNATURE, "still", 1, np.ones(1, np.float32)
+    sound = check = staticmethod(lambda actions: None)
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        return Proposal(np.zeros((len(draws), 2, 1), np.float32))
+
+
+class Elsewhere(TargetVerifier):
+    """Verifies once it is told to."""
+
+    def __init__(self, at_once: int) -> None:
+        super().__init__(Still(), "replace")
+        self.at_once = at_once
+        self.asked: list[tuple[int, float, Future[list[Verdict | Exception]]]] = []
+
+    def submit(
+        self, request: VerificationRequest, draws: np.ndarray, until_s: float
+    ) -> Future[list[Verdict | Exception]]:
+        told: Future[list[Verdict | Exception]] = Future()
+        self.asked.append((len(draws), until_s, told))
+        return told
+
+    def say(self, place: int, error: Exception | None = None) -> None:
+        count, _, told = self.asked[place]
+        verdict = Verdict(np.full((1, 2, 1), place, np.float32), np.zeros((1, 0), bool))
+        told.set_result([verdict if error is None else error] * count)
+
+
+class Air:
+    """In the place of rclpy's service."""
+
+    def __init__(self) -> None:
+        self.handle = self
+        self.waiting: list[VerifyDraft.Request] = []
+        self.replies: list[tuple[int, int, float]] = []
+
+    def service_take_request(self, kind: type) -> tuple[Any, Any]:
+        return (self.waiting.pop(0), 1) if self.waiting else (None, None)
+
+    def send_response(self, response: VerifyDraft.Response, header: int) -> None:
+        self.replies.append((response.step_id, response.status, response.retry_after_s))
+
+    def ask(self, robot: str, step: int, **changes: Any) -> None:
+        told = {"protocol": PROTOCOL_VERSION, "observation_window": [0.5], "first_step": step, **changes}
+        self.waiting.append(VerifyDraft.Request(robot_id=robot, step_id=step, **told))
+
+
+class Front:
+    def __init__(self, at_once: int = 1, size: int = 1, late: str = "answer") -> None:
+        self.air, self.woken = Air(), 0
+        self.first, self.other = Elsewhere(at_once), Elsewhere(at_once)
+        targets = ServedTargets(self._served(self.first, "first"))
+        targets.put(self._served(self.other, OTHER))
+        batch = BatchParameters(size=size, late=late)
+        self.service = VerificationService(targets)
+        self.turns = Turns(
+            [("", self.air)], self.service, batch, lambda *_: None, lambda request: None, self._wake
+        )
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    def _served(self, verifier: Elsewhere, name: str) -> ServedTarget:
+        return ServedTarget(Engine(verifier, 0), Description(name, "replace", SIGNATURE))
+
+    def serve(self) -> list[tuple[int, int, float]]:
+        """Serve until there is nothing to do; return the replies that went out."""
+        self.turns.serve()
+        while self.turns.wait_s == 0.0:
+            self.turns.serve()
+        sent, self.air.replies = self.air.replies, []
+        return sent
+
+
+def test_replies_go_out_when_they_are_there_and_whoever_waits_is_woken() -> None:
+    front = Front(at_once=2)
+    for number in range(3):
+        front.air.ask(f"arm {number}", number)
+    assert front.serve() == []
+    assert [count for count, _, _ in front.first.asked] == [1, 1]  # no more than it takes side by side
+    assert front.turns.wait_s == float("inf")
+    front.first.say(1)
+    assert front.woken == 1
+    assert front.turns.wait_s == 0.0
+    assert front.serve() == [(1, OK, 0.0)]
+    assert len(front.first.asked) == 3
+    front.first.say(0)
+    front.first.say(2)
+    assert front.serve() == [(0, OK, 0.0), (2, OK, 0.0)]
+    assert front.service.counts.served == 3
+
+
+def test_a_target_that_is_busy_does_not_hold_up_another() -> None:
+    front = Front()
+    front.air.ask("arm", 0)
+    front.serve()
+    front.air.ask("leg", 1)
+    front.air.ask("hand", 2, target=OTHER)
+    front.serve()
+    assert (len(front.first.asked), len(front.other.asked)) == (1, 1)
+    front.other.say(0)
+    assert front.serve() == [(2, OK, 0.0)]
+
+
+def test_a_copy_of_a_request_that_is_under_way_is_not_verified_again() -> None:
+    front = Front(at_once=4)
+    front.air.ask("arm", 3)
+    front.serve()
+    front.air.ask("arm", 3)
+    assert front.serve() == []
+    assert len(front.first.asked) == 1
+    front.first.say(0)
+    assert front.serve() == [(3, OK, 0.0), (3, OK, 0.0)]
+    assert len(front.first.asked) == 1
+
+
+def test_who_cannot_be_served_now_is_told_when_to_come_again() -> None:
+    front = Front()
+    front.air.ask("arm", 0)
+    front.serve()
+    front.first.say(0, TargetUnavailableError("away", 0.25))
+    assert front.serve() == [(0, RequestFault.BUSY, 0.25)]
+    assert front.service.counts.refused == 0
+
+
+@pytest.mark.parametrize("late", ["answer", "refuse"])
+def test_what_comes_too_late_is_answered_or_refused_as_it_is_told(
+    late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    front, now_s = Front(late=late), [10.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    for number in range(2):
+        front.air.ask(f"arm {number}", number, needed_in_s=0.5)
+    front.serve()
+    assert front.first.asked[0][1] == (10.5 if late == "refuse" else 15.0)
+    now_s[0] = 11.0
+    front.first.say(0)
+    replies = front.serve()
+    assert replies[0] == (0, OK, 0.0)
+    if late == "answer":
+        assert len(front.first.asked) == 2
+        assert len(replies) == 1
+    else:
+        assert len(front.first.asked) == 1
+        assert replies[1][:2] == (1, RequestFault.BUSY)
+        assert replies[1][2] > 0.0
+
+
+def test_what_is_under_way_when_the_service_ends_gets_one_reply() -> None:
+    front = Front(at_once=2)
+    front.air.ask("arm", 0)
+    front.serve()
+    front.turns.dismiss()
+    assert len(front.air.replies) == 1
+    front.first.say(0)
+    assert front.turns.wait_s == float("inf")
+    assert len(front.air.replies) == 1
