@@ -105,5 +105,19 @@ LITERATURE = (
         "adahi tune",
         "search on machines that may vanish; what its curve's trend does not promise is stopped",
     ),
+    Neighbour(
+        "DyQ-VLA",
+        "Zheng et al., arXiv 2603.07904",
+        "policy/switched.py",
+        "--checkpoints config/switched/TASK",
+        "eight bits while what is observed moves coarsely, all of them where it moves finely",
+    ),
+    Neighbour(
+        "VLN-Cache",
+        "Zheng et al., arXiv 2603.07080",
+        "vision/visual_cache.py",
+        "encoder_cache",
+        "features of image patches that did not change are kept, and moved with the view",
+    ),
 )
 """In the order of the docs. Those of plans need a task that has a target that plans."""

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from adahi_ros.networks import onnx_cache
+from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.policies import cached_encoder_from
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.export import make_network, save_encoder
 from adahi_ros.vision.visual_cache import CachedEncoder
@@ -163,3 +165,10 @@ def test_parts_are_made_once(path: Path, tmp_path: Path, monkeypatch: pytest.Mon
     made = {file: file.stat().st_mtime_ns for file in onnx_cache.cache_folder().glob("*")}
     CachedEncoder(path)
     assert {file: file.stat().st_mtime_ns for file in onnx_cache.cache_folder().glob("*")} == made
+
+
+def test_a_robots_node_gets_one_that_has_seen_nothing(path: Path) -> None:
+    cached = cached_encoder_from(str(path))
+    assert (cached.frames, cached.looks) == (0, 0)
+    with pytest.raises(ParameterError, match=r"encoder_cache: of '.*missing', cannot be had"):
+        cached_encoder_from(str(path.with_name("missing")))
