@@ -167,7 +167,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that
 Checkpoints = Annotated[
     Path | None, typer.Option(help="Folder with tokenizer, draft and target. Default: the shipped one.")
 ]
-Backend = Annotated[str, typer.Option(help="Inference backend: onnxruntime, torch or lerobot.")]
+Backend = Annotated[str, typer.Option(help="Inference backend: onnxruntime, int8, torch or lerobot.")]
 Workers = Annotated[
     int, typer.Option(min=1, default_factory=cores, show_default="all cores", help="Processes to work in.")
 ]

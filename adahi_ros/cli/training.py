@@ -110,8 +110,13 @@ def export(
     task: TaskName,
     checkpoints: Checkpoints = None,
     overwrite: Overwrite = False,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Write NAME.int8.onnx, too, for the backend int8.")
+    ] = False,
 ) -> None:
     """Write NAME.onnx beside each policy, for robots without torch."""
+    from adahi_ros.networks.onnx_cache import INT8
+    from adahi_ros.networks.quantization import quantize
     from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
     from adahi_ros.policy.vqbet.onnx_export import export as write_onnx
 
@@ -121,3 +126,7 @@ def export(
         path = replaceable("--checkpoints", checkpoint.weights.with_suffix(".onnx"), overwrite)
         write_onnx(checkpoint, path)
         say(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
+        if int8:
+            light = replaceable("--checkpoints", checkpoint.weights.with_suffix(INT8), overwrite)
+            quantize(path, light)
+            say(f"{light}: {light.stat().st_size / 1e3:.0f} kB")

@@ -133,5 +133,19 @@ LITERATURE = (
         "--methods kerv",
         "go on by a Kalman filter where a draft is rejected, not by another request",
     ),
+    Neighbour(
+        "DyQ-VLA",
+        "Zheng et al., arXiv 2603.07904",
+        "policy/switched.py",
+        "--checkpoints config/switched/TASK",
+        "eight bits while what is observed moves coarsely, all of them where it moves finely",
+    ),
+    Neighbour(
+        "VLN-Cache",
+        "Zheng et al., arXiv 2603.07080",
+        "vision/visual_cache.py",
+        "encoder_cache",
+        "features of image patches that did not change are kept, and moved with the view",
+    ),
 )
 """In the order of the docs. Those of plans need a task that has a target that plans."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.networks.checkpoint_files import CheckpointError, kind_of
+from adahi_ros.networks.onnx_cache import OpenSession, int8_session, onnx_session
 from adahi_ros.policy.corrector.checkpoint import KIND as CORRECTOR
 from adahi_ros.policy.corrector.checkpoint import load_corrector
 from adahi_ros.policy.corrector.distilled import DistilledPolicy
@@ -48,6 +49,16 @@ def _torch(path: Path, **compute: Any) -> Policy:
 
 def _onnxruntime(path: Path, **compute: Any) -> Policy:
     _told_nothing(compute, "the backend onnxruntime, which computes on the CPU; torch takes it")
+    return _on_onnxruntime(path, onnx_session)
+
+
+def _int8(path: Path, **compute: Any) -> Policy:
+    """Run a VQ-BeT or a flow with eight-bit integers; what was distilled is too small to gain by it."""
+    _told_nothing(compute, "the backend int8, which computes on the CPU; torch takes it")
+    return _on_onnxruntime(path, int8_session)
+
+
+def _on_onnxruntime(path: Path, open_session: OpenSession) -> Policy:
     kind = kind_of(path)
     if kind == CORRECTOR:
         return DistilledPolicy(load_corrector(path))
@@ -56,10 +67,10 @@ def _onnxruntime(path: Path, **compute: Any) -> Policy:
     if kind == FLOW:
         from adahi_ros.policy.flow.onnx_backend import onnx_policy
 
-        return onnx_policy(load_flow(path))
+        return onnx_policy(load_flow(path), open_session)
     from adahi_ros.policy.vqbet.onnx_backend import OnnxPolicy
 
-    return OnnxPolicy(load_checkpoint(path))
+    return OnnxPolicy(load_checkpoint(path), open_session)
 
 
 def _lerobot(path: Path, **compute: Any) -> Policy:
@@ -80,6 +91,7 @@ def _told_nothing(compute: Mapping[str, Any], whose: str) -> None:
 
 
 BACKENDS: dict[str, Callable[..., Policy]] = {
+    "int8": _int8,
     "lerobot": _lerobot,
     "onnxruntime": _onnxruntime,
     "torch": _torch,
@@ -110,6 +122,7 @@ POLICIES: Registry[Callable[..., Policy]] = Registry(
         "groot": _when_made("adahi_ros.targets.groot:GrootTarget"),
         "lerobot": _when_made("adahi_ros.targets.lerobot:LeRobotTarget", COMPUTE),
         "openpi": _when_made("adahi_ros.targets.openpi:OpenPiTarget"),
+        "switched": _when_made("adahi_ros.policy.switched:switched"),
     },
 )
 """Kinds of policies that YAML files describe: called with the file's folder, and by name with arguments.

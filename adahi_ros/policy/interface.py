@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +27,10 @@ class Sampling:
     temperature: float = 1.0
     sendable: bool = False
     committed: np.ndarray | None = None
+
+    def rows(self, which: np.ndarray) -> Sampling:
+        """Return that of some robots, by mask or index."""
+        return self if self.committed is None else replace(self, committed=self.committed[which])
 
 
 AS_TRAINED = Sampling()

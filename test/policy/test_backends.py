@@ -254,5 +254,7 @@ def test_what_is_told_goes_before_the_file_of_a_kind_that_takes_it(
 
 
 def test_an_unknown_backend_is_refused(checkpoints: Path) -> None:
-    with pytest.raises(ValueError, match="backend: 'tensorrt', must be one of lerobot, onnxruntime, torch"):
+    with pytest.raises(
+        ValueError, match="backend: 'tensorrt', must be one of int8, lerobot, onnxruntime, torch"
+    ):
         load_policy(checkpoints / "draft", "tensorrt")

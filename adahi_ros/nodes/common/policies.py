@@ -21,6 +21,7 @@ from adahi_ros.policy.interface import Policy, TargetUnavailableError
 from adahi_ros.policy.retrieval import Retrieval, load_retrieval
 from adahi_ros.policy.signature import Signature
 from adahi_ros.vision.encoder import Encoder, EncoderFiles, load_files
+from adahi_ros.vision.visual_cache import CachedEncoder
 
 CHECKPOINT = "DIRECTORY/NAME of the policy's checkpoint; a relative path is below the package's checkpoints"
 
@@ -59,6 +60,17 @@ def encoder_from(name: str) -> Encoder:
         encoder.encode(np.zeros((1, *encoder.image_size, 3), dtype=np.uint8))
     except (ValueError, OSError) as error:
         raise ParameterError(f"encoder: {name!r}, cannot be loaded: {error}") from error
+    return encoder
+
+
+def cached_encoder_from(name: str) -> CachedEncoder:
+    """Load an image encoder that keeps what has not changed. Arguments and errors as above."""
+    try:
+        encoder = CachedEncoder(named(name, ENCODERS))
+        encoder.encode(np.zeros((1, *encoder.image_size, 3), dtype=np.uint8))
+    except (ValueError, OSError) as error:
+        raise ParameterError(f"encoder_cache: of {name!r}, cannot be had: {error}") from error
+    encoder.forget()
     return encoder
 
 

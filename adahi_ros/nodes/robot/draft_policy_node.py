@@ -34,7 +34,7 @@ from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import to_link_state, to_status
-from adahi_ros.nodes.common.policies import encoder_files_from, encoder_from
+from adahi_ros.nodes.common.policies import cached_encoder_from, encoder_files_from, encoder_from
 from adahi_ros.nodes.common.qos import observation_qos
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import DueTimer
@@ -120,7 +120,7 @@ class DraftPolicyNode(ManagedNode):
             image_dim = len(contract.cameras) * encoder.features
         elif contract.encoder:
             encoder = encoder_from(contract.encoder)
-            encode = encoder.encode
+            encode = (cached_encoder_from(contract.encoder) if values.encoder_cache else encoder).encode
         check_fit(values, contract, policy.signature, encoder)
         first = first_episode(values)
         self._inputs = ObservationAssembler(contract, encode, self._on_missed, first)

@@ -194,6 +194,11 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "joints and the task state that the parameters from joint_names to max_age_s say",
         optional=True,
     )
+    encoder_cache: bool = parameter(
+        False,
+        "Keep features of image patches that did not change, and run no encoder for a view that stands "
+        "still; worth it where the encoder takes many times longer than half a millisecond",
+    )
     joint_names: tuple[str, ...] = parameter(
         ("plate_roll_joint", "plate_pitch_joint"),
         "Joints that the policy observes: the leading entries of its observation; '' for none",

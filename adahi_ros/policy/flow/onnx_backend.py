@@ -6,20 +6,25 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.networks.onnx_cache import onnx_session
+from adahi_ros.networks.onnx_cache import OpenSession, onnx_session
 from adahi_ros.policy.flow.checkpoint import READS, FlowCheckpoint
 from adahi_ros.policy.flow.flow_policy import FlowPolicy
 
 
-def onnx_policy(checkpoint: FlowCheckpoint) -> FlowPolicy:
-    """Return the policy; same plans as on torch within 1e-4 of the action scale."""
+def onnx_policy(checkpoint: FlowCheckpoint, open_session: OpenSession = onnx_session) -> FlowPolicy:
+    """Return the policy; same plans as on torch within 1e-4 of the action scale.
+
+    Args:
+        checkpoint: of the network.
+        open_session: opens it, at full precision or less.
+    """
 
     def export_to(path: Path) -> None:
         from adahi_ros.policy.flow.torch_backend import export
 
         export(checkpoint, path)
 
-    session = onnx_session(checkpoint.weights, checkpoint.digest(), export_to)
+    session = open_session(checkpoint.weights, checkpoint.digest(), export_to)
     read = [each.name for each in session.get_inputs()]  # without a goal, the exporter leaves it out
 
     def run(windows: np.ndarray, goals: np.ndarray, noise: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -6,15 +6,20 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.networks.onnx_cache import onnx_session
+from adahi_ros.networks.onnx_cache import OpenSession, onnx_session
 from adahi_ros.policy.vqbet.checkpoint import Checkpoint
 from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
 
 
 class OnnxPolicy(CodePolicy):
-    """A `Policy` on ONNX Runtime; same output as `TorchPolicy` within 1e-4."""
+    """A `Policy` on ONNX Runtime; same output as `TorchPolicy` within 1e-4.
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    Args:
+        checkpoint: of the network.
+        open_session: opens it, at full precision or less.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, open_session: OpenSession = onnx_session) -> None:
         super().__init__(checkpoint.sizes, checkpoint.decoder, checkpoint.digest())
 
         def export_to(path: Path) -> None:
@@ -22,7 +27,7 @@ class OnnxPolicy(CodePolicy):
 
             export(checkpoint, path)
 
-        self._session = onnx_session(checkpoint.weights, checkpoint.digest(), export_to)
+        self._session = open_session(checkpoint.weights, checkpoint.digest(), export_to)
 
     def predict(self, windows: np.ndarray, goals: np.ndarray) -> Prediction:
         """See `CodePolicy.predict`."""
