@@ -20,7 +20,8 @@ from sensor_msgs.msg import CompressedImage
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST, RESPONSE, STATUS, check_signature_bounds
 from adahi_ros.nodes.common.messages import from_description, from_request, from_status, to_status
 from adahi_ros.nodes.common.parameters import ParameterError, filled, rows
-from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters, check_fit
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.nodes.robot.draft_policy_parts import check_fit
 from adahi_ros.nodes.robot.request_messages import reply_of
 from adahi_ros.policy.signature import CodeSpace, Feature, Signature
 from adahi_ros.robot.requests import judged

@@ -14,7 +14,7 @@ from rclpy.parameter import Parameter
 
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
-from adahi_ros.nodes.robot import draft_policy_parameters
+from adahi_ros.nodes.robot import draft_policy_parts
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.robot.loop import Totals
 from adahi_ros.robot.session import VerifierSession
@@ -90,7 +90,7 @@ def test_the_collector_does_not_look_at_the_policy_once_configured_and_finds_it_
     exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[weakref.ref[Any]] = []
-    load = draft_policy_parameters.policy_from
+    load = draft_policy_parts.policy_from
 
     def noticed(values: dict[str, Any]) -> Any:
         policy = load(values)
@@ -98,7 +98,7 @@ def test_the_collector_does_not_look_at_the_policy_once_configured_and_finds_it_
         loaded.append(weakref.ref(policy))
         return policy
 
-    monkeypatch.setattr(draft_policy_parameters, "policy_from", noticed)
+    monkeypatch.setattr(draft_policy_parts, "policy_from", noticed)
     with exclusive_domain() as domain:
         observer = Observer(domain, "watcher")
         node = DraftPolicyNode(

@@ -40,8 +40,8 @@ from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
-from adahi_ros.nodes.robot.draft_policy_parameters import (
-    DraftPolicyParameters,
+from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.nodes.robot.draft_policy_parts import (
     check_fit,
     controller_config,
     controller_of,

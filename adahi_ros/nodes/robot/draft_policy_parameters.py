@@ -1,40 +1,26 @@
-"""The parameters of the draft policy node, and what they mean together."""
+"""The parameters of the draft policy node."""
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
-from typing import Any
 
-from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS, Contract
-from adahi_ros.contract.parsing import ContractError, load_contract
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
 from adahi_ros.gates.deviation import NORMALIZATIONS
-from adahi_ros.gates.scores import GATES, Trigger
+from adahi_ros.gates.scores import GATES
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
 from adahi_ros.nodes.common.managed import ManagedParameters
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, group, parameter
 from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
     PolicyParameters,
     VerificationParameters,
-    corrector_from,
-    index_from,
-    policy_from,
 )
-from adahi_ros.policy.absent import AbsentPolicy
-from adahi_ros.policy.interface import Actor, Policy
-from adahi_ros.policy.signature import Signature
-from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import FALLBACKS, Fallback
-from adahi_ros.robot.fit import FitError, check_images, check_observation, contract_of_joints, named_contract
+from adahi_ros.robot.fallback import FALLBACKS
 from adahi_ros.robot.hedged_transport import HEDGES
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.proposers import PROPOSERS
-from adahi_ros.robot.retrieval import DraftAndRetrieval
-from adahi_ros.robot.target_view import VIEWS, TargetView, target_view, view_of_contract
-from adahi_ros.vision.encoder import Encoder, EncoderFiles
+from adahi_ros.robot.target_view import VIEWS
 from adahi_ros.vision.images import QUALITY
 from adahi_ros.wire.texts import NAME_LENGTH
 
@@ -286,146 +272,3 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
     verifier_wait_s: float = parameter(
         5.0, "How long to wait for a verifier before the first step", 0.0, 3600.0
     )
-
-
-def first_episode(values: DraftPolicyParameters) -> int:
-    """Return the number of the first episode, of a robot that counts them itself."""
-    given = int(values.first_episode)
-    return secrets.randbelow(FIRST_EPISODES + 1) if given == DRAWN else given
-
-
-def gate_arguments(values: GateParameters) -> dict[str, Any]:
-    """Return what a gate is made with."""
-    given: dict[str, Any] = {"file": values.file} if values.file else {}
-    if values.name == "online":
-        wanted = {name: value for name in ("rate", "wrong") if (value := getattr(values, name))}
-        given |= {"gate": values.of, "tolerance": values.tolerance, **wanted}
-    return given
-
-
-def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
-    """Return how drafts are made and judged.
-
-    Raises:
-        ValueError: names the field, the value and what was allowed.
-    """
-    return ControllerConfig(
-        Trigger(values.gate.name, values.gate.threshold, arguments=gate_arguments(values.gate)),
-        values.deviation.smoothing,
-        values.deviation.normalization,
-        values.draft_temperature,
-    )
-
-
-def controller_of(values: DraftPolicyParameters, policy: Policy) -> Controller:
-    """Return what proposes, judges and goes on, with this policy as draft or as backup.
-
-    Raises:
-        ParameterError: the parts do not fit; names the parameter, its value and what was allowed.
-    """
-    config = controller_config(values)
-    actor: Actor = policy
-    if values.proposer == "corrector":
-        actor = corrector_from(values.corrector, policy.signature)
-    elif values.proposer in ("retrieval", "mixture"):
-        index = index_from(values.index, policy.signature)
-        actor = index if values.proposer == "retrieval" else DraftAndRetrieval(policy, index)
-    controller = Controller(
-        actor, config, values.proposer, policy, execution_horizon=values.execution_horizon
-    )
-    if values.wait_policy == "ahead" and controller.drafts:
-        raise ParameterError(
-            f"wait_policy: 'ahead', must be wait for the proposer {values.proposer}, "
-            "which has no plan to go on by"
-        )
-    return controller
-
-
-def fallback_of(values: DraftPolicyParameters) -> Fallback:
-    """Return how long the draft may act alone."""
-    return Fallback(values.fallback_limit if values.fallback == "hold" else None)
-
-
-def view_of(values: DraftPolicyParameters, contract: Contract) -> TargetView:
-    """Return what the target gets to see."""
-    told = values.verification
-    view = view_of_contract(told.vision, contract.images_for_target, bool(contract.encoder))
-    return target_view(view, contract.number_dim, told.jpeg_quality, told.jpeg_budget_bytes)
-
-
-def policy_and_contract(values: DraftPolicyParameters) -> tuple[Policy, Contract]:
-    """Return a robot's own policy, and what observation and action are made of.
-
-    A robot that goes on by its plans alone may have no policy: then the contract says the sizes.
-
-    Raises:
-        ParameterError: one cannot be loaded, or they do not fit; names the parameter, its value and what was
-            allowed.
-    """
-    if values.checkpoint:
-        policy = policy_from(values)
-        return policy, contract_of(values, policy.signature)
-    if values.proposer not in WITHOUT_DRAFT or not values.contract:
-        raise ParameterError(
-            f"checkpoint: '', must name a policy, but for a proposer of {', '.join(WITHOUT_DRAFT)} with a "
-            "contract"
-        )
-    try:
-        contract = load_contract(values.contract)
-    except ContractError as error:
-        raise ParameterError(str(error)) from None
-    if contract.encoder and not contract.images_for_target:
-        raise ParameterError(
-            f"checkpoint: '', must name a policy, for the contract {values.contract!r} has its images "
-            "encoded on the robot"
-        )
-    return AbsentPolicy(contract.number_dim, contract.goal_dim, contract.action.size), contract
-
-
-def contract_of(values: DraftPolicyParameters, signature: Signature) -> Contract:
-    """Return what observation and action are made of, after a check that the policy has their sizes.
-
-    Raises:
-        ParameterError: they do not fit; names the parameter, its value and what was allowed.
-    """
-    try:
-        if values.contract:
-            return named_contract(values.contract, signature)
-        return contract_of_joints(
-            values.joint_names,
-            values.command.joint_names,
-            values.command.field,
-            values.control_rate_hz,
-            values.max_skew_s,
-            values.max_age_s,
-            signature,
-        )
-    except (ContractError, FitError) as error:
-        raise ParameterError(str(error)) from None
-
-
-def check_fit(
-    values: DraftPolicyParameters,
-    contract: Contract,
-    signature: Signature,
-    encoder: Encoder | EncoderFiles | None,
-) -> None:
-    """Check that contract, policy and encoder (None without cameras) fit, and can be sent.
-
-    Raises:
-        ParameterError: they do not; names the parameter, its value and what was allowed.
-    """
-    for_target = contract.images_for_target
-    view = view_of_contract(values.verification.vision, for_target, bool(contract.encoder))
-    try:
-        check_observation(values.contract, contract, signature, encoder)
-        check_images(
-            view,
-            len(contract.cameras),
-            signature.history,
-            REQUEST["images"],
-            for_target,
-            encoder is not None,
-        )
-    except FitError as error:
-        raise ParameterError(str(error)) from None
