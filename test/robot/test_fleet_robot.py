@@ -59,3 +59,22 @@ def test_a_robot_without_replies_is_starved_once_its_plan_is_over(robot: Robot) 
     before = one.record.starved
     go_on(one, robot, HORIZON)
     assert one.record.starved == before + 4
+
+
+def test_every_request_has_one_fate(robot: Robot) -> None:
+    one = FleetRobot(robot.session, PERIOD_S, HORIZON // 2, 0.0, 0)
+    go_on(one, robot, 4)
+    robot.verifier.replies = False
+    while one.record.requests < 4:  # the last reply is to overtake those before
+        go_on(one, robot, 1)
+    robot.verifier.replies = True
+    go_on(one, robot, 12)
+    robot.verifier.replies = False
+    go_on(one, robot, 6)
+    record = one.end()
+    assert record.reasons["overtaken"] > 0
+    assert record.reasons["under_way"] > 0
+    assert record.requests == record.replies + record.reasons.total()
+    sent = record.bytes_up
+    assert one.end() is record
+    assert record.bytes_up == sent

@@ -38,7 +38,8 @@ class FleetRecord:
         rtt_ms: of each reply.
         replied_s: when each came, by the machine's clock that only goes forward.
         plan_ages: of each step, in steps.
-        reasons: how often a request came to nothing, by why.
+        reasons: how often a request came to nothing, by why: `overtaken` by the reply to a later one,
+            `under_way` at the end, or a `Reason`. With the replies these are all requests.
         bytes_up, bytes_down: serialized requests and replies.
     """
 
@@ -126,12 +127,24 @@ class FleetRobot:
         self.record.requests += 1
         self._asked[self._step] = self._ahead.submit(request, self._step, now_s)
 
+    def end(self) -> FleetRecord:
+        """Account for the requests that are under way; return what became of it."""
+        self._account("under_way", list(self._asked))
+        return self.record
+
+    def _account(self, reason: str, steps: Sequence[int]) -> None:
+        """Take note of requests that come to nothing."""
+        for step in steps:
+            self.record.bytes_up += self._asked.pop(step).request_bytes
+            self.record.reasons[reason] += 1
+
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         self.record.bytes_up += self._asked.pop(step).request_bytes
         self.record.bytes_down += outcome.reply_bytes
         if outcome.verification is None:
             self.record.reasons[outcome.reason.name.lower()] += 1
             return
+        self._account("overtaken", [asked for asked in self._asked if asked < step])
         self.record.replies += 1
         self.record.rtt_ms.append(outcome.verify_ms)
         self.record.replied_s.append(self._now_s)

@@ -74,7 +74,7 @@ def run_robots(
         clock.go_on(now_s)
         flood.go_on(now_s)
         executor.spin_once(max(0.0, min(flood.due_s, clock.next_s) - time.monotonic()))
-    records = [robot.record.plain() for robot in fleet]
+    records = [robot.end().plain() for robot in fleet]
     node.destroy_node()
     try_shutdown()
     return records

@@ -152,7 +152,7 @@ async def run_robots(
         while (now_s := time.monotonic()) < begun_s + seconds:
             clock.go_on(now_s)
             await asyncio.sleep(max(0.0, clock.next_s - time.monotonic()))
-        return [robot.record.plain() for robot in fleet]
+        return [robot.end().plain() for robot in fleet]
 
 
 if __name__ == "__main__":
