@@ -36,7 +36,7 @@ def up(
     """
     from adahi_ros.nodes.launching.fleet import fleet_up
 
-    path = file if file.exists() or file.is_absolute() else asset("config/fleets") / file
+    path = _found(file)
     with fleet_up(path, {}, say) as fleet:
         fleet.await_serving()
         fleet.look()
@@ -44,3 +44,17 @@ def up(
         while True:
             fleet.look()
             time.sleep(LOOK_S)
+
+
+def _found(file: Path) -> Path:
+    """Return the file that is here, or else the package's.
+
+    Raises:
+        ValueError: there is neither.
+    """
+    shipped = asset("config/fleets")
+    for path in (file, shipped / file):
+        if path.is_file():
+            return path
+    names = ", ".join(sorted(each.name for each in shipped.glob("*.yaml")))
+    raise ValueError(f"{file}: neither here nor in {shipped}, which has {names}")

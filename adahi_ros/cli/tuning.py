@@ -79,7 +79,7 @@ def tune(
     ground = Ground(task, wanted, base.resolve(), found, seed, out.resolve(), command)
     plan = Plan(ground, url, name, trials, seed, price_per_hour, lost_after)
     say(f"trials: {shown}\ncheckpoints: {out.resolve()}")
-    run(plan, workers, say)
+    run(plan, min(workers, trials), say)  # more would wait for the trials of others alone
     ended = rows(plan.study())
     figures = search_figures(ended, ground)
     console.print(tuning_table(figures))
