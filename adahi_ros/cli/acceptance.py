@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import Backend, Checkpoints, JsonFile, Seed, TaskName, Workers, folder_of, tried
+from adahi_ros.cli.options import (
+    Backend,
+    Checkpoints,
+    JsonFile,
+    Seed,
+    TaskName,
+    Workers,
+    finite,
+    folder_of,
+    tried,
+)
 from adahi_ros.cli.terminal import console, say, write_json
 
 app = typer.Typer(help="Train a rule that decides what of a draft stands.", no_args_is_help=True)
@@ -24,7 +34,9 @@ def train(
     workers: Workers,
     out: Annotated[Path, typer.Option(help="File of weights to write, such as semantic.safetensors.")],
     episodes: Annotated[int, typer.Option(min=5, help="Of hybrid inference, to learn from.")] = 100,
-    draft_temperature: Annotated[float, typer.Option(min=1e-3, help="At which the draft samples.")] = 1.0,
+    draft_temperature: Annotated[
+        float, typer.Option(min=1e-3, max=100.0, callback=finite, help="At which the draft samples.")
+    ] = 1.0,
     checkpoints: Checkpoints = None,
     backend: Backend = "onnxruntime",
     seed: Seed = 0,

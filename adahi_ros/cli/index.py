@@ -14,6 +14,7 @@ from adahi_ros.cli.options import (
     Seed,
     Workers,
     file_name,
+    finite,
     known_task,
     recorded,
     replaceable,
@@ -40,7 +41,10 @@ def index(
         int, typer.Option(min=2, max=64, help="Of different episodes, that are asked whether they agree.")
     ] = 5,
     most_mib: Annotated[
-        float, typer.Option(min=0.01, max=1024.0, help="Size at most; whole episodes are left out.")
+        float,
+        typer.Option(
+            min=0.01, max=1024.0, callback=finite, help="Size at most; whole episodes are left out."
+        ),
     ] = 8.0,
     overwrite: Overwrite = False,
     seed: Seed = 0,

@@ -101,7 +101,7 @@ def test_a_node_starts_by_itself_where_it_is_to(stage: Any, exported: Path) -> N
         (
             "target_verifier_node",
             {"rule": "generous"},
-            ["rule: 'generous'", "one of by_target, speculative, replace, distance, semantic"],
+            ["rule: 'generous'", "one of by_target, speculative, replace, distance, prefix, semantic"],
         ),
         ("target_verifier_node", {"checkpoint": "/nowhere/target"}, ["checkpoint: '/nowhere/target'"]),
         ("robot_simulator_node", {"task": "chess"}, ["task: 'chess'", "one of ball"]),
