@@ -18,10 +18,13 @@ class Refusal(NamedTuple):
     Attributes:
         why: for people.
         retry_after_s: when to ask again.
+        told: the robot has been told, and asks again before that. There is no reply: those to a flood would
+            cost the other robots what the quota is to keep from them.
     """
 
     why: str
     retry_after_s: float
+    told: bool = False
 
 
 class Admission:
@@ -34,26 +37,28 @@ class Admission:
     def __init__(self, quota_hz: float) -> None:
         self._quota_hz = quota_hz
         self._burst = max(1.0, BURST_S * quota_hz)
-        self._buckets: OrderedDict[str, tuple[float, float]] = (
-            OrderedDict()
-        )  # tokens, and when they were so many
+        # Tokens, when they were so many, and until when the robot was told to wait.
+        self._buckets: OrderedDict[str, tuple[float, float, float]] = OrderedDict()
         self._each_s = FIRST_GUESS_S
 
     def over_quota(self, robot_id: str, now_s: float) -> Refusal | None:
         """Count a request of a robot; refuse it where there were too many of it before."""
         if not self._quota_hz:
             return None
-        tokens, since_s = self._buckets.get(robot_id, (self._burst, now_s))
+        tokens, since_s, until_s = self._buckets.get(robot_id, (self._burst, now_s, now_s))
         tokens = min(self._burst, tokens + self._quota_hz * (now_s - since_s))
-        refused = tokens < 1.0
-        self._buckets[robot_id] = (tokens if refused else tokens - 1.0), now_s
+        refused, told = tokens < 1.0, now_s < until_s
+        retry_s = (1.0 - tokens) / self._quota_hz
+        if refused and not told:
+            until_s = now_s + retry_s
+        self._buckets[robot_id] = (tokens if refused else tokens - 1.0), now_s, until_s
         self._buckets.move_to_end(robot_id)
         if len(self._buckets) > ROBOTS_KEPT:
             self._buckets.popitem(last=False)
         if not refused:
             return None
         why = f"robot_id: more requests than the {self._quota_hz:g} per second that each robot may send"
-        return Refusal(why, (1.0 - tokens) / self._quota_hz)
+        return Refusal(why, retry_s, told)
 
     def full(self, waiting: int) -> Refusal:
         """Refuse a request because so many wait: it may come again when half of them have been served."""

@@ -36,6 +36,23 @@ def test_who_comes_again_when_he_was_told_to_is_let_in() -> None:
     assert admission.over_quota("arm", now_s + 1.002 * refusal.retry_after_s) is not None
 
 
+def test_who_asks_again_before_he_may_is_told_no_second_time() -> None:
+    admission = Admission(10.0)
+    while (refusal := admission.over_quota("arm", 0.0)) is None:
+        pass
+    assert not refusal.told
+    early = admission.over_quota("arm", 0.5 * refusal.retry_after_s)
+    assert early is not None
+    assert early.told
+    other = [admission.over_quota("leg", 0.0) for _ in range(6)][-1]
+    assert other is not None
+    assert not other.told
+    assert admission.over_quota("arm", 1.001 * refusal.retry_after_s) is None
+    late = admission.over_quota("arm", 1.002 * refusal.retry_after_s)
+    assert late is not None
+    assert not late.told
+
+
 def test_without_a_quota_everybody_is_let_in() -> None:
     admission = Admission(0.0)
     assert all(admission.over_quota("arm", 0.0) is None for _ in range(1000))

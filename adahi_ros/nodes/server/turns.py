@@ -236,7 +236,9 @@ class Turns:
         heading, verification = heading_of(request), self._verification
         refusal = self._admission.over_quota(robot or heading.robot_id, now_s)
         if refusal is not None:
-            self._send(request, sender, verification.busy(heading, refusal), now_s)
+            reply = verification.busy(heading, refusal)
+            if not refusal.told:
+                self._send(request, sender, reply, now_s)
             return
         if robot not in ("", heading.robot_id):
             (served,) = verification.replies([(heading, partial(_refuse, robot, heading))], now_s)
