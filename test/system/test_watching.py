@@ -169,8 +169,12 @@ def test_the_markers_of_an_episode_are_published(stage: Any) -> None:
     assert {marker.header.frame_id for marker in got[-1].markers} == {"plate"}
     assert got[-1].markers[1].points[0].y == 1.0
 
+    episode = 1
+
     def begun_anew() -> bool:
-        show(2, 0)
+        nonlocal episode
+        episode += 1  # of one that is shown twice, the path would no more be that of a beginning
+        show(episode, 0)
         return got[-1].markers[0].action == Marker.DELETE
 
     stage.wait(begun_anew, "a new episode")
