@@ -35,9 +35,25 @@ def kind_of(path: Path) -> str | None:
     Raises:
         CheckpointError: it is missing or damaged.
     """
-    file = path if path.suffix == ".json" else path.with_name(path.name + ".json")
-    kind = read_description(file).get("kind")
+    kind = read_description(_description_file(path)).get("kind")
     return kind if isinstance(kind, str) else None
+
+
+def description_of_kind(path: Path, kind: str) -> tuple[Path, dict[str, Any]]:
+    """Return the description of a checkpoint at `DIRECTORY/NAME`, with or without suffix, and its file.
+
+    Raises:
+        CheckpointError: it is missing, damaged, or of another kind.
+    """
+    file = _description_file(path)
+    meta = read_description(file)
+    if meta.get("kind") != kind:
+        raise CheckpointError(f"{file}: kind: {meta.get('kind')!r}, must be {kind!r}")
+    return file, meta
+
+
+def _description_file(path: Path) -> Path:
+    return path if path.suffix == ".json" else path.with_name(path.name + ".json")
 
 
 def read_description(path: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from adahi_ros.networks.checkpoint_files import (
     CheckpointError,
     check_integers,
     check_shapes,
-    read_description,
+    description_of_kind,
     read_shapes,
     read_tensors,
 )
@@ -72,10 +72,7 @@ def load_corrector(path: Path) -> CorrectorCheckpoint:
     Raises:
         CheckpointError: it is missing or damaged.
     """
-    path = path if path.suffix == ".json" else path.with_name(path.name + ".json")
-    meta = read_description(path)
-    if meta.get("kind") != KIND:
-        raise CheckpointError(f"{path}: kind: {meta.get('kind')!r}, must be {KIND!r}")
+    path, meta = description_of_kind(path, KIND)
     weights = path.with_suffix(".safetensors")
     try:
         config = {size: meta["config"][size] for size in SIZES}

@@ -15,7 +15,7 @@ from adahi_ros.networks.checkpoint_files import (
     check_count,
     check_integers,
     check_shapes,
-    read_description,
+    description_of_kind,
     read_shapes,
     read_tensors,
 )
@@ -77,10 +77,7 @@ def load_flow(path: Path) -> FlowCheckpoint:
     Raises:
         CheckpointError: it is missing or damaged.
     """
-    path = path if path.suffix == ".json" else path.with_name(path.name + ".json")
-    meta = read_description(path)
-    if meta.get("kind") != KIND:
-        raise CheckpointError(f"{path}: kind: {meta.get('kind')!r}, must be {KIND!r}")
+    path, meta = description_of_kind(path, KIND)
     try:
         config = dict(meta["config"])
         parameters = meta["parameters"]

@@ -21,6 +21,7 @@ from adahi_ros.networks.checkpoint_files import (
     check_count,
     check_integers,
     check_shapes,
+    description_of_kind,
     read_description,
     read_shapes,
     read_tensors,
@@ -194,10 +195,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     Raises:
         CheckpointError: it is missing, damaged, or speaks another tokenizer than the one beside it.
     """
-    path = path if path.suffix == ".json" else path.with_name(path.name + ".json")
-    meta = read_description(path)
-    if meta.get("kind") != "vqbet":
-        raise CheckpointError(f"{path}: kind: {meta.get('kind')!r}, must be 'vqbet'")
+    path, meta = description_of_kind(path, "vqbet")
     decoder = load_decoder(path.parent)
     if meta.get("fingerprint") != decoder.fingerprint:
         raise CheckpointError(
