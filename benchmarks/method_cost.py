@@ -1,6 +1,7 @@
 """What a control step costs on the robot by each method, and a verification at the verifier.
 
-    .venv/bin/python benchmarks/method_cost.py TASK [--methods M,M,...] [--checkpoints FOLDER] [--json FILE]
+    OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/method_cost.py TASK
+        [--methods M,M,...] [--checkpoints FOLDER] [--json FILE]
 
 Real episodes one by one, the methods in turns, by the shipped policies and calibration of a task; a gate
 without a threshold there has 0.5. Processor time of one thread, so that other programs disturb little.
@@ -10,6 +11,7 @@ Prints medians; asserts nothing.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -34,6 +36,7 @@ from adahi_ros.reporting.tables import narrow_table, number
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.tasks import make
+from adahi_ros.texts import abridged
 
 COMPARED = (
     "draft,adahi,uncertainty,sampled_uncertainty:speculative,always:distance,"
@@ -94,6 +97,10 @@ def main(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
     """Time methods in episodes of a task."""
+    if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # numpy reads it as it is imported
+        raise typer.BadParameter(
+            "OPENBLAS_NUM_THREADS: must be 1, for threads that wait for others cost, too"
+        )
     torch.set_num_threads(1)
     names = parse_methods(methods, own=True)
     files = PolicyFiles(folder_of(task, checkpoints), "onnxruntime")
@@ -119,7 +126,7 @@ def main(
         figures[name] = {"median_ms": float(median), "p99_ms": float(late), "verification_ms": verified}
         figures[name]["steps"] = len(found.steps)
         table.add_row(
-            name,
+            abridged(name, 40),
             *map(number, (median, late)),
             number(verified) if found.verifications else "",
             str(len(found.steps)),
