@@ -10,6 +10,8 @@ import math
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.kalman import RectifiedProposer
 
+TIGHTER = (1.0, 0.1, 0.3)  # tolerance, least, most
+
 
 class NothingRepaired(RectifiedProposer):
     """What is rejected is verified."""
@@ -21,12 +23,21 @@ class NothingRepaired(RectifiedProposer):
 
 
 class TighterBounds(RectifiedProposer):
-    """What is rejected is verified, and bounds of the threshold are 0.4 of what they were."""
+    """Bounds of the threshold are 0.4 of what they were."""
 
     gate, threshold = "expected_error", 0.0
 
     def __init__(self, policy: Policy) -> None:
-        super().__init__(policy, least=0.1, most=0.3, resting=math.inf)
+        super().__init__(policy, *TIGHTER)
+
+
+class TighterNothingRepaired(RectifiedProposer):
+    """Both."""
+
+    gate, threshold = "expected_error", 0.0
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy, *TIGHTER, resting=math.inf)
 
 
 class AlwaysRepaired(RectifiedProposer):
