@@ -34,7 +34,7 @@ from adahi_ros.robot.transport import StepRequest
 from adahi_ros.vision.images import QUALITY, resized, to_jpeg, within
 from adahi_ros.wire.description import Description
 from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import PROTOCOL_VERSION
+from adahi_ros.wire.request import PROTOCOL_VERSION, UNKNOWN_MS, check_round_trip
 from adahi_ros.wire.window import WireWindow
 from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
@@ -120,6 +120,7 @@ class VerifierClient:
         draft: Proposal | None = None,
         images: Mapping[str, np.ndarray] = NO_IMAGES,
         instruction: str = "",
+        round_trip_ms: float = UNKNOWN_MS,
     ) -> Answer:
         """Return what the target says to a window.
 
@@ -134,11 +135,13 @@ class VerifierClient:
             images: by name, (H, rows, columns, 3) uint8, of the window, for a target that reads
                 them as they are. They go as JPEG, and no larger than it reads them.
             instruction: in a sentence, for a target that is told so.
+            round_trip_ms: what one takes now without the verifier's share, for a rule that goes by it; 0
+                where nobody knows.
 
         Raises:
             VerifierError: no reply by the deadline, a refusal, or a reply that means nothing.
-            ValueError: window or goal has another size than the target reads, or images or instruction are
-                not what it reads.
+            ValueError: window or goal has another size than the target reads, images or instruction are
+                not what it reads, or the round trip can be none.
         """
         target = self._description or await self.describe()
         signature = target.signature
@@ -160,10 +163,11 @@ class VerifierClient:
         fingerprint = None if codes is None or draft.distribution is None else codes.fingerprint
         if signature.instruction and not instruction.strip():
             raise ValueError("instruction: empty, must say what to do: the target is told in a sentence")
+        check_round_trip(round_trip_ms)
         jpegs = _jpegs(signature, images)
         sent = WireWindow.of(np.asarray(window, np.float32), goal, images=jpegs)
         told = instruction if signature.instruction else ""
-        request = StepRequest(draft, episode, step, sent, instruction=told, needed_in_s=self._deadline_s)
+        request = StepRequest(draft, episode, step, sent, 0, told, self._deadline_s, round_trip_ms)
         message = Sender(*self._name, fingerprint).message(request, WindowUpdate(WHOLE, sent.rows, sent.goal))
         begun_s = time.monotonic()
         response = await self._call(self._verifying, message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -34,6 +36,7 @@ class Sampling:
 
 
 AS_TRAINED = Sampling()
+FINGERPRINT = "[0-9a-f]{16}"
 
 
 class TargetUnavailableError(RuntimeError):
@@ -62,7 +65,8 @@ class Actor(Protocol):
         draws: how many uniform draws a proposal takes.
 
     It may have `device`, for people: where it computes, such as cuda:0, or the address of its server. One
-    that does not say is on the CPU.
+    that does not say is on the CPU. And it may have `weights_known = False`, where its weights are those of a
+    server that nobody here has seen: then `digest` names how it is asked, and no more.
     """
 
     signature: Signature
@@ -79,6 +83,18 @@ class Actor(Protocol):
         Raises:
             ValueError: one is not finite, or far from all of them; names entry, value and what is allowed.
         """
+
+
+def fingerprint_of(actor: Actor) -> str:
+    """Return what names configuration and weights in 16 hexadecimal digits; empty where nobody knows them.
+
+    Where they are the same, so is the fingerprint, whatever computes them, and with however many bits.
+    """
+    if not getattr(actor, "weights_known", True):
+        return ""
+    # A digest may be of any length: those of LeRobot's folders and of other packages are.
+    same = re.fullmatch(FINGERPRINT, actor.digest)
+    return actor.digest if same else hashlib.sha256(actor.digest.encode()).hexdigest()[:16]
 
 
 class Policy(Actor, Protocol):

@@ -26,6 +26,7 @@ class SlowedPolicy:
         self._sleep = sleep
         self.signature = policy.signature
         self.digest = policy.digest
+        self.weights_known = getattr(policy, "weights_known", True)
         self.action_scale = policy.action_scale
         self.draws = policy.draws
 

@@ -22,6 +22,7 @@ from adahi_ros.robot.target_view import TargetView
 from adahi_ros.robot.totals import Totals
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.wire.request import told_round_trip_ms
 
 WAIT_POLICIES = ("wait", "ahead")
 WITHOUT_REQUEST = {
@@ -282,7 +283,8 @@ class ControlLoop:
         told = self.instruction if target.instruction else ""
         self._told |= bool(told)
         key, window = begun.observation.key, self._view.window(target)
-        return StepRequest(draft, *key, window, committed, told, needed_in_s)
+        trip_ms = told_round_trip_ms(self._session.estimate(self._clock()).rtt_ms)
+        return StepRequest(draft, *key, window, committed, told, needed_in_s, trip_ms)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in what came of a request of this step, which nobody waits for."""

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.wire.description import Description
+from adahi_ros.wire.request import UNKNOWN_MS
 from adahi_ros.wire.window import WireWindow
 from adahi_ros.wire.window_updates import WindowUpdate
 
@@ -24,6 +25,8 @@ class StepRequest:
             replied; the reply begins after them.
         instruction: what the target is told to do; empty for one that is told nothing.
         needed_in_s: how soon its reply is needed, from when it is made; 0 where nobody says.
+        round_trip_ms: what one takes now, as `told_round_trip_ms` has it. Where the request is sent again, or
+            to another verifier, it says the same: by it a reply may be another.
     """
 
     draft: Proposal
@@ -33,6 +36,7 @@ class StepRequest:
     ahead: int = 0
     instruction: str = ""
     needed_in_s: float = 0.0
+    round_trip_ms: float = UNKNOWN_MS
 
 
 @dataclass(frozen=True)

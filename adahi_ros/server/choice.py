@@ -33,6 +33,7 @@ class NearestPlan:
             raise ValueError(f"samples: {samples}, must be at least 1")
         self.signature = policy.signature
         self.digest = policy.digest
+        self.weights_known = getattr(policy, "weights_known", True)
         self.action_scale = policy.action_scale
         self.draws = samples * policy.draws
         self.sound = policy.sound

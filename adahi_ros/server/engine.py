@@ -17,7 +17,13 @@ from adahi_ros.server.received_images import pictures
 from adahi_ros.server.verifier import Verifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
 from adahi_ros.wire.fingerprints import fingerprint_number
-from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest, check_request
+from adahi_ros.wire.request import (
+    RequestError,
+    RequestFault,
+    VerificationRequest,
+    check_request,
+    check_round_trip,
+)
 from adahi_ros.wire.sent_request import SentRequest
 
 A = TypeVar("A")
@@ -120,6 +126,7 @@ class Engine:
         self.at_once = verifier.at_once
         self._seed = seed
         self._signature = signature = verifier.signature
+        self._hears_link = getattr(verifier.acceptance, "hears_link", False)
         self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
         length, dim, seen = signature.history, signature.observation_dim, len(signature.images)
         self._windows = WindowCache(length, dim, images, robots, max_age_s, seen)
@@ -223,6 +230,7 @@ class Engine:
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
             *(window.digest, *(each.tobytes() for each in flat)),
+            request.round_trip_ms if self._hears_link else None,
         )
         return _Asked(key, request, window)
 
@@ -240,6 +248,7 @@ class Engine:
             request.instruction,
             ahead,
             pictures(self._signature.images, window.images),
+            request.round_trip_ms,
         )
         count = self._verifier.draws
         draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)
@@ -258,6 +267,7 @@ class Engine:
     def _check(self, request: SentRequest) -> None:
         """Check what a request is about."""
         horizon, ours = self._signature.horizon, self._fingerprint
+        check_round_trip(request.round_trip_ms)
         if request.codes.size and request.fingerprint != ours:
             allowed = "none: the target has no tokenizer" if ours is None else f"{ours:016x}"
             raise RequestError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from adahi_ros.server.engine import Engine
 from adahi_ros.wire.description import Description
@@ -70,8 +70,7 @@ class ServedTargets:
             if len(self._by_name) >= TARGETS_MOST:
                 raise ValueError(f"target: {name!r}, must be one of the {TARGETS_MOST} that are served")
             return
-        ours, theirs = _without_weights(before.description), _without_weights(target.description)
-        if ours != theirs:
+        if before.description.without_weights != target.description.without_weights:
             raise ValueError(
                 f"target: {name!r}, is served and reads or proposes something else; must be another name"
             )
@@ -97,7 +96,3 @@ class ServedTargets:
         if name == self.names[0]:
             raise ValueError(f"target: {name!r}, is what robots get that name none, and stays")
         del self._by_name[name]
-
-
-def _without_weights(description: Description) -> Description:
-    return replace(description, signature=replace(description.signature, parameters=0))

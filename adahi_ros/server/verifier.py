@@ -13,7 +13,13 @@ import numpy as np
 from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts, made, rule_for
-from adahi_ros.policy.interface import Policy, Sampling, TargetUnavailableError, TooManyAtOnceError
+from adahi_ros.policy.interface import (
+    Policy,
+    Sampling,
+    TargetUnavailableError,
+    TooManyAtOnceError,
+    fingerprint_of,
+)
 from adahi_ros.policy.signature import Signature
 from adahi_ros.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.server.choice import SAMPLES, NearestPlan
@@ -37,6 +43,7 @@ class Verifier(Protocol):
         rule: a key of `ACCEPTANCES`.
         acceptance: that rule.
         keeps_drafts: see there.
+        fingerprint: of the target's configuration and weights, see `fingerprint_of`.
         at_once: so many batches it verifies side by side.
     """
 
@@ -45,6 +52,7 @@ class Verifier(Protocol):
     rule: str
     acceptance: Acceptance
     keeps_drafts: bool
+    fingerprint: str
     at_once: int
 
     def submit(
@@ -113,6 +121,10 @@ class TargetVerifier:
             told["within"] = distance * policy.action_scale
         self.rule = rule
         self.acceptance = made(rule, told)
+        self.fingerprint = fingerprint_of(policy)
+        check_target = getattr(self.acceptance, "check_target", None)
+        if check_target is not None:
+            check_target(policy.signature, self.fingerprint)
         self.keeps_drafts = keeps_drafts(rule)
         self._sampling = Sampling(temperature, sendable)
         self._agrees = agreement != "none"

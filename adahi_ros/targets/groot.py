@@ -52,6 +52,8 @@ class GrootTarget(DirectPolicy):
         ValueError: names the field, the value and what was allowed.
     """
 
+    weights_known = False
+
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, /, **values: Any) -> None:
         need_packages("msgpack", "zmq")
         digest = digest_of("groot", values)

@@ -55,6 +55,8 @@ class OpenPiTarget(DirectPolicy):
         ValueError: names the field, the value and what was allowed.
     """
 
+    weights_known = False
+
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, /, **values: Any) -> None:
         need_packages("msgpack", "websockets")
         digest = digest_of("openpi", values)

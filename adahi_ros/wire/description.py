@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts
@@ -36,6 +36,7 @@ class Description:
         signature: what it reads and what it proposes.
         encoder_fingerprint: of the encoder of images beside it; empty where it takes none.
         protocol: version of what the verifier speaks.
+        policy_fingerprint: of the target's configuration and weights; empty where nobody knows.
     """
 
     target: str
@@ -43,6 +44,13 @@ class Description:
     signature: Signature
     encoder_fingerprint: str = ""
     protocol: int = PROTOCOL_VERSION
+    policy_fingerprint: str = ""
+
+    @property
+    def without_weights(self) -> Description:
+        """What robots are told of a target, but for whose weights it has."""
+        signature = replace(self.signature, parameters=0)
+        return replace(self, signature=signature, policy_fingerprint="")
 
     def known(self, draft: Proposal, accepted: Sequence[bool], ahead: int) -> int:
         """Return how many of the first actions a reply leaves out, because the robot knows them.
@@ -57,11 +65,17 @@ class Description:
         return max(ahead, min(draft.actions.shape[1], self.signature.horizon))
 
     def unlike(self, other: Description) -> str | None:
-        """Name the first thing by which this is no description of another's target; None where none is."""
+        """Name the first thing by which this is no description of another's target; None where none is.
+
+        A fingerprint that nobody knows is not unlike another.
+        """
         ours, theirs = ({**vars(each), **vars(each.signature)} for each in (self, other))
         for name, value in ours.items():
-            if name != "signature" and value != theirs[name]:
+            if name not in ("signature", "policy_fingerprint") and value != theirs[name]:
                 return f"{name}: {value}, must be {theirs[name]}"
+        mine, its = self.policy_fingerprint, other.policy_fingerprint
+        if mine and its and mine != its:
+            return f"policy_fingerprint: {mine}, must be {its}; it has other weights"
         return None
 
     def parts(self, draft: Proposal) -> int | None:

@@ -14,8 +14,12 @@ from adahi_ros.policy.distribution import UNITS, probabilities_of
 from adahi_ros.policy.proposal import CodeDistribution, Proposal
 from adahi_ros.policy.signature import CodeSpace, Observations, Signature
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 """Of the messages. Another one means another thing by the same bytes."""
+UNKNOWN_MS = 0.0
+"""In the place of a round trip that nobody knows."""
+ROUND_TRIP_MS = (1e-3, 60_000.0)
+"""The least and the most that is told of one."""
 NOTHING = np.empty(0, dtype=np.float32)
 NO_IMAGES: Mapping[str, np.ndarray] = {}
 
@@ -28,8 +32,8 @@ class VerificationRequest:
         observations: of M robots, as the target reads them.
         draft: what they would do, as it was sent; what the rule does not need may be missing.
         committed: (M, d, A) float32, what of it they execute whatever is replied; see `Sampling`.
-        round_trip_ms: (M,), what one takes now; None where nobody knows, as over the air, where no message
-            says so.
+        round_trip_ms: (M,), what one takes now without the verifier's share, NaN of robots of which nobody
+            knows; None where nobody knows of any.
     """
 
     observations: Observations
@@ -91,6 +95,25 @@ def check_protocol(version: int) -> None:
             RequestFault.PROTOCOL_MISMATCH,
             f"protocol: the request's is {version}, the verifier's {PROTOCOL_VERSION}; must be the same",
         )
+
+
+def told_round_trip_ms(measured_ms: float) -> float:
+    """Return what is sent of a round trip as it was measured, NaN where it was not: `UNKNOWN_MS` then."""
+    least, most = ROUND_TRIP_MS
+    return UNKNOWN_MS if math.isnan(measured_ms) else min(max(measured_ms, least), most)
+
+
+def check_round_trip(told_ms: float) -> None:
+    """Check what was sent of a round trip.
+
+    Raises:
+        RequestError: it can be none.
+    """
+    if not math.isfinite(told_ms):
+        raise RequestError(RequestFault.NOT_FINITE, f"round_trip_ms: {told_ms}, must be finite")
+    if not UNKNOWN_MS <= told_ms <= ROUND_TRIP_MS[1]:
+        allowed = f"from 0 to {ROUND_TRIP_MS[1]:g}"
+        raise RequestError(RequestFault.WRONG_SHAPE, f"round_trip_ms: {told_ms:g}, must be {allowed}")
 
 
 def check_finite(field: str, values: np.ndarray) -> None:
@@ -156,6 +179,7 @@ def check_request(
     instruction: str = "",
     ahead: int = 0,
     images: Mapping[str, np.ndarray] = NO_IMAGES,
+    round_trip_ms: float = UNKNOWN_MS,
 ) -> VerificationRequest:
     """Make one robot's request of a window and flat arrays, or refuse it.
 
@@ -172,6 +196,7 @@ def check_request(
         ahead: how many control steps after its own the reply begins; what was sent of the draft for these,
             the robot has committed to.
         images: by name, (H, rows, columns, 3) uint8, those that the target reads as they are.
+        round_trip_ms: what one takes now, or `UNKNOWN_MS`; one that `check_round_trip` lets pass.
 
     Raises:
         RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
@@ -190,7 +215,8 @@ def check_request(
         drawn = None
     drafted = _check_actions(signature, actions)
     committed = drafted[:, :ahead] if ahead and drafted.size else None
-    return VerificationRequest(observations, Proposal(drafted, drawn), committed)
+    heard = None if round_trip_ms == UNKNOWN_MS else np.array([round_trip_ms])
+    return VerificationRequest(observations, Proposal(drafted, drawn), committed, heard)
 
 
 def _told(instruction: str) -> str:

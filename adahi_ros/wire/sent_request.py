@@ -8,6 +8,7 @@ import numpy as np
 
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.wire.fingerprints import NO_FINGERPRINT
+from adahi_ros.wire.request import UNKNOWN_MS
 from adahi_ros.wire.window_updates import WindowUpdate
 
 
@@ -28,6 +29,7 @@ class SentRequest:
             replied. Empty where they are not sent.
         codes: (N,) int64; empty where there are none.
         counts: (N * K,) int64; empty without codes.
+        round_trip_ms: what one takes now without the verifier's share; `UNKNOWN_MS` where nobody knows.
     """
 
     robot_id: str
@@ -41,6 +43,7 @@ class SentRequest:
     actions: np.ndarray
     codes: np.ndarray
     counts: np.ndarray
+    round_trip_ms: float = UNKNOWN_MS
 
     @classmethod
     def of(
@@ -54,6 +57,7 @@ class SentRequest:
         target: str = "",
         ahead: int = 0,
         instruction: str = "",
+        round_trip_ms: float = UNKNOWN_MS,
     ) -> SentRequest:
         """Make the request about one robot's draft (M = 1).
 
@@ -67,6 +71,7 @@ class SentRequest:
             target: see the class.
             ahead: how many control steps after its own the reply should begin.
             instruction: see the class.
+            round_trip_ms: see the class.
         """
         drawn = draft.distribution
         codes = counts = np.empty(0, dtype=np.int64)
@@ -86,4 +91,5 @@ class SentRequest:
             actions=draft.actions[0].ravel(),
             codes=codes,
             counts=counts,
+            round_trip_ms=round_trip_ms,
         )

@@ -63,6 +63,7 @@ def request_bytes(
     length.sequence(4, actions)
     length.sequence(2, codes)
     length.sequence(2, counts)
+    length.numbers(4)  # round_trip_ms
     return HEADER + length.bytes
 
 

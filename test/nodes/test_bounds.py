@@ -89,8 +89,9 @@ def test_the_middleware_delivers_what_is_longer_than_the_message_may_have_it() -
     """Where this fails, `check_request_bounds` may go."""
     named = serialize_message(VerifyDraft.Request(check_fields=False, robot_id="x" * MANY))
     assert len(deserialize_message(named, VerifyDraft.Request).robot_id) == MANY
-    # The end is two lengths of 0, of codes and probabilities. That is how those look of whom no bound binds.
-    coded = serialize_message(VerifyDraft.Request())[:-8] + struct.pack("<I", MANY) + bytes(2 * MANY + 4)
+    # The end is two lengths of 0, of codes and probabilities, and a number. That is how those look of whom no
+    # bound binds.
+    coded = serialize_message(VerifyDraft.Request())[:-12] + struct.pack("<I", MANY) + bytes(2 * MANY + 8)
     assert len(deserialize_message(coded, VerifyDraft.Request).codes) == MANY
 
 

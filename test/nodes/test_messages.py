@@ -115,7 +115,7 @@ def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
 )
 def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int, horizon: int) -> None:
     request = request_of(ROWS[kind], books, size, seed, horizon)
-    request = replace(request, first_step=9, instruction="fold")
+    request = replace(request, first_step=9, instruction="fold", round_trip_ms=12.5)
     received = over_the_wire(to_request(request, 2**32 - 1))
     assert (received.protocol, received.robot_id, received.target) == (
         PROTOCOL_VERSION,
@@ -153,9 +153,25 @@ def test_a_request_without_cameras_carries_nothing_of_them() -> None:
     names = (4 + 6) + (4 + 1)  # each ends with a zero
     numbers = 4 * 4 + 2 * 8  # session, episode and steps; fingerprint and base
     draft = 4 + (4 + 2 * 2) + (4 + 2 * 8 * 2)  # no actions; codes and counts
-    described = 4 + 1 + numbers + names + (4 + 6 * 4) + 4 + 4 + (4 + 2 * 4) + (4 + 1) + draft
+    described = 4 + 1 + numbers + names + (4 + 6 * 4) + 4 + 4 + (4 + 2 * 4) + (4 + 1) + draft + 4
     padding = len(serialize_message(sent)) - described
     assert 0 <= padding < 4 * 8
+
+
+LATER = PROTOCOL_VERSION + 1
+
+
+def test_a_later_protocol_that_adds_fields_at_the_end_is_read_as_far_as_it_is_told_apart() -> None:
+    """So that of protocol 5 is by robots and verifiers of protocol 4: what came with it is at the end."""
+    assert list(VerifyDraft.Request.get_fields_and_field_types())[-1] == "round_trip_ms"
+    assert list(DescribeTarget.Response.get_fields_and_field_types())[-1] == "policy_fingerprint"
+    sent = to_request(request_of(ROWS["images"]), 0)
+    sent.protocol = LATER
+    with pytest.raises(RequestError, match=f"^protocol: the request's is {LATER}, "):
+        from_request(deserialize_message(serialize_message(sent) + bytes(16), VerifyDraft.Request))
+    described = replace(Description("ball", "replace", Signature(1, 1, 1, FEATURES)), protocol=LATER)
+    received = serialize_message(describe(described)) + bytes(16)
+    assert from_description(deserialize_message(received, DescribeTarget.Response)) == described
 
 
 def test_an_image_of_another_format_is_refused() -> None:
@@ -197,6 +213,7 @@ FEATURES = (Feature("observation.state", 5), Feature("observation.images.front",
     [
         Description("ball", "speculative", Signature(6, 1, 2, FEATURES, (Feature("goal", 2),), CODES)),
         Description("", "replace", Signature(1, 8, 7, FEATURES, (), None, True, 2**40), "a" * 16, 1),
+        Description("ball", "replace", Signature(1, 8, 7, FEATURES), policy_fingerprint="b" * 16),
     ],
 )
 def test_a_description_survives_the_wire(described: Description) -> None:

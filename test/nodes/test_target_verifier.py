@@ -121,6 +121,13 @@ def test_a_retransmitted_request_gets_the_same_reply_without_the_target(served: 
     assert policy.proposals == before
 
 
+def test_what_is_told_of_the_link_makes_no_other_request(served: tuple[Ask, Counting]) -> None:
+    ask, policy = served
+    first, before = ask(step_id=1), policy.proposals
+    assert ask(step_id=1, round_trip_ms=25.0) == first
+    assert policy.proposals == before
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.history import History
 from adahi_ros.policy.proposal import Proposal
@@ -20,7 +22,7 @@ from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
-from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest, sent_codes
+from adahi_ros.wire.request import UNKNOWN_MS, RequestError, RequestFault, VerificationRequest, sent_codes
 from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest
 
 SEED, STEPS, HORIZON = 3, 12, 4
@@ -161,6 +163,77 @@ def test_a_target_without_a_tokenizer_replaces() -> None:
     with pytest.raises(RequestError, match="must be none: the target has no tokenizer") as refusal:
         engine.verify(request_of(), NOW_S)
     assert refusal.value.fault is RequestFault.TOKENIZER_MISMATCH
+
+
+def semantic(tmp_path: Path, **arguments: float) -> dict[str, Any]:
+    """Arguments of a rule whose head says of every mismatch that it matters with a probability of a half."""
+    path, count = tmp_path / "head.safetensors", signs_of(Recalling(2).signature.codes, 2)
+    zeros = np.zeros(count)
+    save_semantic_head(path, SemanticHead(zeros, np.ones(count), zeros, np.zeros(1)))
+    return {"file": str(path), **arguments}
+
+
+def counting(target: Recalling) -> list[int]:
+    """Have a target note for how many robots it proposes each time."""
+    asked: list[int] = []
+    propose = target.propose
+
+    def noting(observations: Any, draws: np.ndarray, *rest: Any) -> Proposal:
+        asked.append(len(draws))
+        return propose(observations, draws, *rest)
+
+    target.propose = noting  # type: ignore[method-assign]
+    return asked
+
+
+def test_by_link_a_draft_stands_where_the_robots_round_trip_is_long_and_the_draws_are_the_same(
+    tmp_path: Path,
+) -> None:
+    target = Recalling(2)
+    asked = counting(target)
+    by_link = semantic(tmp_path, patience_ms=100.0)
+    engine = Engine(TargetVerifier(target, "semantic", arguments=by_link), SEED)
+    plain = Engine(TargetVerifier(Recalling(2)), SEED)
+    steps = range(40)
+    all_stand = [request_of(step=step, first_step=step, round_trip_ms=51.0) for step in steps]
+    none_stand = [replace(each, round_trip_ms=49.0) for each in all_stand]
+    unknown = [replace(each, round_trip_ms=UNKNOWN_MS) for each in all_stand]
+    for verdict, _ in engine.verify_all(all_stand, NOW_S):
+        assert verdict.accepted.all()
+    expected = [verdict for verdict, _ in plain.verify_all(unknown, NOW_S)]
+    assert not all(verdict.accepted.all() for verdict in expected)
+    for requests in (none_stand, unknown):
+        for (verdict, _), one in zip(engine.verify_all(requests, NOW_S), expected, strict=True):
+            np.testing.assert_array_equal(verdict.accepted, one.accepted)
+            np.testing.assert_allclose(verdict.actions, one.actions, rtol=1e-6)
+    before = len(asked)
+    engine.verify_all(all_stand, NOW_S)  # sent again as they were
+    assert len(asked) == before
+
+
+def test_what_is_told_of_the_link_makes_no_other_request_where_nobody_goes_by_it(tmp_path: Path) -> None:
+    for rule in ("speculative", "semantic"):
+        target = Recalling(2)
+        asked = counting(target)
+        told = semantic(tmp_path, tolerance=0.1) if rule == "semantic" else {}
+        engine = Engine(TargetVerifier(target, rule, arguments=told), SEED)
+        replies = [
+            engine.verify(request_of(round_trip_ms=ms), NOW_S).verdict.actions for ms in (0.0, 7.0, 60_000.0)
+        ]
+        assert len(asked) == 1
+        for actions in replies[1:]:
+            np.testing.assert_array_equal(actions, replies[0])
+
+
+@pytest.mark.parametrize("rule", ["speculative", "replace"])
+@pytest.mark.parametrize("told_ms", [np.nan, np.inf, -1.0, 60_001.0])
+def test_garbage_of_the_link_is_refused_by_any_rule_also_where_the_reply_is_remembered(
+    rule: str, told_ms: float
+) -> None:
+    engine = Engine(TargetVerifier(Recalling(2), rule), SEED)
+    engine.verify(request_of(), NOW_S)
+    with pytest.raises(RequestError, match=r"^round_trip_ms: "):
+        engine.verify(request_of(round_trip_ms=told_ms), NOW_S)
 
 
 def test_another_instruction_is_another_request() -> None:

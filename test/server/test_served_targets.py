@@ -14,8 +14,9 @@ from adahi_ros.wire.request import RequestError, RequestFault
 SIGNATURE = Signature(2, 4, 2, (Feature(OBSERVATION, 3),), parameters=7)
 
 
-def target(name: str, signature: Signature = SIGNATURE) -> ServedTarget:
-    return ServedTarget(None, Description(name, "replace", signature))  # type: ignore[arg-type]
+def target(name: str, signature: Signature = SIGNATURE, fingerprint: str = "1" * 16) -> ServedTarget:
+    described = Description(name, "replace", signature, policy_fingerprint=fingerprint)
+    return ServedTarget(None, described)  # type: ignore[arg-type]
 
 
 def test_a_request_gets_the_target_that_it_names_or_the_first() -> None:
@@ -32,7 +33,7 @@ def test_a_request_gets_the_target_that_it_names_or_the_first() -> None:
 def test_a_new_version_takes_the_place_of_the_old_one_where_robots_need_not_be_told() -> None:
     targets = ServedTargets(target("arm"))
     targets.put(target("leg"))
-    newer = target("arm", replace(SIGNATURE, parameters=8))
+    newer = target("arm", replace(SIGNATURE, parameters=8), "2" * 16)
     targets.put(newer)
     assert targets.named("") is newer
     assert targets.names == ("arm", "leg")

@@ -10,9 +10,10 @@ from scipy import stats
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.policy.distribution import counted
-from adahi_ros.policy.interface import Policy, Sampling
+from adahi_ros.policy.interface import Policy, Sampling, fingerprint_of
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations
+from adahi_ros.policy.slowed import SlowedPolicy
 from adahi_ros.randomness import STEPS_PER_REFILL
 from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, VerificationDraws, verification_uniforms
 from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest, sent_codes
@@ -51,6 +52,33 @@ def test_the_same_request_gets_the_same_reply(fixed_policy: Callable[..., Policy
         replies.append(verifier.verify(request(codes), verification_uniforms(4, "arm", 2, 17, 2)))
     np.testing.assert_array_equal(replies[0].actions, replies[1].actions)
     np.testing.assert_array_equal(replies[0].accepted, replies[1].accepted)
+
+
+def test_its_fingerprint_is_that_of_the_weights_whatever_is_made_of_the_policy(
+    fixed_policy: Callable[..., Policy],
+) -> None:
+    policy = fixed_policy(TARGET)
+    own = fingerprint_of(policy)
+    assert re.fullmatch("[0-9a-f]{16}", own)
+    for made in (policy, SlowedPolicy(policy, 0.0, lambda _: None)):
+        assert TargetVerifier(made, "speculative", temperature=0.5).fingerprint == own
+        assert TargetVerifier(made, "replace", agreement="choose").fingerprint == own
+    policy.weights_known = False  # type: ignore[attr-defined]
+    for made in (policy, SlowedPolicy(policy, 0.0, lambda _: None)):
+        assert TargetVerifier(made, "replace", agreement="choose").fingerprint == ""
+
+
+def test_a_digest_of_16_digits_is_the_fingerprint_and_others_have_one_of_their_own(
+    fixed_policy: Callable[..., Policy],
+) -> None:
+    policy = fixed_policy(TARGET)
+    found = []
+    for digest in ("0123456789abcdef", "0123456789abcdeF", "0123456789abcdef" * 2, "", "recalling"):
+        policy.digest = digest
+        found.append(fingerprint_of(policy))
+    assert found[0] == "0123456789abcdef"
+    assert len(set(found)) == len(found)
+    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in found)
 
 
 @pytest.mark.parametrize("codebooks", [1, 2, 3])

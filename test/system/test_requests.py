@@ -21,6 +21,7 @@ from adahi_ros.nodes.common.messages import (
 )
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.interface import fingerprint_of
 from adahi_ros.policy.distribution import counted
 from adahi_ros.policy.vqbet.checkpoint import load_decoder
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
@@ -114,6 +115,8 @@ def test_a_good_request_gets_the_reply_of_the_verifier_in_process(
         ("WRONG_SHAPE", "draft_probabilities", lambda old: old[:8]),
         ("NOT_FINITE", "observation_window", lambda old: changed(old, 4, math.nan)),
         ("NOT_FINITE", "goal", lambda old: changed(old, 1, math.inf)),
+        ("NOT_FINITE", "round_trip_ms", lambda old: math.inf),
+        ("WRONG_SHAPE", "round_trip_ms", lambda old: -1.0),
         ("CODE_OUT_OF_RANGE", "codes", lambda old: [old[0], 8]),
         ("CODE_OUT_OF_RANGE", "codes", lambda old: [65535, 0]),
         ("NOT_A_DISTRIBUTION", "draft_probabilities", lambda old: [4096] * 16),
@@ -231,7 +234,11 @@ def test_it_describes_itself(ask: Ask, stage: Any, exported: Path) -> None:
     description = stage.call(client, DescribeTarget.Request())
     policy = load_policy(exported / "target", "onnxruntime")
     name = f"{exported.name}/target"
-    assert from_description(description) == Description(name, "speculative", policy.signature)
+    weights = fingerprint_of(policy)
+    assert weights
+    assert from_description(description) == Description(
+        name, "speculative", policy.signature, policy_fingerprint=weights
+    )
 
 
 def test_its_name_is_that_which_it_describes(ask: Ask, good: dict[str, Any], exported: Path) -> None:

@@ -17,7 +17,7 @@ REASON = "pip install -r requirements/remote_targets.txt"
 msgpack = pytest.importorskip("msgpack", reason=REASON)
 zmq = pytest.importorskip("zmq", reason=REASON)
 
-from adahi_ros.policy.interface import TargetUnavailableError  # noqa: E402
+from adahi_ros.policy.interface import TargetUnavailableError, fingerprint_of  # noqa: E402
 from adahi_ros.policy.signature import Observations  # noqa: E402
 from adahi_ros.targets.groot import GrootTarget  # noqa: E402
 from test.targets.conftest import Clock, wait_for  # noqa: E402
@@ -301,3 +301,7 @@ def test_the_token_is_in_no_file(served: PolicyServer, monkeypatch: pytest.Monke
 def test_a_file_that_cannot_be_used_is_refused(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=rf"^{reason}"):
         GrootTarget(Path(), **{**FILE, "url": "tcp://127.0.0.1:9", **changes})
+
+
+def test_nobody_here_knows_what_weights_its_server_has() -> None:
+    assert fingerprint_of(target_of("tcp://127.0.0.1:9")) == ""

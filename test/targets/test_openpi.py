@@ -19,7 +19,7 @@ REASON = "pip install -r requirements/remote_targets.txt"
 pytest.importorskip("msgpack", reason=REASON)
 server = pytest.importorskip("websockets.sync.server", reason=REASON)
 
-from adahi_ros.policy.interface import TargetUnavailableError  # noqa: E402
+from adahi_ros.policy.interface import TargetUnavailableError, fingerprint_of  # noqa: E402
 from adahi_ros.policy.signature import Observations  # noqa: E402
 from adahi_ros.targets.openpi import OpenPiTarget  # noqa: E402
 from test.targets.conftest import Clock, wait_for  # noqa: E402
@@ -304,3 +304,4 @@ def test_a_file_that_cannot_be_used_is_refused(changes: dict[str, Any], reason: 
 def test_the_digest_is_of_what_the_file_says() -> None:
     one, same, other = (target_of("ws://127.0.0.1:9", extra={"mode": mode}) for mode in (1, 1, 2))
     assert one.digest == same.digest != other.digest
+    assert fingerprint_of(one) == ""  # what weights its server has, nobody here knows

@@ -72,6 +72,19 @@ def test_a_reply_judges_every_code_or_what_its_rule_says() -> None:
     assert [told(acceptance="replace").parts(draft) for draft in drafts] == [None, None]
 
 
+ONE, OTHER = "0123456789abcdef", "fedcba9876543210"
+
+
+def test_other_weights_are_told_apart_where_both_are_known_and_what_reads_otherwise_by_that() -> None:
+    one, other = told(policy_fingerprint=ONE), told(policy_fingerprint=OTHER)
+    assert one.unlike(other) == f"policy_fingerprint: {ONE}, must be {OTHER}; it has other weights"
+    assert one.unlike(one) is None
+    assert one.unlike(GOOD) is GOOD.unlike(one) is GOOD.unlike(GOOD) is None
+    assert one.unlike(told(policy_fingerprint=OTHER, horizon=4)) == "horizon: 1, must be 4"
+    assert one.without_weights == told(policy_fingerprint=OTHER, parameters=7).without_weights
+    assert one.without_weights != told(policy_fingerprint=ONE, horizon=4).without_weights
+
+
 def test_a_rule_that_this_robot_cannot_use_is_a_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "no_such_module:Rule", "adahi_ros.acceptances")
     monkeypatch.setattr(description.ACCEPTANCES, "_added", {"broken": [broken]})

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.acceptance.replace import Replace
@@ -13,11 +16,14 @@ from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.policy.signature import GOAL, OBSERVATION, CodeSpace, Feature, Signature
 from adahi_ros.wire.request import (
     PROTOCOL_VERSION,
+    UNKNOWN_MS,
     RequestError,
     RequestFault,
     check_protocol,
     check_reply,
     check_request,
+    check_round_trip,
+    told_round_trip_ms,
 )
 
 SERVICE = Path(__file__).parents[2] / "adahi_msgs" / "srv" / "VerifyDraft.srv"
@@ -138,6 +144,42 @@ def test_another_protocol_is_refused_with_both_versions() -> None:
         with pytest.raises(RequestError, match=re.escape(message)) as refusal:
             check_protocol(version)
         assert refusal.value.fault is RequestFault.PROTOCOL_MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("told_ms", "fault", "message"),
+    [
+        (math.nan, "NOT_FINITE", "nan, must be finite"),
+        (math.inf, "NOT_FINITE", "inf, must be finite"),
+        (-math.inf, "NOT_FINITE", "-inf, must be finite"),
+        (-1e-6, "WRONG_SHAPE", "-1e-06, must be from 0 to 60000"),
+        (60_000.1, "WRONG_SHAPE", "60000.1, must be from 0 to 60000"),
+        (3e38, "WRONG_SHAPE", "3e+38, must be from 0 to 60000"),
+    ],
+)
+def test_a_round_trip_that_can_be_none_is_refused(told_ms: float, fault: str, message: str) -> None:
+    with pytest.raises(RequestError, match=f"^round_trip_ms: {re.escape(message)}$") as refusal:
+        check_round_trip(told_ms)
+    assert refusal.value.fault is RequestFault[fault]
+
+
+@given(st.floats(0.0, 1e300) | st.just(math.nan))
+def test_what_a_robot_tells_of_a_round_trip_is_never_refused_and_0_is_what_nobody_knows(ms: float) -> None:
+    told_ms = float(np.float32(told_round_trip_ms(ms)))  # as it is sent
+    check_round_trip(told_ms)
+    assert (told_ms == UNKNOWN_MS) == math.isnan(ms)
+    if 1e-3 <= ms <= 60_000.0:
+        assert told_ms == pytest.approx(ms)
+
+
+def test_what_was_sent_of_a_round_trip_is_in_the_request_where_it_is_known() -> None:
+    known, unknown = (
+        check_request(TARGET, RULE, WINDOW, np.zeros(1), np.array([0, 3]), P, round_trip_ms=ms)
+        for ms in (12.5, UNKNOWN_MS)
+    )
+    assert known.round_trip_ms is not None
+    np.testing.assert_array_equal(known.round_trip_ms, [12.5])
+    assert unknown.round_trip_ms is None
 
 
 def test_a_policy_without_a_goal_takes_an_empty_one() -> None:

@@ -82,6 +82,7 @@ def to_request(request: SentRequest, session: int, needed_in_s: float = 0.0) -> 
         draft_actions=_floats(request.actions),
         codes=_codes(request.codes),
         draft_probabilities=_codes(request.counts),
+        round_trip_ms=request.round_trip_ms,
     )
 
 
@@ -120,6 +121,7 @@ def from_request(message: VerifyDraft.Request) -> SentRequest:
         actions=np.asarray(message.draft_actions, dtype=np.float32),
         codes=np.asarray(message.codes, dtype=np.int64),
         counts=np.asarray(message.draft_probabilities, dtype=np.int64),
+        round_trip_ms=message.round_trip_ms,
     )
 
 
@@ -171,6 +173,7 @@ def describe(description: Description) -> DescribeTarget.Response:
         codebook_size=0 if codes is None else codes.codebook_size,
         encoder_fingerprint=fingerprint_number(description.encoder_fingerprint),
         parameters=signature.parameters,
+        policy_fingerprint=fingerprint_number(description.policy_fingerprint),
     )
 
 
@@ -209,6 +212,7 @@ def from_description(response: DescribeTarget.Response) -> Description:
         signature=signature,
         encoder_fingerprint=fingerprint_text(response.encoder_fingerprint),
         protocol=response.protocol,
+        policy_fingerprint=fingerprint_text(response.policy_fingerprint),
     )
 
 

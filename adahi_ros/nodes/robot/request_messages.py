@@ -47,7 +47,7 @@ class Sender:
         number = fingerprint_number(self.fingerprint or "")
         draft, episode, step = request.draft, request.episode, request.step
         about = (self.robot_id, episode, step, number, self.target, request.ahead, request.instruction)
-        sent = SentRequest.of(draft, update, *about)
+        sent = SentRequest.of(draft, update, *about, request.round_trip_ms)
         return to_request(sent, self.session, request.needed_in_s)
 
 

@@ -33,7 +33,8 @@ class CalledVerifier:
     def __init__(
         self, verifier: TargetVerifier, rule: str, seed: int, images: ImageEncoder | None = None
     ) -> None:
-        description = Description("", rule, verifier.policy.signature)
+        signature, fingerprint = verifier.policy.signature, verifier.fingerprint
+        description = Description("", rule, signature, policy_fingerprint=fingerprint)
         target = ServedTarget(Engine(verifier, seed, images), description)
         self._service = VerificationService(ServedTargets(target))
         self._description = describe(description)
