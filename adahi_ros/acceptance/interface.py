@@ -41,7 +41,10 @@ class Acceptance(Protocol):
     A rule may have `keeps_drafts = True`: a draft of which all parts are accepted is executed as it is, and a
     reply only says what comes after it; and `takes_distance = True`: it is made with `within` (A,), how
     far apart actions may be, in action units; and `hears_link = True`: where anybody knows, `verify` is told
-    `round_trip_ms` (M,), what a round trip takes now, NaN of robots of which nobody knows.
+    `round_trip_ms` (M,), what a round trip takes now, NaN of robots of which nobody knows; and
+    `check_target(target, fingerprint)`: it raises a ValueError where what it carries was made for another
+    target than this signature's, or than the policy of this fingerprint (`fingerprint_of`), empty where
+    nobody knows it. Whoever makes a rule for a target calls it before the first draft.
     """
 
     exact: bool

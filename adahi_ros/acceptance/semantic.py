@@ -12,30 +12,35 @@ sends these first, and the whole distributions only of codes that are rejected, 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import save_file
 
 from adahi_ros.acceptance.interface import Verdict, codes_differ
 from adahi_ros.acceptance.speculative import Speculative
+from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.files import replacing
 from adahi_ros.networks.checkpoint_files import (
     CheckpointError,
     Shapes,
     check_shapes,
+    read_metadata,
     read_shapes,
     read_tensors,
 )
 from adahi_ros.policy.distribution import probabilities_at
 from adahi_ros.policy.proposal import CodeDistribution, Proposal
-from adahi_ros.policy.signature import Signature
+from adahi_ros.policy.signature import CodeSpace, Signature
 
 LEAST = 1e-6  # a probability that counts as none
 FURTHEST = 5.0  # standard deviations from the mean that a sign counts
 SUREST = 30.0  # of a logit: no probability is 0 or 1
 WIDEST = 65536  # signs
+TARGET = "target"  # in a file's metadata: of `SemanticHead`
 
 
 def signs(
@@ -58,6 +63,11 @@ def signs(
     return read
 
 
+def signs_of(codes: CodeSpace, action_dim: int) -> int:
+    """Return F, how many `signs` there are for a target's codes and the size of its actions."""
+    return codes.codebooks * (codes.codebook_size + 2) + action_dim
+
+
 @dataclass(frozen=True)
 class SemanticHead:
     """Says how likely a mismatch matters.
@@ -65,12 +75,14 @@ class SemanticHead:
     Attributes:
         mean, scale: (F,) of the signs that it was fitted to.
         weight, bias: (F,) and (1,) of its one layer.
+        target: fingerprint of the policy whose mismatches these were; empty where nobody knows.
     """
 
     mean: np.ndarray
     scale: np.ndarray
     weight: np.ndarray
     bias: np.ndarray
+    target: str = ""
 
     def standardised(self, read: np.ndarray) -> np.ndarray:
         """Return signs (M, F) in standard deviations."""
@@ -95,10 +107,13 @@ def load_semantic_head(path: Path) -> SemanticHead:
             raise ValueError(f"weight: of {count}, must be from 1 to {WIDEST}")
         sizes: Shapes = {"mean": (count,), "scale": (count,), "weight": (count,), "bias": (1,)}
         check_shapes(shapes, sizes)
-        tensors = read_tensors(path)
-        head = SemanticHead(**{name: tensors[name].astype(np.float64) for name in sizes})
-        for name, values in vars(head).items():
-            if not np.isfinite(values).all():
+        tensors = {name: values.astype(np.float64) for name, values in read_tensors(path).items()}
+        target = read_metadata(path).get(TARGET, "")
+        if not re.fullmatch("([0-9a-f]{16})?", target):
+            raise ValueError(f"{TARGET}: {target!r}, must be 16 hexadecimal digits")
+        head = SemanticHead(**{name: tensors[name] for name in sizes}, target=target)
+        for name in sizes:
+            if not np.isfinite(tensors[name]).all():
                 raise ValueError(f"{name}: must be finite")
         if not (head.scale > 0.0).all():
             raise ValueError("scale: must be above 0")
@@ -111,9 +126,22 @@ def load_semantic_head(path: Path) -> SemanticHead:
 
 def save_semantic_head(path: Path, head: SemanticHead) -> None:
     """Write a head, whole."""
-    tensors = {name: np.ascontiguousarray(values, np.float64) for name, values in vars(head).items()}
+    values = {name: each for name, each in vars(head).items() if name != TARGET}
+    tensors = {name: np.ascontiguousarray(each, np.float64) for name, each in values.items()}
     with replacing(path) as partial:
-        save_file(tensors, partial)
+        save_file(tensors, partial, {TARGET: head.target} if head.target else None)
+
+
+def told_arguments(file: str = "", tolerance: float = 0.0, patience_ms: float = 0.0) -> dict[str, Any]:
+    """Return the arguments of `Semantic`, by name, of those that a verifier is told.
+
+    Args:
+        file: see there; a relative one is below the package's checkpoints.
+        tolerance: see there.
+        patience_ms: see there; 0 where the link does not count.
+    """
+    path = str(named(file, CHECKPOINTS)) if file else ""
+    return {"file": path, "tolerance": tolerance, "patience_ms": patience_ms or np.inf}
 
 
 class Semantic:
@@ -121,6 +149,9 @@ class Semantic:
 
     At tolerance 0 it is speculative sampling, exactly. Where the link is known, the tolerance is the round
     trip that a rejection may cost as a share of `patience_ms`: on a link that costs nothing, none.
+
+    Attributes:
+        hears_link: it goes by the link.
 
     Args:
         file: of the head, `adahi acceptance train` writes it; empty for none, which a robot needs not.
@@ -135,7 +166,6 @@ class Semantic:
     exact = False
     needs_codes = True
     needs_actions = False
-    hears_link = True
 
     def __init__(self, file: str = "", tolerance: float = 0.0, patience_ms: float = np.inf) -> None:
         if not 0.0 <= tolerance <= 1.0:
@@ -147,6 +177,20 @@ class Semantic:
         self._head = load_semantic_head(Path(file).expanduser()) if file else None
         self._tolerance = tolerance
         self._patience_ms = patience_ms
+        self.hears_link = bool(np.isfinite(patience_ms))
+
+    def check_target(self, target: Signature, fingerprint: str) -> None:
+        """See `Acceptance`: of another target, the head says nothing, or something that is wrong."""
+        if self._head is None or target.codes is None:
+            return
+        count, wanted = len(self._head.weight), signs_of(target.codes, target.action_dim)
+        if count != wanted:
+            raise ValueError(f"file: a head that reads {count} signs, must be one of {wanted}, the target's")
+        if fingerprint and self._head.target not in ("", fingerprint):
+            raise ValueError(
+                f"file: a head for the target {self._head.target}, must be one for {fingerprint}; "
+                "'adahi acceptance train' makes one"
+            )
 
     def compatible(self, draft: Signature, target: Signature) -> str | None:
         """See `Acceptance`: the codes must mean the same actions to both."""
@@ -159,11 +203,7 @@ class Semantic:
         draws: np.ndarray,
         round_trip_ms: np.ndarray | None = None,
     ) -> Verdict:
-        """See `Acceptance`.
-
-        Raises:
-            ValueError: the head is of another target.
-        """
+        """See `Acceptance`."""
         verdict = Speculative().verify(draft, target, draws)
         if self._head is None:
             return verdict
@@ -172,16 +212,12 @@ class Semantic:
         assert theirs is not None
         kept = theirs.actions_of(ours.codes)
         read = signs(ours, theirs, kept, verdict.actions)
-        if read.shape[1] != len(self._head.weight):
-            raise ValueError(
-                f"file: a head that reads {len(self._head.weight)} signs, must be one of {read.shape[1]}"
-            )
         stands = self._head.risk(read) < self._tolerated(round_trip_ms)
         actions = np.where(stands[:, None, None], kept, verdict.actions)
         return Verdict(actions, verdict.accepted | stands[:, None])
 
     def _tolerated(self, round_trip_ms: np.ndarray | None) -> np.ndarray | float:
         """Return the risk that is taken, of each of M or of all."""
-        if round_trip_ms is None or np.isinf(self._patience_ms):
+        if round_trip_ms is None or not self.hears_link:
             return self._tolerance
         return np.where(np.isnan(round_trip_ms), self._tolerance, round_trip_ms / self._patience_ms)

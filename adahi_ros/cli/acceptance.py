@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -46,13 +47,14 @@ def train(
     from adahi_ros.acceptance.semantic import save_semantic_head
     from adahi_ros.evaluation.bench import PolicyFiles
     from adahi_ros.evaluation.train_semantic import lessons, train_semantic_head
+    from adahi_ros.policy.interface import fingerprint_of
 
     tried("--out", out)
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     with console.status("rolling out, and forking"):
         data = lessons(task, files, draft_temperature, seed, episodes, workers)
     head, found = train_semantic_head(data)
-    save_semantic_head(out, head)
+    save_semantic_head(out, replace(head, target=fingerprint_of(files.load().target)))
     write_json(json_file, {"task": task, "seed": seed, "episodes": episodes, **found})
     say(
         f"{found['mismatches']} mismatches, of which {found['matter']:.2f} matter; of {found['held_out']} "

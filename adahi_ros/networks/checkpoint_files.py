@@ -96,6 +96,18 @@ def read_shapes(path: Path) -> Shapes:
         raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
 
 
+def read_metadata(path: Path) -> dict[str, str]:
+    """Return what a safetensors file says of itself in words; raises as `read_shapes` does."""
+    try:
+        check_size(path, LARGEST_WEIGHTS)
+        with safe_open(path, framework="numpy") as file:
+            return dict(file.metadata() or {})
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: no such checkpoint") from None
+    except UNREADABLE as error:
+        raise CheckpointError(f"{path}: not a safetensors file ({error})") from None
+
+
 def check_count(field: str, asked: int, shapes: Shapes, before: str, after: str) -> None:
     """Check that there are as many layers as a configuration asks for, numbered from 0.
 

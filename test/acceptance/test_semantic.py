@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 from adahi_ros.acceptance.rules import made
 from adahi_ros.acceptance.semantic import Semantic, SemanticHead, load_semantic_head, save_semantic_head
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.assets import CHECKPOINTS, asset
+from adahi_ros.networks.checkpoint_files import CheckpointError, read_tensors
+from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
+from adahi_ros.policy.interface import Policy, fingerprint_of
 from adahi_ros.policy.proposal import CodeDistribution, Proposal
+from adahi_ros.policy.signature import OBSERVATION, CodeSpace, Feature, Signature
+from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.wire.request import sent_codes
 
 M, N, K, A = 40, 2, 4, 3
@@ -125,11 +132,65 @@ def test_arguments_that_cannot_be_are_refused(arguments: dict[str, float], messa
         made("semantic", arguments)
 
 
-def test_a_head_of_another_target_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "small.safetensors"
-    save_semantic_head(path, SemanticHead(np.zeros(3), np.ones(3), np.zeros(3), np.zeros(1)))
-    with pytest.raises(ValueError, match=f"file: a head that reads 3 signs, must be one of {READ}"):
-        Semantic(str(path), 0.5).verify(*pair(0))
+SIGNATURE = Signature(1, 1, A, (Feature(OBSERVATION, 1),), codes=CodeSpace("0" * 16, N, K))
+OURS, OTHER = "0123456789abcdef", "fedcba9876543210"
+
+
+def head_file(path: Path, count: int, target: str = "") -> str:
+    zeros, ones = np.zeros(count), np.ones(count)
+    save_semantic_head(path, SemanticHead(zeros, ones, zeros, np.zeros(1), target))
+    return str(path)
+
+
+def test_a_head_of_other_sizes_is_refused_before_the_first_draft(
+    tmp_path: Path, fixed_policy: Callable[..., Policy]
+) -> None:
+    small = {"file": head_file(tmp_path / "small.safetensors", 3), "tolerance": 0.5}
+    message = f"^file: a head that reads 3 signs, must be one of {READ}, the target's$"
+    with pytest.raises(ValueError, match=message):
+        made("semantic", small).check_target(SIGNATURE, "")  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=r"^file: a head that reads 3 signs, must be one of"):
+        TargetVerifier(fixed_policy([[0.5, 0.5]]), "semantic", arguments=small)
+
+
+def test_a_head_of_other_weights_of_the_same_sizes_is_refused(tmp_path: Path) -> None:
+    rule = Semantic(head_file(tmp_path / "head.safetensors", READ, OURS), 0.5)
+    rule.check_target(SIGNATURE, OURS)
+    rule.check_target(SIGNATURE, "")  # of which nobody knows
+    with pytest.raises(ValueError, match=f"^file: a head for the target {OURS}, must be one for {OTHER};"):
+        rule.check_target(SIGNATURE, OTHER)
+    Semantic(head_file(tmp_path / "untold.safetensors", READ), 0.5).check_target(SIGNATURE, OTHER)
+    Semantic().check_target(SIGNATURE, OTHER)
+
+
+def test_a_head_says_of_which_target_it_is_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "head.safetensors"
+    head_file(path, READ, OURS)
+    assert load_semantic_head(path).target == OURS
+    save_file(read_tensors(path), path, {"target": "../ball"})
+    with pytest.raises(CheckpointError, match=r"target: '../ball', must be 16 hexadecimal digits"):
+        load_semantic_head(path)
+
+
+@pytest.mark.parametrize("task", ["ball", "kitchen", "metaworld"])
+def test_the_shipped_heads_are_of_the_shipped_targets(task: str) -> None:
+    folder = asset(CHECKPOINTS) / task
+    target = load_policy(folder / "target", "onnxruntime")
+    head = load_semantic_head(folder / "semantic.safetensors")
+    assert head.target == fingerprint_of(target)
+    Semantic(str(folder / "semantic.safetensors"), 0.1).check_target(target.signature, head.target)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1.0, 1e3))
+def test_by_link_the_tolerance_is_the_round_trip_as_a_share_of_patience(
+    file: str, seed: int, patience_ms: float
+) -> None:
+    asked = pair(seed)
+    by_link, told = Semantic(file, patience_ms=patience_ms), Semantic(file, 0.25)
+    assert by_link.hears_link
+    assert not told.hears_link
+    verdict = by_link.verify(*asked, round_trip_ms=np.full(M, 0.25 * patience_ms))
+    np.testing.assert_array_equal(verdict.actions, told.verify(*asked).actions)
 
 
 @pytest.mark.parametrize(

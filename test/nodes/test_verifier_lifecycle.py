@@ -16,6 +16,8 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
+from adahi_ros.acceptance.semantic import load_semantic_head
+from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
@@ -24,6 +26,7 @@ from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierPara
 from adahi_ros.nodes.server.turns import BatchParameters
 from adahi_ros.policy.absent import AbsentPolicy
 from adahi_ros.policy.interface import TargetUnavailableError
+from adahi_ros.wire.fingerprints import fingerprint_number
 
 
 @pytest.fixture
@@ -131,6 +134,44 @@ def test_what_is_not_said_of_where_it_computes_is_left_to_the_targets_file() -> 
     assert told_to_compute(TargetVerifierParameters()) == {}
     told = TargetVerifierParameters(device="cuda:1", compile=True)
     assert told_to_compute(told) == {"device": "cuda:1", "compile": True}
+
+
+HEAD = "ball/semantic.safetensors"  # below the package's checkpoints
+
+
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ({"semantic.file": HEAD}, "semantic.file: a head that reads 38 signs, must be one of 22, the"),
+        ({"semantic.file": HEAD, "checkpoint": "ball/draft"}, "semantic.file: a head for the target 195de3"),
+        ({"semantic.tolerance": 0.1}, "semantic.file: empty, must be a head's where a risk is to be"),
+        ({"semantic.patience_ms": 50.0}, "semantic.file: empty, must be a head's where a risk is to be"),
+        ({"semantic.file": "/nowhere/head"}, "/nowhere/head: no such checkpoint"),
+    ],
+)
+def test_a_head_of_another_target_is_refused_where_it_is_configured(
+    make_node: Callable[..., TargetVerifierNode],
+    capfd: pytest.CaptureFixture[str],
+    parameters: dict[str, Any],
+    says: str,
+) -> None:
+    node = make_node(rule="semantic", **parameters)
+    assert node.trigger_configure() is not TransitionCallbackReturn.SUCCESS
+    assert says in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("patience_ms", [0.0, 50.0])
+def test_the_head_of_its_target_goes_by_the_link_where_the_verifier_is_told_to(
+    make_node: Callable[..., TargetVerifierNode], patience_ms: float
+) -> None:
+    told = {"semantic.file": HEAD, "semantic.tolerance": 0.1, "semantic.patience_ms": patience_ms}
+    node = make_node(rule="semantic", checkpoint="ball/target", **told)
+    assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
+    engine = node._service.targets.named("").engine
+    assert engine._hears_link == bool(patience_ms)
+    described = node._describe(DescribeTarget.Request(), DescribeTarget.Response())
+    head = load_semantic_head(named(HEAD, CHECKPOINTS))
+    assert described.policy_fingerprint == fingerprint_number(head.target) > 0
 
 
 def test_a_target_that_no_robot_can_serve_is_refused_where_it_is_configured(

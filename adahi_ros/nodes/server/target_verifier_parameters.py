@@ -10,6 +10,7 @@ from typing import Any
 
 from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
+from adahi_ros.acceptance.semantic import told_arguments
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
 from adahi_ros.nodes.common.policies import (
@@ -30,6 +31,7 @@ from adahi_ros.server.service import target_name
 from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
 from adahi_ros.wire.description import Description, unservable
+from adahi_ros.wire.request import ROUND_TRIP_MS
 from adahi_ros.wire.texts import NAME_LENGTH
 
 ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also that of a namespace
@@ -58,10 +60,24 @@ class SemanticParameters:
     """For the rule semantic."""
 
     file: str = parameter(
-        "", "Weights of its head, which 'adahi acceptance train' writes; '' for none", optional=True
+        "",
+        "Weights of its head, which 'adahi acceptance train' writes; a relative path is below the package's "
+        "checkpoints, '' for none",
+        optional=True,
     )
     tolerance: float = parameter(
-        0.0, "Probability that it matters below which the draft stands; 0 is speculative sampling", 0.0, 1.0
+        0.0,
+        "Probability that it matters below which the draft stands; 0 is speculative sampling. Where "
+        "patience_ms is told, of robots that do not know their link",
+        0.0,
+        1.0,
+    )
+    patience_ms: float = parameter(
+        0.0,
+        "The round trip at which the draft stands whatever it is: tolerance is then the robot's own round "
+        "trip as a share of this. 0: the link does not count",
+        0.0,
+        ROUND_TRIP_MS[1],
     )
 
 
@@ -204,15 +220,20 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
     if values.added_compute_s:
         policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
     name = target_name(values.target, values.checkpoint)
-    verifier = TargetVerifier(
-        policy,
-        values.rule,
-        values.temperature,
-        agreement=values.agreement,
-        samples=values.samples,
-        distance=values.distance,
-        arguments=vars(values.semantic) if values.rule == "semantic" else {},
-    )
+    arguments = told_arguments(**vars(values.semantic)) if values.rule == "semantic" else {}
+    try:
+        verifier = TargetVerifier(
+            policy,
+            values.rule,
+            values.temperature,
+            agreement=values.agreement,
+            samples=values.samples,
+            distance=values.distance,
+            arguments=arguments,
+        )
+    except ValueError as error:
+        of_rule = str(error).partition(":")[0] in arguments
+        raise ParameterError(f"{values.rule}.{error}" if of_rule else str(error)) from error
     return target_by(values, name, verifier, device)
 
 
@@ -230,5 +251,11 @@ def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, d
     """
     images = ReceivedImages(encoder_from(values.encoder)) if values.encoder else None
     engine = Engine(verifier, values.seed, images, values.cache.robots, values.cache.max_age_s)
-    encoder = "" if images is None else images.fingerprint
-    return ServedTarget(engine, Description(name, verifier.rule, verifier.signature, encoder), device)
+    description = Description(
+        name,
+        verifier.rule,
+        verifier.signature,
+        "" if images is None else images.fingerprint,
+        policy_fingerprint=verifier.fingerprint,
+    )
+    return ServedTarget(engine, description, device)
