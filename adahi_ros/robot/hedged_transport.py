@@ -34,6 +34,8 @@ FIRST_NAMED_S = 0.3  # so long the others wait for it to say what the target is
 ANEW_S = (
     3 * WATCH_PERIOD_S
 )  # so long there is no verifier, where the session must see that the target is another
+REFRESH_S = 5.0  # one that is asked says again what it is: it may serve another policy by now
+QUIET_S = 5.0  # between two lines that say of one verifier whether it is there
 BETTER = 0.8  # of the cost, below which another verifier is asked first
 BETTER_BY_S = 0.002  # at least: less than that is a busy machine
 
@@ -42,7 +44,8 @@ class HedgedTransport:
     """See the module, and `Transport`.
 
     The verifier that is named first says what the target is; where it is not heard in time at the start, the
-    next one does. One that describes another target, or none, is not asked.
+    next one does. One that describes another target, the same one with other weights, or none, is not asked.
+    Where nobody knows the weights of one, they may be the same: it is asked, and that is said once.
 
     Args:
         transports: to each verifier, by its name for people; at least one.
@@ -68,6 +71,7 @@ class HedgedTransport:
         self._ids = count()
         self._open: list[Asked] = []
         self._target: Description | None = None
+        self._named_by = self._first
         self._asked_for: int | None = None  # by the session: a description
         self._asked_for_s = -math.inf
         self._anew_s = -math.inf
@@ -255,38 +259,39 @@ class HedgedTransport:
                 if end.breaker.probe_due(now_s):
                     end.breaker.probed(now_s)
                     end.probe(now_s, DESCRIBE_RETRY_S)
-            elif not self._fits(end) and self._target is not None and now_s >= end.describe_s:
+            elif self._target is not None and now_s >= end.describe_s:
                 end.probe(now_s, DESCRIBE_RETRY_S)
+            self._tell_of(end, now_s)
         if not any(end.transport.present for end in self._ends):
             self._target = None  # whoever comes is asked anew
         elif self._target is None and now_s - self._asked_for_s >= FIRST_NAMED_S:
             for end in self._ends:
                 if end.description is not None:
-                    self._settle(end.description, now_s)
+                    self._settle(end, end.description, now_s)
                     break
 
     def _described(self, end: VerifierEnd, described: Described, now_s: float) -> None:
         if described.id not in end.probes:
             return
         end.forget_probes()
-        end.describe_s = now_s + DESCRIBE_RETRY_S
         end.breaker.probe_replied()
-        end.description = described.description
+        end.description, end.heard = described.description, True
         if described.description is None:
             self._refuse(end, described.fault)
             if end is self._first and self._target is None:
                 self._describe(described)
-        elif end is self._first:
-            self._settle(described.description, now_s)
+        elif end in (self._first, self._named_by):
+            self._settle(end, described.description, now_s)
         elif self._target is not None:
             self._compare(end)
             if not end.trouble:
                 self._describe(described)
+        end.describe_s = now_s + (REFRESH_S if self._fits(end) else DESCRIBE_RETRY_S)
 
-    def _settle(self, target: Description, now_s: float) -> None:
+    def _settle(self, by: VerifierEnd, target: Description, now_s: float) -> None:
         """Take a target for that of all; where it is not the one before, the session is to see that."""
         changed = self._target not in (None, target)
-        self._target = target
+        self._target, self._named_by = target, by
         for end in self._ends:
             if end.description is not None:
                 self._compare(end)
@@ -298,6 +303,20 @@ class HedgedTransport:
         assert self._target is not None
         assert end.description is not None
         self._refuse(end, end.description.unlike(self._target) or "")
+        known = end.description.policy_fingerprint and self._target.policy_fingerprint
+        if not (known or end.trouble or end is self._named_by or end.unknown_told):
+            end.unknown_told = True
+            text = "nobody knows whether its policy has the same weights; it is asked all the same"
+            self._on_news(News(Level.WARN, f"verifier {end.name}: policy_fingerprint: {text}"))
+
+    def _tell_of(self, end: VerifierEnd, now_s: float) -> None:
+        """Say once that a verifier is gone, or back."""
+        lost = end.lost
+        if lost == end.told or now_s < end.told_s + QUIET_S:
+            return
+        end.told, end.told_s = lost, now_s
+        level, what = (Level.WARN, lost) if lost else (Level.OK, "is back")
+        self._on_news(News(level, f"verifier {end.name} {what}"))
 
     def _refuse(self, end: VerifierEnd, trouble: str) -> None:
         """Take note why a verifier is not asked, or that nothing is the matter with it."""

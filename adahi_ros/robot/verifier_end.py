@@ -81,6 +81,10 @@ class VerifierEnd:
         under_way: requests that may yet be replied to, by their ids of the transport, oldest first.
         probes: ids of questions what it is.
         describe_s: when to ask it what it is, if nobody has meanwhile.
+        heard: it has described itself at least once.
+        told: why it is of no use, as was said last; empty where it is of use. And when that was.
+        told_s: see above.
+        unknown_told: it was said that nobody knows its weights.
     """
 
     name: str
@@ -93,6 +97,10 @@ class VerifierEnd:
     under_way: dict[int, Message] = field(default_factory=dict)
     probes: list[int] = field(default_factory=list)
     describe_s: float = -math.inf
+    heard: bool = False
+    told: str = ""
+    told_s: float = -math.inf
+    unknown_told: bool = False
     _windows: SentWindows = field(default_factory=SentWindows)
     _link: LinkEstimator = field(default_factory=LinkEstimator)
     _took_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
@@ -113,6 +121,15 @@ class VerifierEnd:
     def is_measured(self) -> bool:
         """Whether it has replied often enough to tell how long that takes."""
         return len(self._took_s) >= ENOUGH
+
+    @property
+    def lost(self) -> str:
+        """Why it is of no use now though it was heard; empty where it is, or was never there."""
+        if not self.heard:
+            return ""
+        if not self.transport.present:
+            return "is gone"
+        return "does not reply" if self.breaker.open else ""
 
     def is_spared(self, now_s: float) -> bool:
         """Whether it is left alone, for it does not reply, or has more to do than it can."""

@@ -34,6 +34,7 @@ from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 OFFERED = Offer({OBSERVATION: 3, GOAL: 1}, instruction=True)
+WEIGHTS = "0123456789abcdef"
 DEADLINE_S = 0.1
 DELAY_S = 0.005  # each way
 PERIOD_S = 0.05
@@ -48,9 +49,10 @@ class SimulatedVerifier:
 
     def __init__(self, policy: Policy, plans: int = 0) -> None:
         signature = policy.signature
-        self.description = Description("target", "speculative", signature)
+        self.description = Description("target", "speculative", signature, policy_fingerprint=WEIGHTS)
         if plans:
-            self.description = Description("target", "replace", replace(signature, horizon=plans, codes=None))
+            signature = replace(signature, horizon=plans, codes=None)
+            self.description = Description("target", "replace", signature, policy_fingerprint=WEIGHTS)
         self._size = signature.horizon * signature.action_dim
         self._plans = plans
         self.replies = True
@@ -68,6 +70,11 @@ class SimulatedVerifier:
     def describe_otherwise(self, **changes: Any) -> None:
         signature = replace(self.description.signature, **changes)
         self.description = replace(self.description, signature=signature)
+
+    def load(self, fingerprint: str) -> None:
+        """Serve the same policy with other weights from now on; empty for those that nobody knows."""
+        self.description = replace(self.description, policy_fingerprint=fingerprint)
+        self.restart()
 
     def restart(self) -> None:
         self._windows.clear()

@@ -12,7 +12,7 @@ import pytest
 from adahi_ros.health import Level
 from adahi_ros.policy.interface import Policy
 from adahi_ros.robot.health import News
-from adahi_ros.robot.hedged_transport import FIRST_NAMED_S, HEDGES, HedgedTransport
+from adahi_ros.robot.hedged_transport import FIRST_NAMED_S, HEDGES, QUIET_S, REFRESH_S, HedgedTransport
 from adahi_ros.robot.retransmission import FIRST_S
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, Link
 from adahi_ros.robot.transport import Transport
@@ -20,7 +20,7 @@ from adahi_ros.robot.verifier_end import ENOUGH
 from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestFault
 from adahi_ros.wire.window_updates import WHOLE
-from test.robot.conftest import DRAFT, Robot, SimulatedLink, SimulatedVerifier
+from test.robot.conftest import DRAFT, WEIGHTS, Robot, SimulatedLink, SimulatedVerifier
 
 PERIOD_S = 0.2
 SLOW = (0.03, 0.03)  # each way
@@ -182,8 +182,8 @@ def test_a_dead_first_costs_little_and_is_not_asked_first_for_long(
     assert all(record.verified for record in robot.records)
     assert requests_to(robot.link) - asked <= 15
     assert [record.verify_ms for record in robot.records[-20:]] == pytest.approx([2e3 * QUICK[0]] * 20)
-    if hedge == "late":
-        assert robot.texts == ["verifier backup is asked first from now on"]
+    first = ["verifier backup is asked first from now on"] if hedge == "late" else []
+    assert robot.texts == ["verifier first does not reply", *first]
 
 
 def test_a_first_that_is_back_is_found_by_probes(robot: HedgedRobot) -> None:
@@ -211,7 +211,11 @@ def test_a_quicker_one_that_comes_later_is_known_soon(robot: HedgedRobot) -> Non
     robot.steps(30)
     robot.backup_link.present = True
     robot.steps(ENOUGH + 3, first=30)
-    assert robot.texts == ["verifier backup is asked first from now on"]
+    assert robot.texts == [
+        "verifier backup is gone",
+        "verifier backup is back",
+        "verifier backup is asked first from now on",
+    ]
 
 
 def test_a_slow_verifier_is_known_by_its_late_replies_too(robot: HedgedRobot) -> None:
@@ -420,6 +424,122 @@ def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(
     robot.pass_time(DESCRIBE_RETRY_S + 0.1)
     robot.steps(1, first=5)
     assert requests_to(robot.backup_link) == 1
+
+
+OTHER = "fedcba9876543210"
+UNKNOWN = (
+    "verifier backup: policy_fingerprint: nobody knows whether its policy has the same weights; it is asked "
+    "all the same"
+)
+
+
+def test_a_backup_with_other_weights_of_the_same_sizes_is_not_asked(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.backup.load(OTHER)
+    robot.connect()
+    robot.steps(5)
+    trouble = f"policy_fingerprint: {OTHER}, must be {WEIGHTS}; it has other weights"
+    assert robot.texts == [f"verifier backup is not asked: {trouble}"]
+    assert requests_to(robot.backup_link) == 0
+    assert robot.figure("backup.trouble") == trouble
+
+
+@pytest.mark.parametrize("unknown", [("first",), ("backup",), ("first", "backup")])
+def test_where_nobody_knows_the_weights_of_one_both_are_asked_and_that_is_said_once(
+    make_hedged: Callable[..., HedgedRobot], unknown: tuple[str, ...]
+) -> None:
+    robot = make_hedged("at_once")
+    for name, verifier in (("first", robot.verifier), ("backup", robot.backup)):
+        verifier.load("" if name in unknown else WEIGHTS)
+    robot.connect()
+    robot.steps(50)  # it describes itself again meanwhile
+    assert robot.texts == [UNKNOWN]
+    assert robot.news[0].level is Level.WARN
+    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (50, 50)
+
+
+def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.connect()
+    robot.steps(2)
+    robot.backup.load(OTHER)
+    robot.pass_time(REFRESH_S)
+    asked = requests_to(robot.backup_link)
+    robot.steps(3, first=2)
+    assert requests_to(robot.backup_link) == asked
+    robot.backup.load(WEIGHTS)
+    robot.pass_time(DESCRIBE_RETRY_S + 0.1)
+    robot.steps(1, first=5)
+    assert requests_to(robot.backup_link) == asked + 1
+    assert robot.changes == [Link.READY]  # the first was there all the time
+
+
+def test_a_first_that_loads_other_weights_begins_anew_and_the_backup_follows_it(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.connect()
+    robot.steps(2)
+    robot.verifier.load(OTHER)
+    robot.pass_time(REFRESH_S + 0.5)
+    assert robot.changes == [Link.READY, Link.ABSENT, Link.READY]
+    asked = requests_to(robot.backup_link)
+    robot.steps(2, first=2)
+    assert requests_to(robot.backup_link) == asked
+    robot.backup.load(OTHER)
+    robot.pass_time(DESCRIBE_RETRY_S + 0.1)
+    robot.steps(1, first=4)
+    assert requests_to(robot.backup_link) == asked + 1
+    assert all(record.verified for record in robot.records)
+
+
+def test_a_backup_that_is_alone_may_load_other_weights(make_hedged: Callable[..., HedgedRobot]) -> None:
+    robot = make_hedged()
+    robot.link.present = False
+    robot.loop.start(10.0)
+    robot.pass_time(FIRST_NAMED_S + 0.1)
+    robot.steps(2)
+    robot.backup.load(OTHER)
+    robot.pass_time(REFRESH_S + 0.5)
+    robot.steps(2, first=2)
+    assert robot.session.link is Link.READY
+    assert all(record.verified for record in robot.records)
+
+
+def test_a_request_says_the_same_of_the_link_to_each_verifier(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.connect()
+    robot.steps(5)
+    told, others = (
+        [request.round_trip_ms for request, _ in link.updates] for link in (robot.link, robot.backup_link)
+    )
+    assert told == others
+    assert told[0] == 0.0 < min(told[1:])
+
+
+def test_that_a_verifier_is_gone_or_back_is_said_once_each_and_not_time_and_again(
+    robot: HedgedRobot,
+) -> None:
+    robot.backup_link.present = False
+    robot.pass_time(2 * QUIET_S)
+    assert robot.texts == ["verifier backup is gone"]
+    assert robot.news[-1].level is Level.WARN
+    robot.backup_link.present = True
+    robot.pass_time(2 * QUIET_S)
+    assert robot.texts[1:] == ["verifier backup is back"]
+    assert robot.news[-1].level is Level.OK
+    for present in (False, True) * 20:  # in QUIET_S twice
+        robot.backup_link.present = present
+        robot.pass_time(QUIET_S / 20)
+    robot.pass_time(QUIET_S)
+    assert len(robot.texts) <= 5
+    assert robot.texts[-1] == "verifier backup is back"
 
 
 def test_a_backup_that_comes_later_is_asked_only_once_it_has_described_itself(

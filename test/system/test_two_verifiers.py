@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 PATIENT = {"deadline_s": 5.0, "safety__hold_after_s": 60.0, "verifier_wait_s": 30.0}
 BACKUP = "/backup/verify_draft"
@@ -72,6 +75,36 @@ def test_a_backup_of_another_policy_is_refused_by_name(
     refusal = f"verifier {BACKUP} is not asked: acceptance: replace, must be speculative"
     stage.wait(lambda: refusal in draft.output, "the refusal")
     assert "verifier ready" in draft.output
+    stage.processes.end()
+    stage.processes.all.clear()
+
+
+def with_other_weights(exported: Path, folder: Path) -> Path:
+    """Copy checkpoints; the target there has one weight that is another, and the same sizes."""
+    copied = shutil.copytree(exported, folder / "other")
+    weights = copied / "target.safetensors"
+    tensors = load_file(weights)
+    last = sorted(name for name, values in tensors.items() if values.dtype == np.float32)[-1]
+    tensors[last].flat[0] += 0.5
+    save_file(tensors, weights)
+    return copied / "target"
+
+
+def test_a_backup_of_the_same_sizes_with_other_weights_is_not_asked(
+    stage: Any, exported: Path, start_backup: Callable[..., Any], tmp_path: Path
+) -> None:
+    stage.start("target_verifier_node", checkpoint=str(exported / "target"), target="arm")
+    start_backup(checkpoint=str(with_other_weights(exported, tmp_path)), target="arm")
+    draft = stage.start(
+        "draft_policy_node",
+        checkpoint=str(exported / "draft"),
+        verification__backups=["backup"],
+        **PATIENT,
+    )
+    assert stage.change_state("configure")
+    assert stage.change_state("activate")
+    stage.wait(lambda: f"verifier {BACKUP} is not asked: policy_fingerprint: " in draft.output, "the refusal")
+    stage.wait(lambda: "verifier ready" in draft.output, "the first")
     stage.processes.end()
     stage.processes.all.clear()
 
