@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from adahi_ros.contract.times import NANOSECONDS
-from adahi_ros.health import Health
+from adahi_ros.health import Health, Level
 from adahi_ros.robot.health import HealthWatch, LinkNews, News, Vitals
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession
@@ -28,6 +28,7 @@ class Condition:
         self.active = False
         self.refusal = ""
         self._news = LinkNews()
+        self._misnamed_told = False
         self.forget(now_s)
 
     def forget(self, now_s: float) -> None:
@@ -42,6 +43,7 @@ class Condition:
         """Forget all, the refusal too: the robot is to be active."""
         self.forget(now_s)
         self.refusal = ""
+        self._misnamed_told = False
 
     def observed(self, stamp_ns: int, now_s: float) -> None:
         """There is an observation, whatever becomes of it."""
@@ -56,10 +58,13 @@ class Condition:
         self._missed[topic] += 1
 
     def news(self, session: VerifierSession, loop: ControlLoop, now_s: float) -> News | None:
-        """Return what is worth a word of a link that has changed; None where nothing is.
+        """Return what is worth a word of a link or a session that has changed; None where nothing is.
 
         Where it `refuses`, the robot must not be active any longer, and `refusal` is its text.
         """
+        if session.misnamed and not self._misnamed_told:
+            self._misnamed_told = True
+            return News(Level.WARN, f"the verifier refuses this robot: {session.misnamed}")
         news = self._news.of(
             session.link,
             session.trouble,

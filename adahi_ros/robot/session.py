@@ -17,17 +17,23 @@ from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
 from adahi_ros.wire.description import Description, Wants
 from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestFault
+from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault
 from adahi_ros.wire.window_updates import WHOLE
 
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0
+UNDESCRIBED = 3  # questions what it is without an answer, until that is said
 PROBES_OUT = 4  # a probe that is late still tells that the link is back
 OF_ANOTHER = {  # what a verifier refuses that is not the one that has described itself
     RequestFault.TOKENIZER_MISMATCH: "tokenizer",
     RequestFault.PROTOCOL_MISMATCH: "protocol",
     RequestFault.UNKNOWN_TARGET: "target",
 }
+
+UNREADABLE = (
+    "a verifier is there that does not say what it is: it is busy with its start, or its protocol is not "
+    f"{PROTOCOL_VERSION}, and what it says cannot be read"
+)
 
 OnOutcome = Callable[[Outcome], None]
 
@@ -63,6 +69,7 @@ class VerifierSession:
     Attributes:
         link: whether there is a verifier to send to.
         trouble: why not, for people; where it is MISMATCHED, the field that does not fit. Empty while READY.
+        misnamed: what a verifier said that refused the robot for its name; empty where none has.
         windows_resent: how often a request was sent again with the whole window.
 
     Args:
@@ -108,6 +115,8 @@ class VerifierSession:
         self.windows_resent = 0
         self._watch_s = math.inf
         self._describe_s = -math.inf
+        self._unanswered = 0
+        self.misnamed = ""
         self._breaker.reset()
         self._sent_windows.forget()
         self._estimator = LinkEstimator()
@@ -240,6 +249,9 @@ class VerifierSession:
                 pending.ids.remove(reply.id)
                 return
         self._end(pending, outcome)
+        if reply.status == RequestFault.UNKNOWN_ROBOT and not self.misnamed:
+            self.misnamed = outcome.message
+            self._on_change()
         if outcome.reason is not Reason.BUSY:  # which it says at once, and no other reply comes so soon
             self._learn(pending, outcome, reply.window_kept, took_s, now_s)
         on_trial = self._breaker.on_trial
@@ -284,8 +296,10 @@ class VerifierSession:
 
     def _watch(self, now_s: float) -> None:
         present = self._transport.present
-        if not present and self.link is not Link.ABSENT:
-            self._lose("verifier lost: its services are gone")
+        if not present:
+            self._unanswered = 0
+            if self.link is not Link.ABSENT:
+                self._lose("verifier lost: its services are gone")
         if not present or self.link is Link.READY:
             return
         if self.link is Link.DOUBTED:
@@ -295,6 +309,10 @@ class VerifierSession:
         elif now_s >= self._describe_s:
             if self._probes and self.link is Link.MISMATCHED:
                 self._lose("verifier lost: it does not describe itself any more")
+            elif self._probes:
+                self._unanswered += 1
+            if self._unanswered >= UNDESCRIBED and self.link is Link.ABSENT:
+                self._change(Link.ABSENT, UNREADABLE)
             self._forget_probes(0)
             self._describe_s = now_s + DESCRIBE_RETRY_S
             self._probe()
@@ -307,6 +325,7 @@ class VerifierSession:
         if described.id not in self._probes:
             return
         self._forget_probes(0)
+        self._unanswered = 0
         self._describe_s = now_s + DESCRIBE_RETRY_S
         self._breaker.probe_replied()
         self._sent_windows.forget()

@@ -128,6 +128,22 @@ def test_a_mismatch_amid_the_steps_refuses_nothing(robot: Any, condition: Condit
     assert (news.level, news.refuses, condition.refusal) == (Level.ERROR, False, "")
 
 
+def test_a_robot_whose_name_is_refused_is_told_so_once_an_activation(
+    robot: Any, condition: Condition
+) -> None:
+    now_s = robot.link.now_s
+    for _ in range(2):
+        condition.begin(now_s)
+        robot.session.misnamed = "robot_id: 'x', must be 'arm', whose service this is"
+        news = condition.news(robot.session, robot.loop, now_s)
+        assert news is not None
+        assert (news.level, news.refuses) == (Level.WARN, False)
+        assert news.text == f"the verifier refuses this robot: {robot.session.misnamed}"
+        again = condition.news(robot.session, robot.loop, now_s)
+        assert again is not None
+        assert again.text == "verifier ready"
+
+
 def test_a_verifier_that_is_there_is_told_and_refuses_nothing(robot: Any, condition: Condition) -> None:
     news = condition.news(robot.session, robot.loop, robot.link.now_s)
     assert news is not None

@@ -14,9 +14,9 @@ from adahi_ros.policy.signature import CodeSpace, Feature
 from adahi_ros.robot.breaker import FIRST_PAUSE_S, MISSES_UNTIL_OPEN
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.retransmission import FIRST_S, RETRANSMISSIONS
-from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, Link
+from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, Link
 from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestFault
+from adahi_ros.wire.request import PROTOCOL_VERSION, UNKNOWN_MS, RequestFault
 from adahi_ros.wire.window_updates import WHOLE
 
 PERIOD_S = 0.2
@@ -47,6 +47,49 @@ def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: Cal
     robot.verifier.replies = True
     robot.pass_time(DESCRIBE_RETRY_S)
     assert robot.session.link is Link.READY
+
+
+def test_a_verifier_that_is_there_and_says_nothing_that_can_be_read_is_told_apart_from_none(
+    make_robot: Callable[..., Any],
+) -> None:
+    """The description of an earlier protocol is shorter: no middleware hands it over."""
+    robot = make_robot()
+    robot.verifier.replies = False
+    robot.loop.start(10.0)
+    robot.pass_time((UNDESCRIBED + 0.5) * DESCRIBE_RETRY_S)
+    assert f"its protocol is not {PROTOCOL_VERSION}" in robot.session.trouble
+    assert robot.changes == [Link.ABSENT]
+    robot.pass_time(10 * DESCRIBE_RETRY_S)
+    assert robot.changes == [Link.ABSENT]  # once
+    robot.verifier.replies = True
+    robot.pass_time(DESCRIBE_RETRY_S)
+    assert (robot.session.link, robot.session.trouble) == (Link.READY, "")
+
+
+def test_that_the_verifier_refuses_the_robots_name_is_kept_until_the_next_start(robot: Any) -> None:
+    said = "robot_id: 'robot', must be 'arm', whose service this is"
+    robot.verifier.changes = {"status": int(RequestFault.UNKNOWN_ROBOT), "message": said, "actions": ()}
+    for step in range(3):
+        robot.see(1, step)
+        robot.pass_time(PERIOD_S)
+    assert robot.session.misnamed == said
+    assert robot.changes == [Link.READY] * 2  # what was told of once is not told of again
+    robot.loop.stop()
+    assert robot.session.misnamed == ""
+
+
+def test_a_request_says_what_is_known_of_the_link_and_the_same_when_it_is_sent_again(robot: Any) -> None:
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    known_ms = robot.session.estimate(robot.link.now_s).rtt_ms
+    robot.link.loss = 1.0
+    robot.see(1, 1)
+    robot.pass_time(PERIOD_S)
+    told = [request.round_trip_ms for request, _ in robot.link.updates]
+    assert told[0] == UNKNOWN_MS
+    assert told[1:] == [known_ms] * len(told[1:])
+    assert len(told) > 2
+    assert 0.0 < known_ms < 1e3 * PERIOD_S
 
 
 CODES = CodeSpace("feedfacefeedface", 2, 4)
