@@ -25,6 +25,7 @@ from adahi_ros.server.served_targets import TARGETS_MOST
 from adahi_ros.server.verifier import AGREEMENTS
 from adahi_ros.server.waiting import LATEST_S
 from adahi_ros.targets.fields import flag, known_only, mapping, one_of, positive, text, whole
+from adahi_ros.wire.request import ROUND_TRIP_MS
 from adahi_ros.wire.texts import NAME_LENGTH
 from adahi_ros.yaml_files import read_yaml
 
@@ -58,8 +59,8 @@ class FleetPolicy:
 
     Attributes:
         name: by which robots ask.
-        checkpoint, backend, compute, rule, temperature, distance, agreement, samples, added_compute_s: see
-            the parameters of the verifier's node.
+        checkpoint, backend, compute, rule, temperature, distance, semantic, agreement, samples,
+            added_compute_s: see the parameters of the verifier's node.
         batch: robots that are computed at once, at most.
         replicas: how many.
         num_cpus, num_gpus: what each of them is given; parts of one may be.
@@ -72,6 +73,7 @@ class FleetPolicy:
     rule: str = BY_TARGET
     temperature: float = 1.0
     distance: float = WITHIN
+    semantic: Mapping[str, Any] = field(default_factory=dict)
     agreement: str = "none"
     samples: int = SAMPLES
     added_compute_s: float = 0.0
@@ -150,6 +152,8 @@ def _policy(name: str, content: object) -> FleetPolicy:
     known_only(where, values, (*sorted(own), *COMPUTE))
     told = {key: _read(f"{where}.{key}", key, value) for key, value in values.items()}
     text(f"{where}.checkpoint", told.get("checkpoint"))
+    if "semantic" in told and told.get("rule") != "semantic":
+        raise ValueError(f"{where}.semantic: must not be given but for the rule semantic")
     compute = {key: told.pop(key) for key in COMPUTE if key in told}
     return FleetPolicy(name, **told, compute=compute)
 
@@ -157,6 +161,8 @@ def _policy(name: str, content: object) -> FleetPolicy:
 def _read(where: str, key: str, value: object) -> Any:
     if key == "replicas":
         return _replicas(where, value)
+    if key == "semantic":
+        return _semantic(where, value)
     if key in ("batch", "samples"):
         return whole(where, value, 1, 1024)
     if key == "compile":
@@ -175,12 +181,22 @@ NUMBERS = {
     "num_cpus": (0.0, MOST_CPUS),
     "num_gpus": (0.0, MOST_CPUS),
 }
+SEMANTIC = {"tolerance": (0.0, 1.0), "patience_ms": (0.0, ROUND_TRIP_MS[1])}
 CHOICES = {
     "backend": tuple(sorted(BACKENDS)),
     "rule": (BY_TARGET, *ACCEPTANCES),
     "agreement": tuple(AGREEMENTS),
     "dtype": DTYPES,
 }
+
+
+def _semantic(where: str, value: object) -> dict[str, Any]:
+    values = mapping(where, value)
+    known_only(where, values, ("file", *SEMANTIC))
+    told: dict[str, Any] = {"file": text(f"{where}.file", values.get("file"))}
+    return told | {
+        key: _number(f"{where}.{key}", values[key], *ends) for key, ends in SEMANTIC.items() if key in values
+    }
 
 
 def _replicas(where: str, value: object) -> Replicas:

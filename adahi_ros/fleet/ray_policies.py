@@ -29,6 +29,7 @@ from adahi_ros.wire.request import VerificationRequest
 
 RETRY_AFTER_S = 0.25  # robots come again while Ray is away
 LOOK_S = 0.1  # for a Ray that is away
+NOTICE_S = 1.0  # from the first call that fails of a Ray that dies to the end of its head's connection
 PAUSE_S = 0.02  # before a batch goes to another replica
 DEPLOYED_S = 300.0  # a policy's first replica, its weights loaded
 
@@ -63,6 +64,7 @@ class RayVerifier:
         self.rule = described.rule
         self.acceptance = described.acceptance
         self.keeps_drafts = described.keeps_drafts
+        self.fingerprint = described.fingerprint
         self.device = described.device
         self.at_once = policy.replicas.most * policy.replicas.under_way
         self._policies = policies
@@ -147,32 +149,26 @@ class RayPolicies:
         self, policy: FleetPolicy, request: VerificationRequest, draws: np.ndarray, until_s: float
     ) -> Told:
         """Ask one replica after the other until one replies."""
-        from ray.exceptions import RayActorError
+        from ray.exceptions import RayActorError, RayTaskError
         from ray.serve.exceptions import ReplicaUnavailableError
 
         while (connection := self._connection) is not None:
             left_s = until_s - time.monotonic()
             if left_s <= 0.0:
                 return [TargetUnavailableError("no replica has replied in time", RETRY_AFTER_S)] * len(draws)
-            response = connection.handles[policy.name].verify.remote((request, draws))
-            replied = asyncio.ensure_future(_of(response))
-            await asyncio.wait(
-                (replied, connection.gone), timeout=left_s, return_when=asyncio.FIRST_COMPLETED
-            )
-            if not replied.done():
-                replied.cancel()
-                response.cancel()
-                continue
-            if replied.cancelled():  # by Ray, as it ends
+            try:
+                told = await _replied(connection, connection.handles[policy.name], (request, draws), left_s)
+            except (RayActorError, ReplicaUnavailableError):
+                self._say(f"a replica of {policy.name!r} has died; another is asked")
                 await asyncio.sleep(PAUSE_S)
-                continue
-            fault = replied.exception()
-            if fault is None:
-                return replied.result()
-            if not isinstance(fault, RayActorError | ReplicaUnavailableError):
-                return [_fault(fault)] * len(draws)
-            self._say(f"a replica of {policy.name!r} has died; another is asked")
-            await asyncio.sleep(PAUSE_S)
+            except Exception as error:  # noqa: BLE001  whatever else Ray raises
+                # Of a Ray that dies, calls fail in many ways, some before its head's connection ends.
+                of_replica = isinstance(error, RayTaskError)
+                if of_replica or not await _ends(connection, min(left_s, NOTICE_S)):
+                    return [_fault(error)] * len(draws)
+            else:
+                if told is not None:
+                    return told
         return [TargetUnavailableError("Ray is away", RETRY_AFTER_S)] * len(draws)
 
     # Ray, there and away
@@ -237,6 +233,8 @@ class RayPolicies:
             before = self._described.setdefault(policy.name, described)
             if _without_weights(before.signature) != _without_weights(described.signature):
                 raise ValueError(f"policy {policy.name!r} is back, and reads or proposes something else")
+            if before.fingerprint != described.fingerprint:
+                self._say(f"policy {policy.name!r} is back with other weights than robots are told")
         self._connection = _Connection(handles, self._loop.create_future())
 
     def _handles(self) -> dict[str, Any]:
@@ -263,6 +261,32 @@ class RayPolicies:
             self._connection.gone.set_result(None)
             self._connection = None
         await self._disconnected()
+
+
+async def _replied(connection: _Connection, handle: Any, asked: Any, left_s: float) -> Told | None:
+    """Return what a replica says to a batch; None where it is to be asked again, if there is time.
+
+    Raises:
+        Exception: whatever Ray or the replica does.
+    """
+    response = handle.verify.remote(asked)
+    replied = asyncio.ensure_future(_of(response))
+    await asyncio.wait((replied, connection.gone), timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+    if not replied.done():
+        replied.cancel()
+        response.cancel()
+        return None
+    if replied.cancelled():  # by Ray, as it ends
+        await asyncio.sleep(PAUSE_S)
+        return None
+    told: Told = replied.result()
+    return told
+
+
+async def _ends(connection: _Connection, wait_s: float) -> bool:
+    """Return whether Ray is there no more, or is not within so long."""
+    await asyncio.wait((connection.gone,), timeout=wait_s)
+    return connection.gone.done()
 
 
 def _fault(error: BaseException) -> RuntimeError:

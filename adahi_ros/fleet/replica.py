@@ -16,6 +16,7 @@ import numpy as np
 from ray import serve
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
+from adahi_ros.acceptance.semantic import told_arguments
 from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.fleet.fleet_file import FleetPolicy
 from adahi_ros.policy.backends import load_policy
@@ -38,8 +39,7 @@ class ReplicaDescription:
 
     Attributes:
         made_of: as the fleet's file has it.
-        signature, draws, rule, acceptance, keeps_drafts: see `Verifier`.
-        digest: see `Actor`.
+        signature, draws, rule, acceptance, keeps_drafts, fingerprint: see `Verifier`.
         device: where it computes.
     """
 
@@ -49,7 +49,7 @@ class ReplicaDescription:
     rule: str
     acceptance: Acceptance
     keeps_drafts: bool
-    digest: str
+    fingerprint: str
     device: str
 
 
@@ -76,6 +76,7 @@ class Replica:
             agreement=made_of.agreement,
             samples=made_of.samples,
             distance=made_of.distance,
+            arguments=told_arguments(**made_of.semantic) if made_of.rule == "semantic" else {},
         )
         self._description = ReplicaDescription(
             made_of,
@@ -84,7 +85,7 @@ class Replica:
             verifier.rule,
             verifier.acceptance,
             verifier.keeps_drafts,
-            policy.digest,
+            verifier.fingerprint,
             device,
         )
         self._begun_s = float("inf")

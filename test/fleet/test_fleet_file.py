@@ -48,6 +48,13 @@ def test_what_a_file_says_is_what_replicas_are_made_of() -> None:
     assert fleet_of({**policies(), "ray": {"address": "auto"}}).address == "auto"
 
 
+def test_the_rule_semantic_has_its_head_and_what_it_goes_by() -> None:
+    told = {"file": "ball/semantic.safetensors", "tolerance": 0.1, "patience_ms": 50}
+    (arm,) = fleet_of(policies(rule="semantic", semantic=told)).policies
+    assert arm.semantic == {**told, "patience_ms": 50.0}
+    assert fleet_of(policies(rule="semantic")).policies[0].semantic == {}
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -57,6 +64,20 @@ def test_what_a_file_says_is_what_replicas_are_made_of() -> None:
         ({"policies": {"arm": {}}}, r"policies\.arm\.checkpoint: None, must be a text"),
         ({**policies(), "rob": {}}, "rob: unknown field, must be one of policies, robots, ray"),
         (policies(replica=2), r"policies\.arm\.replica: unknown field, must be one of .*replicas"),
+        (policies(semantic={"file": "a"}), r"policies\.arm\.semantic: must not be given but for the rule"),
+        (policies(rule="semantic", semantic={}), r"policies\.arm\.semantic\.file: None, must be a text"),
+        (
+            policies(rule="semantic", semantic={"file": "a", "tolerance": 1.5}),
+            r"policies\.arm\.semantic\.tolerance: 1\.5, must be a number from 0 to 1",
+        ),
+        (
+            policies(rule="semantic", semantic={"file": "a", "patience_ms": float("nan")}),
+            r"policies\.arm\.semantic\.patience_ms: nan, must be a number from 0 to 60000",
+        ),
+        (
+            policies(rule="semantic", semantic={"file": "a", "patience": 1}),
+            r"policies\.arm\.semantic\.patience: unknown field, must be one of file, tolerance, patience_ms",
+        ),
         (policies(replicas=0), r"policies\.arm\.replicas: 0, must be an integer from 1 to 1024"),
         (policies(replicas={"least": 3, "most": 2}), r"replicas\.most: 2, must be an integer from 3 to"),
         (policies(rule="best"), r"policies\.arm\.rule: 'best', must be one of by_target, .*replace"),

@@ -16,14 +16,16 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
 from adahi_ros.fleet.fleet_file import FleetPolicy, Replicas
 from adahi_ros.fleet.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.fleet.ray_policies import RayPolicies, RayVerifier
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.interface import TargetUnavailableError
+from adahi_ros.policy.distribution import counted
+from adahi_ros.policy.interface import Policy, TargetUnavailableError, fingerprint_of
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.request import VerificationRequest
+from adahi_ros.wire.request import VerificationRequest, sent_codes
 
 pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt"),
@@ -34,19 +36,25 @@ BATCH = 4
 
 
 class OnRay:
-    """A Ray on this machine, with the policy `target` on two replicas."""
+    """A Ray on this machine, with the policy `target` on two replicas, and by the rule semantic on one."""
 
     def __init__(self, folder: Path, target: Path) -> None:
         self.head = RayHead(2, folder)
         self.policy = FleetPolicy(
             "arm", str(target), rule="replace", batch=BATCH, replicas=Replicas(2, 2), num_cpus=0.5
         )
+        policy = load_policy(target, "onnxruntime")
+        told = {"file": str(folder / "head.safetensors"), "tolerance": 0.2, "patience_ms": 100.0}
+        save_semantic_head(Path(told["file"]), random_head(policy))
+        semantic = FleetPolicy("semantic", str(target), rule="semantic", semantic=told, num_cpus=0.5)
         self.said: list[str] = []
         self.heard = threading.Condition()
-        self.policies = RayPolicies([self.policy], self.head.address, self.say)
+        self.policies = RayPolicies([self.policy, semantic], self.head.address, self.say)
         self.verifier: RayVerifier
-        (self.verifier,) = self.policies.open()
-        self.here = TargetVerifier(load_policy(target, "onnxruntime"), "replace")
+        self.semantic: RayVerifier
+        self.verifier, self.semantic = self.policies.open()
+        self.here = TargetVerifier(policy, "replace")
+        self.semantic_here = TargetVerifier(policy, "semantic", arguments=told)
 
     def say(self, line: str) -> None:
         with self.heard:
@@ -64,6 +72,14 @@ class OnRay:
         observations = signature.observations(seen.astype(np.float32), goals.astype(np.float32))
         draft = Proposal(np.zeros((robots, 0, signature.action_dim), np.float32))
         return VerificationRequest(observations, draft), draw.random((robots, self.verifier.draws, 2))
+
+
+def random_head(target: Policy) -> SemanticHead:
+    codes, draw = target.signature.codes, np.random.default_rng(0)
+    assert codes is not None
+    count = signs_of(codes, target.signature.action_dim)
+    weight = draw.normal(size=count) / np.sqrt(count)
+    return SemanticHead(np.zeros(count), np.ones(count), weight, np.zeros(1), fingerprint_of(target))
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +119,32 @@ def test_batches_that_arrive_together_are_told_apart(on_ray: OnRay) -> None:
             assert isinstance(there, Verdict)
             assert isinstance(here, Verdict)
             np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
+
+
+def test_the_head_of_the_rule_semantic_is_on_the_replica_and_goes_by_the_link(on_ray: OnRay) -> None:
+    there, here = on_ray.semantic, on_ray.semantic_here
+    assert there.acceptance.hears_link  # type: ignore[attr-defined]
+    assert there.fingerprint == here.fingerprint == on_ray.verifier.fingerprint != ""
+    codes = there.signature.codes
+    assert codes is not None
+    robots, draw = 24, np.random.default_rng(2)
+    bare, draws = on_ray.request(robots)
+    shape = robots, codes.codebooks
+    counts = counted(draw.dirichlet(np.ones(codes.codebook_size), size=shape))
+    drawn = sent_codes(counts.argmax(axis=-1), counts)
+    drafted = Proposal(bare.draft.actions, drawn)
+    stood = []
+    for trip_ms in (0.0, 50.0, 100.0):
+        request = VerificationRequest(bare.observations, drafted, round_trip_ms=np.full(robots, trip_ms))
+        told = there.submit(request, draws, until_s()).result()
+        for its, ours in zip(told, here.verify_each(request, draws), strict=True):
+            assert isinstance(its, Verdict), its
+            assert isinstance(ours, Verdict)
+            np.testing.assert_array_equal(its.accepted, ours.accepted)
+            np.testing.assert_allclose(its.actions, ours.actions, rtol=0.0, atol=1e-6)
+        stood.append(sum(bool(each.accepted.all()) for each in told if isinstance(each, Verdict)))
+    assert stood == sorted(stood)
+    assert stood[0] < stood[-1] == robots
 
 
 def test_what_is_of_no_use_any_more_is_not_asked(on_ray: OnRay) -> None:

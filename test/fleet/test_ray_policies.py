@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.fleet import ray_policies
 from adahi_ros.fleet.fleet_file import FleetPolicy
 from adahi_ros.fleet.ray_policies import RayPolicies
+from adahi_ros.policy.interface import TargetUnavailableError
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import Observations, Signature, observed_features
 from adahi_ros.wire.request import VerificationRequest
@@ -48,6 +50,10 @@ class Response:
         pass
 
 
+class RefusedError(RuntimeError):
+    """Raised by the call itself."""
+
+
 class Ray:
     """Its head is a port; what replicas say comes from a list."""
 
@@ -55,6 +61,7 @@ class Ray:
         self.told: list[Any] = []
         self.disconnects: list[Exception | None] = []
         self.said: list[str] = []
+        self.fingerprint = "0123456789abcdef"
         self.heard = threading.Condition()
         monkeypatch.setattr(ray_policies, "_disconnect", self._disconnect)
         monkeypatch.setattr(ray_policies, "LOOK_S", 0.001)
@@ -84,11 +91,18 @@ class Ray:
             rule="replace",
             acceptance=None,
             keeps_drafts=False,
+            fingerprint=self.fingerprint,
             device="cpu",
         )
         describe = SimpleNamespace(remote=lambda: Response(said))
-        verify = SimpleNamespace(remote=lambda asked: Response(self.told.pop(0)))
+        verify = SimpleNamespace(remote=self._verify)
         return {"arm": SimpleNamespace(describe=describe, verify=verify)}
+
+    def _verify(self, asked: Any) -> Response:
+        told = self.told.pop(0)
+        if isinstance(told, RefusedError):
+            raise told
+        return Response(told)
 
     def listen(self, port: int = 0) -> None:
         """Be there, in the loop that asks."""
@@ -110,6 +124,7 @@ class Ray:
 
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ray]:
+    import_module("ray.serve.exceptions")  # which takes seconds, and not in the loop that watches Ray
     made = Ray(monkeypatch)
     made.listen()
     yield made
@@ -130,4 +145,48 @@ def test_a_ray_that_is_not_left_in_order_is_found_again(ray: Ray) -> None:
     ray.vanish()
     ray.await_said("Ray is away")
     ray.listen(ray.head[1])
+    ray.await_said("Ray is back")
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, RefusedError])
+def test_while_ray_dies_robots_are_told_to_come_again_whatever_its_calls_raise(
+    ray: Ray, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    """Before the end of its head is noticed."""
+    monkeypatch.setattr(ray_policies, "NOTICE_S", LIMIT_S)
+    (verifier,) = ray.policies.open()
+    ray.told = [kind("the raylet is gone")]
+    told = verifier.submit(REQUEST, np.zeros((1, 1, 2)), time.monotonic() + LIMIT_S)
+    ray.vanish()
+    (fault,) = told.result(LIMIT_S)
+    assert isinstance(fault, TargetUnavailableError)
+    assert fault.retry_after_s > 0.0
+
+
+@pytest.mark.parametrize("of_replica", [False, True])
+def test_what_fails_while_ray_is_there_is_told_as_what_it_is(
+    ray: Ray, monkeypatch: pytest.MonkeyPatch, of_replica: bool
+) -> None:
+    raised: Exception = ValueError("weights: none")
+    if of_replica:  # Ray lives, then, and its end is not waited for
+        errors = import_module("ray.exceptions")
+        raised = errors.RayTaskError("verify", "weights: none", raised).as_instanceof_cause()
+    monkeypatch.setattr(ray_policies, "NOTICE_S", 10.0 * LIMIT_S if of_replica else 0.01)
+    (verifier,) = ray.policies.open()
+    ray.told = [raised]
+    (fault,) = verifier.submit(REQUEST, np.zeros((1, 1, 2)), time.monotonic() + 10.0 * LIMIT_S).result(
+        LIMIT_S
+    )
+    assert type(fault) is RuntimeError
+    assert "weights: none" in str(fault)
+
+
+def test_a_policy_that_comes_back_with_other_weights_is_told(ray: Ray) -> None:
+    (verifier,) = ray.policies.open()
+    assert verifier.fingerprint == "0123456789abcdef"
+    ray.vanish()
+    ray.await_said("Ray is away")
+    ray.fingerprint = "fedcba9876543210"
+    ray.listen(ray.head[1])
+    ray.await_said("policy 'arm' is back with other weights than robots are told")
     ray.await_said("Ray is back")
