@@ -21,8 +21,8 @@ from adahi_ros.nodes.common.messages import (
 )
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.interface import fingerprint_of
 from adahi_ros.policy.distribution import counted
+from adahi_ros.policy.interface import fingerprint_of
 from adahi_ros.policy.vqbet.checkpoint import load_decoder
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.server.window_cache import WindowCache
