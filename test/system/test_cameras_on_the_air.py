@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
 from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.policy.backends import load_policy
 from adahi_ros.policy.distribution import counted
-from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.interface import Policy, fingerprint_of
 from adahi_ros.policy.proposal import Proposal
 from adahi_ros.policy.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.robot.requests import Outcome, PendingRequest
@@ -201,11 +202,9 @@ def test_it_describes_its_encoder(
     description = stage.call(client, DescribeTarget.Request())
     assert list(description.targets) == [description.target]
     description.targets = []
-    assert description == describe(
-        Description(
-            "/".join(exported.parts[-1:]) + "/target", "speculative", target.signature, encoder[1].fingerprint
-        )
-    )
+    name, weights = "/".join(exported.parts[-1:]) + "/target", fingerprint_of(target)
+    told = Description(name, "speculative", target.signature, encoder[1].fingerprint)
+    assert description == describe(replace(told, policy_fingerprint=weights))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.wire.description import Wants
+from adahi_ros.wire.request import told_round_trip_ms
 from adahi_ros.wire.window import WireWindow
 
 STRIDE = 0.02  # of the walk, per step and number
@@ -123,7 +124,8 @@ class FleetRobot:
         window = WireWindow.of(self._window, self._goal)
         needed_in_s = self._ahead.needed_in_s(left)
         told = "go on" if signature.instruction else ""
-        request = StepRequest(draft, 0, self._step, window, committed, told, needed_in_s)
+        trip_ms = told_round_trip_ms(self._session.estimate(now_s).rtt_ms)
+        request = StepRequest(draft, 0, self._step, window, committed, told, needed_in_s, trip_ms)
         self.record.requests += 1
         self._asked[self._step] = self._ahead.submit(request, self._step, now_s)
 
