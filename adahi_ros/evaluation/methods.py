@@ -272,13 +272,17 @@ def goes_by_plans(method: Method) -> bool:
     return not method.drafts if isinstance(method, HarmOracleMethod) else isinstance(method, PlanMethod)
 
 
+RULE_TOLD = {"file", "tolerance", "patience_ms"}
+"""Arguments of a rule that the verifier's node has parameters for."""
+
+
 def runs_on_robot(method: Method) -> bool:
     """Return whether a robot can run a method over ROS."""
     if isinstance(method, PlanMethod):
         # Of a gate's arguments, a robot's node has a parameter for its file alone.
         return method.blend == LATEST and method.late == 0 and method.arguments.keys() <= {"file"}
-    if isinstance(method, GatedMethod):  # nor of a rule's, but for these
-        return method.proposer == "draft" and method.arguments.keys() <= {"file", "tolerance"}
+    if isinstance(method, GatedMethod):
+        return method.proposer == "draft" and method.arguments.keys() <= RULE_TOLD
     return isinstance(method, BestMethod)
 
 
