@@ -1,0 +1,321 @@
+"""Verifiers that are of another policy, come later, are gone, or were never there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from adahi_ros.health import Level
+from adahi_ros.robot.hedged_transport import FIRST_NAMED_S, QUIET_S, REFRESH_S
+from adahi_ros.robot.session import DESCRIBE_RETRY_S, Link
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.request import RequestFault
+from test.robot.conftest import WEIGHTS
+from test.robot.hedging.conftest import HedgedRobot, requests_to
+
+
+def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.backup.describe_otherwise(parameters=12)
+    robot.connect()
+    robot.steps(5)
+    assert robot.news[0].level is Level.ERROR
+    own = robot.verifier.description.signature.parameters
+    assert robot.texts == [f"verifier backup is not asked: parameters: 12, must be {own}"]
+    assert requests_to(robot.backup_link) == 0
+    assert robot.figure("backup.trouble") == f"parameters: 12, must be {own}"
+    robot.backup.describe_otherwise(parameters=own)
+    robot.pass_time(DESCRIBE_RETRY_S + 0.1)
+    robot.steps(1, first=5)
+    assert requests_to(robot.backup_link) == 1
+
+
+OTHER = "fedcba9876543210"
+UNKNOWN = (
+    "verifier backup: policy_fingerprint: nobody knows whether its policy has the same weights; it is asked "
+    "all the same"
+)
+
+
+def test_a_backup_with_other_weights_of_the_same_sizes_is_not_asked(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.backup.load(OTHER)
+    robot.connect()
+    robot.steps(5)
+    trouble = f"policy_fingerprint: {OTHER}, must be {WEIGHTS}; it has other weights"
+    assert robot.texts == [f"verifier backup is not asked: {trouble}"]
+    assert requests_to(robot.backup_link) == 0
+    assert robot.figure("backup.trouble") == trouble
+
+
+@pytest.mark.parametrize("unknown", [("first",), ("backup",), ("first", "backup")])
+def test_where_nobody_knows_the_weights_of_one_both_are_asked_and_that_is_said_once(
+    make_hedged: Callable[..., HedgedRobot], unknown: tuple[str, ...]
+) -> None:
+    robot = make_hedged("at_once")
+    for name, verifier in (("first", robot.verifier), ("backup", robot.backup)):
+        verifier.load("" if name in unknown else WEIGHTS)
+    robot.connect()
+    robot.steps(50)  # it describes itself again meanwhile
+    assert robot.texts == [UNKNOWN]
+    assert robot.news[0].level is Level.WARN
+    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (50, 50)
+
+
+def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.connect()
+    robot.steps(2)
+    robot.backup.load(OTHER)
+    robot.pass_time(REFRESH_S)
+    asked = requests_to(robot.backup_link)
+    robot.steps(3, first=2)
+    assert requests_to(robot.backup_link) == asked
+    robot.backup.load(WEIGHTS)
+    robot.pass_time(DESCRIBE_RETRY_S + 0.1)
+    robot.steps(1, first=5)
+    assert requests_to(robot.backup_link) == asked + 1
+    assert robot.changes == [Link.READY]  # the first was there all the time
+
+
+def test_a_first_that_loads_other_weights_begins_anew_and_the_backup_follows_it(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.connect()
+    robot.steps(2)
+    robot.verifier.load(OTHER)
+    robot.pass_time(REFRESH_S + 0.5)
+    assert robot.changes == [Link.READY, Link.ABSENT, Link.READY]
+    asked = requests_to(robot.backup_link)
+    robot.steps(2, first=2)
+    assert requests_to(robot.backup_link) == asked
+    robot.backup.load(OTHER)
+    robot.pass_time(DESCRIBE_RETRY_S + 0.1)
+    robot.steps(1, first=4)
+    assert requests_to(robot.backup_link) == asked + 1
+    assert all(record.verified for record in robot.records)
+
+
+def test_a_backup_that_is_alone_may_load_other_weights(make_hedged: Callable[..., HedgedRobot]) -> None:
+    robot = make_hedged()
+    robot.link.present = False
+    robot.loop.start(10.0)
+    robot.pass_time(FIRST_NAMED_S + 0.1)
+    robot.steps(2)
+    robot.backup.load(OTHER)
+    robot.pass_time(REFRESH_S + 0.5)
+    robot.steps(2, first=2)
+    assert robot.session.link is Link.READY
+    assert all(record.verified for record in robot.records)
+
+
+def test_a_request_says_the_same_of_the_link_to_each_verifier(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.connect()
+    robot.steps(5)
+    told, others = (
+        [request.round_trip_ms for request, _ in link.updates] for link in (robot.link, robot.backup_link)
+    )
+    assert told == others
+    assert told[0] == 0.0 < min(told[1:])
+
+
+def test_that_a_verifier_is_gone_or_back_is_said_once_each_and_not_time_and_again(
+    robot: HedgedRobot,
+) -> None:
+    robot.backup_link.present = False
+    robot.pass_time(2 * QUIET_S)
+    assert robot.texts == ["verifier backup is gone"]
+    assert robot.news[-1].level is Level.WARN
+    robot.backup_link.present = True
+    robot.pass_time(2 * QUIET_S)
+    assert robot.texts[1:] == ["verifier backup is back"]
+    assert robot.news[-1].level is Level.OK
+    for present in (False, True) * 20:  # in QUIET_S twice
+        robot.backup_link.present = present
+        robot.pass_time(QUIET_S / 20)
+    robot.pass_time(QUIET_S)
+    assert len(robot.texts) <= 5
+    assert robot.texts[-1] == "verifier backup is back"
+
+
+def test_a_backup_that_comes_later_is_asked_only_once_it_has_described_itself(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.backup_link.present = False
+    robot.connect()
+    robot.steps(2)
+    assert requests_to(robot.backup_link) == 0
+    robot.backup_link.present = True
+    robot.pass_time(0.1)
+    robot.steps(1, first=2)
+    assert requests_to(robot.backup_link) == 1
+
+
+def test_a_backup_that_became_another_while_the_robot_was_away_is_not_asked(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("at_once")
+    robot.connect()
+    robot.steps(2)
+    robot.loop.stop()
+    robot.backup.describe_otherwise(parameters=12)
+    robot.backup_link.delay_s = (0.2, 0.2)
+    robot.loop.start(10.0)
+    robot.pass_time(0.2)
+    assert robot.session.link is Link.READY
+    asked = requests_to(robot.backup_link)
+    robot.steps(5, first=2)
+    assert requests_to(robot.backup_link) == asked
+    assert robot.texts[-1].startswith("verifier backup is not asked: parameters: 12")
+
+
+def test_without_the_first_the_backup_says_what_the_target_is(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged()
+    robot.link.present = False
+    robot.loop.start(10.0)
+    robot.pass_time(FIRST_NAMED_S + 0.1)
+    assert robot.session.link is Link.READY
+    robot.steps(3)
+    assert all(record.verified for record in robot.records)
+
+
+def test_the_first_says_what_the_target_is_however_late(make_hedged: Callable[..., HedgedRobot]) -> None:
+    """The session shakes hands anew, and the backup is not asked any more."""
+    robot = make_hedged("at_once")
+    robot.link.present = False
+    robot.backup.describe_otherwise(parameters=12)
+    robot.connect()
+    robot.steps(2)
+    robot.link.present = True
+    robot.pass_time(1.0)
+    assert robot.session.link is Link.READY
+    assert robot.session.target.parameters == robot.verifier.description.signature.parameters
+    asked = requests_to(robot.backup_link)
+    robot.steps(2, first=2)
+    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (2, asked)
+    assert all(record.verified for record in robot.records)
+
+
+def test_a_backup_carries_on_where_the_first_is_gone_and_the_session_sees_no_gap(robot: HedgedRobot) -> None:
+    robot.steps(3)
+    robot.link.present = False
+    robot.steps(5, first=3)
+    assert all(record.verified for record in robot.records)
+    assert robot.changes == [Link.READY]
+    robot.backup_link.present = False
+    robot.pass_time(0.2)
+    assert robot.session.link is Link.ABSENT
+    robot.link.present = True
+    robot.pass_time(0.2)
+    robot.steps(2, first=8)
+    assert robot.records[-1].verified
+
+
+def test_where_neither_replies_the_breaker_opens_and_a_probe_to_either_closes_it(robot: HedgedRobot) -> None:
+    robot.steps(3)
+    robot.verifier.replies = robot.backup.replies = False
+    robot.steps(6, first=3)
+    assert robot.session.link is Link.DOUBTED
+    robot.backup.replies = True
+    robot.pass_time(1.0)
+    assert robot.session.link is Link.READY
+    robot.steps(2, first=9)
+    assert all(record.verified for record in robot.records[-2:])
+
+
+def test_the_first_that_knows_no_such_target_is_named(make_hedged: Callable[..., HedgedRobot]) -> None:
+    robot = make_hedged()
+    robot.verifier.description = replace(robot.verifier.description, protocol=99)
+    robot.loop.start(10.0)
+    robot.pass_time(1.0)
+    assert robot.session.link is Link.MISMATCHED
+    assert robot.session.trouble.startswith("protocol")
+
+
+def test_a_robot_that_goes_by_plans_is_not_starved_by_a_dead_first(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged(gate="never", plans=8)
+    robot.connect()
+    for step in range(100):
+        if step == 40:
+            robot.verifier.replies = False
+        robot.see(1, step)
+        robot.pass_time(0.05)
+    assert all(record.planned for record in robot.records[2:])
+
+
+def test_a_dead_backup_is_not_asked_but_for_probes(robot: HedgedRobot) -> None:
+    robot.link.delay_s = (0.005, 0.04)
+    robot.backup.replies = False
+    robot.steps(30)
+    asked = requests_to(robot.backup_link)
+    robot.steps(170, first=30)
+    assert requests_to(robot.backup_link) == asked
+    assert robot.backup_link.described > 20
+
+
+def test_where_only_a_backup_of_another_policy_is_left_there_is_no_verifier(robot: HedgedRobot) -> None:
+    robot.backup.describe_otherwise(parameters=12)
+    robot.backup_link.present = False
+    robot.pass_time(0.1)
+    robot.backup_link.present = True
+    robot.steps(2)
+    robot.link.present = False
+    robot.pass_time(0.1)
+    robot.steps(2, first=2)
+    assert robot.session.link is Link.ABSENT
+    assert [record.reason for record in robot.records[-2:]] == [Reason.NO_VERIFIER] * 2
+    assert requests_to(robot.backup_link) == 0
+
+
+def test_where_all_were_gone_whoever_comes_is_asked_what_it_is_as_at_the_start(robot: HedgedRobot) -> None:
+    robot.steps(2)
+    robot.link.present = robot.backup_link.present = False
+    robot.pass_time(0.2)
+    robot.backup.describe_otherwise(parameters=12)
+    robot.backup_link.present = True
+    robot.pass_time(FIRST_NAMED_S + 0.2)
+    assert robot.session.link is Link.READY
+    assert robot.session.target.parameters == 12
+
+
+def test_a_first_that_cannot_say_what_it_is_at_the_start_is_asked_again(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged()
+    robot.backup_link.present = False
+    robot.verifier.undescribed = "target: no policy of this name is there"
+    robot.loop.start(10.0)
+    robot.pass_time(2.5 * DESCRIBE_RETRY_S)
+    assert robot.session.link is Link.MISMATCHED
+    assert robot.session.trouble == robot.verifier.undescribed
+    robot.verifier.undescribed = ""
+    robot.pass_time(DESCRIBE_RETRY_S)
+    assert robot.session.link is Link.READY
+
+
+def test_a_refusal_is_told_at_once_where_the_other_is_dead(robot: HedgedRobot) -> None:
+    robot.link.delay_s = (0.005, 0.04)
+    robot.backup.replies = False
+    robot.steps(30)
+    robot.verifier.changes = {"status": int(RequestFault.TARGET_UNAVAILABLE)}
+    asked = requests_to(robot.backup_link)
+    robot.steps(1, first=30)
+    assert robot.records[-1].reason is Reason.REFUSED
+    assert requests_to(robot.backup_link) == asked

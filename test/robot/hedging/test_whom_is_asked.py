@@ -1,0 +1,317 @@
+"""A robot that knows several verifiers: whom it asks, when, and whose reply it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.robot.hedged_transport import HEDGES
+from adahi_ros.robot.retransmission import FIRST_S
+from adahi_ros.robot.session import Link
+from adahi_ros.robot.verifier_end import ENOUGH
+from adahi_ros.wire.records import Reason
+from adahi_ros.wire.request import RequestFault
+from adahi_ros.wire.window_updates import WHOLE
+from test.robot.hedging.conftest import PERIOD_S, QUICK, SLOW, HedgedRobot, bytes_about, requests_to
+
+# Whom it asks, and when
+
+
+def test_a_reply_that_is_not_late_has_no_hedge(robot: HedgedRobot) -> None:
+    robot.steps(40)
+    assert all(record.verified for record in robot.records)
+    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (40, 0)
+
+
+def test_another_is_asked_once_the_reply_is_later_than_the_percentile_and_its_reply_is_executed(
+    robot: HedgedRobot,
+) -> None:
+    robot.steps(ENOUGH)
+    late_s = 2 * QUICK[0]
+    robot.verifier.replies = False
+    robot.see(1, ENOUGH)
+    robot.pass_time(0.99 * late_s)
+    assert requests_to(robot.backup_link) == 0
+    robot.pass_time(PERIOD_S)
+    record = robot.records[-1]
+    assert record.verified
+    assert record.verify_ms == pytest.approx(1e3 * (late_s + 2 * QUICK[0]))
+    assert requests_to(robot.backup_link) == 1
+    assert record.request_bytes == bytes_about(ENOUGH, robot.link, robot.backup_link)
+    assert (robot.figure("backup.hedges"), robot.figure("backup.answers")) == (1, 1)
+
+
+def test_before_replies_are_measured_another_is_asked_after_a_guess(robot: HedgedRobot) -> None:
+    robot.verifier.replies = False
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    assert robot.records[-1].verify_ms == pytest.approx(1e3 * (FIRST_S + 2 * QUICK[0]))
+
+
+def test_at_once_asks_all_and_takes_the_first_reply(make_hedged: Callable[..., HedgedRobot]) -> None:
+    robot = make_hedged("at_once")
+    robot.connect()
+    robot.link.delay_s = SLOW
+    robot.steps(10)
+    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (10, 10)
+    assert [record.verify_ms for record in robot.records] == pytest.approx([2e3 * QUICK[0]] * 10)
+    assert (robot.figure("backup.answers"), robot.figure("first.spare")) == (10, 10)
+    assert robot.session.outcomes.total() == 10
+
+
+def test_off_asks_one_at_a_time_and_the_backup_where_the_first_is_dead(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    robot = make_hedged("off")
+    robot.connect()
+    robot.link.delay_s = SLOW
+    robot.steps(20)
+    assert requests_to(robot.backup_link) == 0
+    robot.verifier.replies = False
+    robot.steps(20, first=20)
+    assert 0 < sum(not record.verified for record in robot.records) <= 10
+    assert all(record.verified for record in robot.records[-10:])
+    robot.verifier.replies = True
+    asked = requests_to(robot.backup_link)
+    robot.steps(20, first=40)
+    assert requests_to(robot.backup_link) <= asked + 5
+    assert all(record.verified for record in robot.records[-20:])
+
+
+@pytest.mark.parametrize("hedge", ["late", "at_once"])
+def test_a_dead_first_costs_little_and_is_not_asked_first_for_long(
+    make_hedged: Callable[..., HedgedRobot], hedge: str
+) -> None:
+    robot = make_hedged(hedge)
+    robot.connect()
+    robot.steps(20)
+    robot.verifier.replies = False
+    asked = requests_to(robot.link)
+    robot.steps(40, first=20)
+    assert all(record.verified for record in robot.records)
+    assert requests_to(robot.link) - asked <= 15
+    assert [record.verify_ms for record in robot.records[-20:]] == pytest.approx([2e3 * QUICK[0]] * 20)
+    first = ["verifier backup is asked first from now on"] if hedge == "late" else []
+    assert robot.texts == ["verifier first does not reply", *first]
+
+
+def test_a_first_that_is_back_is_found_by_probes(robot: HedgedRobot) -> None:
+    robot.steps(20)
+    robot.verifier.replies = False
+    robot.steps(20, first=20)
+    robot.verifier.replies = True
+    robot.pass_time(1.0)
+    robot.backup.replies = False
+    robot.steps(20, first=40)
+    assert all(record.verified for record in robot.records)
+    assert robot.texts[-1] == "verifier first is asked first from now on"
+
+
+def test_the_quicker_one_is_asked_first_once_it_is_known(robot: HedgedRobot) -> None:
+    robot.link.delay_s = (0.02, 0.04)
+    robot.steps(100)
+    assert robot.texts == ["verifier backup is asked first from now on"]
+    assert [record.verify_ms for record in robot.records[-10:]] == pytest.approx([2e3 * QUICK[0]] * 10)
+
+
+def test_a_quicker_one_that_comes_later_is_known_soon(robot: HedgedRobot) -> None:
+    robot.link.delay_s = (0.02, 0.022)
+    robot.backup_link.present = False
+    robot.steps(30)
+    robot.backup_link.present = True
+    robot.steps(ENOUGH + 3, first=30)
+    assert robot.texts == [
+        "verifier backup is gone",
+        "verifier backup is back",
+        "verifier backup is asked first from now on",
+    ]
+
+
+def test_a_slow_verifier_is_known_by_its_late_replies_too(robot: HedgedRobot) -> None:
+    """Its percentile is that of all its replies, not of those that came before another's."""
+    robot.link.delay_s = robot.backup_link.delay_s = (0.01, 0.1)
+    robot.loop.deadline_s = 1.0
+    for step in range(300):
+        robot.see(1, step)
+        robot.pass_time(0.5)
+    hedges = robot.figure("backup.hedges") + robot.figure("first.hedges")
+    assert 0.01 * 300 < hedges < 0.15 * 300
+
+
+def test_a_request_that_is_sent_again_goes_to_all(robot: HedgedRobot) -> None:
+    robot.loop.deadline_s = 1.0
+    robot.steps(ENOUGH)
+    robot.verifier.replies = robot.backup.replies = False
+    before = requests_to(robot.link), requests_to(robot.backup_link)
+    robot.see(1, ENOUGH)
+    robot.pass_time(1.5)
+    assert robot.records[-1].reason is Reason.DEADLINE
+    sent = requests_to(robot.link) - before[0], requests_to(robot.backup_link) - before[1]
+    assert min(sent) >= 3
+    assert robot.records[-1].request_bytes == bytes_about(ENOUGH, robot.link, robot.backup_link)
+
+
+def test_what_a_hedge_is_needed_in_is_less(robot: HedgedRobot) -> None:
+    robot.verifier.replies = False
+    robot.see(1, 0)
+    robot.pass_time(PERIOD_S)
+    (first, _), (hedged, _) = robot.link.updates[0], robot.backup_link.updates[0]
+    assert hedged.needed_in_s == pytest.approx(first.needed_in_s - FIRST_S)
+
+
+# Whose reply it takes
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": int(RequestFault.TARGET_UNAVAILABLE), "message": "broken"},
+        {"status": int(RequestFault.BUSY), "retry_after_s": 1.0},
+        {"status": int(RequestFault.UNKNOWN_TARGET), "message": "gone"},
+        {"actions": (1.0,)},
+        {"fault": "too long"},
+    ],
+)
+@pytest.mark.parametrize("hedge", HEDGES)
+def test_a_refusal_is_no_reply_while_another_may_answer(
+    make_hedged: Callable[..., HedgedRobot], hedge: str, changes: dict[str, Any]
+) -> None:
+    robot = make_hedged(hedge)
+    robot.connect()
+    robot.verifier.changes = changes
+    robot.steps(5)
+    assert [record.reason for record in robot.records] == [Reason.NONE] * 5
+    assert all(record.verified for record in robot.records)
+    assert robot.session.link is Link.READY
+    assert not robot.session.is_busy(robot.link.now_s)
+
+
+def test_where_all_refuse_the_robot_is_told_why(robot: HedgedRobot) -> None:
+    robot.verifier.changes = robot.backup.changes = {
+        "status": int(RequestFault.TARGET_UNAVAILABLE),
+        "message": "broken",
+    }
+    robot.steps(1)
+    assert (robot.records[0].reason, robot.records[0].message) == (Reason.REFUSED, "broken")
+    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (1, 1)
+
+
+def test_where_all_are_busy_they_are_left_alone_until_the_first_is_free(robot: HedgedRobot) -> None:
+    busy = {"status": int(RequestFault.BUSY)}
+    robot.verifier.changes = {**busy, "retry_after_s": 1.5}
+    robot.backup.changes = {**busy, "retry_after_s": 0.5}
+    robot.steps(1)
+    assert robot.records[0].reason is Reason.BUSY
+    assert robot.session.is_busy(robot.link.now_s)
+    robot.backup.changes = {}
+    robot.pass_time(0.4)
+    assert not robot.session.is_busy(robot.link.now_s)
+    robot.steps(2, first=1)
+    assert all(record.verified for record in robot.records[1:])
+    assert requests_to(robot.link) == 1
+
+
+def test_one_that_is_busy_is_not_asked_meanwhile(robot: HedgedRobot) -> None:
+    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 1.0}
+    robot.steps(4)
+    assert requests_to(robot.link) == 1
+
+
+def test_one_that_is_busy_and_then_gone_ends_nothing_but_the_request(robot: HedgedRobot) -> None:
+    robot.link.delay_s = (0.04, 0.04)
+    robot.backup_link.present = False
+    robot.loop.deadline_s = 1.0
+    robot.steps(ENOUGH)
+    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 1.0}
+    robot.see(1, ENOUGH)
+    robot.link.present = False
+    robot.pass_time(PERIOD_S)
+    assert robot.records[-1].reason is Reason.BUSY
+    assert robot.session.link is Link.ABSENT
+
+
+def sent_again(robot: HedgedRobot) -> None:
+    """Ask the first alone, and once more before its reply is there; the second copy finds it busy."""
+    robot.backup_link.present = False
+    robot.loop.deadline_s = 1.0
+    robot.steps(ENOUGH)
+    robot.link.delay_s = (0.15, 0.15)
+    robot.see(1, ENOUGH)
+    robot.link.delay_s = QUICK
+    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 0.1}
+    robot.pass_time(1.2)
+    assert requests_to(robot.link) > ENOUGH + 1
+
+
+def test_a_copy_that_finds_it_busy_does_not_keep_the_reply_to_another_from_the_robot(
+    robot: HedgedRobot,
+) -> None:
+    sent_again(robot)
+    assert robot.records[-1].verified
+    assert robot.records[-1].verify_ms == pytest.approx(300.0)
+
+
+def test_where_all_copies_find_it_busy_the_robot_is_told_before_its_deadline(robot: HedgedRobot) -> None:
+    robot.steps(ENOUGH)
+    robot.verifier.changes = {"status": int(RequestFault.BUSY), "retry_after_s": 0.1}
+    robot.backup_link.present = False
+    robot.loop.deadline_s = 1.0
+    robot.link.delay_s = (0.05, 0.05)
+    robot.see(1, ENOUGH)
+    robot.pass_time(1.2)
+    assert requests_to(robot.link) > ENOUGH + 1
+    assert robot.records[-1].reason is Reason.BUSY
+    assert robot.records[-1].total_ms < 500.0
+
+
+def test_nothing_is_executed_twice_or_late_across_two_bad_links(
+    make_hedged: Callable[..., HedgedRobot],
+) -> None:
+    for hedge in HEDGES:
+        robot = make_hedged(hedge, seed=3)
+        robot.connect()
+        for link in (robot.link, robot.backup_link):
+            link.loss, link.doubling, link.delay_s = 0.2, 0.2, (0.001, 0.08)
+        robot.steps(200)
+        stamps = [stamp for stamp, _ in robot.commands.sent]
+        assert stamps == sorted(set(stamps))
+        assert len(robot.records) == 200
+        for record in robot.records:
+            assert record.total_ms <= 1e3 * robot.loop.deadline_s + 1e-6
+            if record.verified:
+                assert record.action == (float(np.float32(record.stamp_ns / 1024.0)),) * 2
+        assert max(robot.session.outcomes.values()) == 1
+        robot.pass_time(5.0)
+        robot.see(2, 0)
+        robot.pass_time(5.0)
+        assert not any(end.under_way for end in robot.hedged._ends)
+
+
+# Windows
+
+
+def test_each_is_sent_what_it_lacks_of_a_window(robot: HedgedRobot) -> None:
+    robot.steps(3)
+    robot.verifier.replies = False
+    robot.steps(2, first=3)
+    (_, whole), (_, short) = robot.backup_link.updates
+    assert whole.base == WHOLE != short.base
+    robot.verifier.replies = True
+    robot.steps(1, first=5)
+    assert all(record.verified for record in robot.records)
+    assert robot.figure("backup.windows_resent") == robot.figure("first.windows_resent") == 0
+
+
+def test_a_backup_that_has_lost_its_windows_is_sent_the_whole_one(robot: HedgedRobot) -> None:
+    robot.verifier.replies = False
+    robot.steps(2)
+    robot.backup.restart()
+    robot.steps(1, first=2)
+    (_, refused), (_, resent) = robot.backup_link.updates[-2:]
+    assert refused.base != WHOLE == resent.base
+    assert robot.records[-1].verified
+    assert robot.figure("backup.windows_resent") == 1
+    assert robot.records[-1].request_bytes == bytes_about(2, robot.link, robot.backup_link)
