@@ -11,6 +11,7 @@ from adahi_ros.evaluation.file_methods import FileMethod
 from adahi_ros.evaluation.harm_oracle import HarmOracleMethod
 from adahi_ros.evaluation.methods import DistilledMethod, GatedMethod, Method, OracleMethod
 from adahi_ros.evaluation.plan_methods import CORRECTOR, DRAFT_CHECKS_PLAN, PlanMethod
+from adahi_ros.evaluation.proposer_methods import FILTERS, MIXTURE, ProposerMethod
 from adahi_ros.evaluation.recommended import BestMethod
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.policy.signature import Signature
@@ -18,6 +19,7 @@ from adahi_ros.tasks.base import TaskSpec
 from adahi_ros.wire.sizes import reply_bytes, request_bytes
 
 DRAFT, TARGET, PLANS, DISTILLED = "draft", "target", "target that plans", "distilled"
+DEMONSTRATIONS = "demonstrations"
 OWN = "a file of one's own"
 
 
@@ -62,6 +64,8 @@ def demands(method: Method, bench: Bench) -> Demands:
         if method.gate == "always" and method.rule == "replace":  # what was drafted changes nothing
             return Demands((TARGET,), 0, policies.target.signature)
         return _drafting(policies, asks=method.gate != "never")
+    if isinstance(method, ProposerMethod):
+        return _proposing(method, policies)
     if isinstance(method, FileMethod):
         kind = method.told()
         late = int(kind.wait_policy == "ahead")
@@ -80,6 +84,15 @@ def _drafting(policies: Policies, asks: bool) -> Demands:
     if not asks:
         return Demands((DRAFT,), draft.parameters)
     return Demands((DRAFT, TARGET), draft.parameters, policies.target.signature, policies.share_codes)
+
+
+def _proposing(method: ProposerMethod, policies: Policies) -> Demands:
+    if method.proposer in FILTERS:
+        return _drafting(policies, asks=True)
+    asked = TARGET if method.horizon is None else PLANS
+    if method.proposer == MIXTURE:  # of what is retrieved, actions are sent, and nobody knows how many
+        return Demands((asked, DRAFT, DEMONSTRATIONS), policies.draft.signature.parameters)
+    return Demands((asked, DEMONSTRATIONS), 0)
 
 
 def _by_plans(proposer: str, policies: Policies, late: int) -> Demands:

@@ -18,7 +18,8 @@ from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.retrieval import DraftAndRetrieval
 from adahi_ros.server.verifier import TargetVerifier
 
-RULES = {"retrieval": "prefix", "mixture": "prefix", "kalman": "replace", "rectified": BY_TARGET}
+MIXTURE, FILTERS = "mixture", ("kalman", "rectified")
+RULES = {"retrieval": "prefix", MIXTURE: "prefix", "kalman": "replace", "rectified": BY_TARGET}
 """By which the target judges what proposers say, unless a name says another."""
 NAME = re.compile(
     rf"({'|'.join(RULES)})(?:_([1-9][0-9]{{0,3}}))?:(\w+?)(?:/(\w+))?((?::\w+=[^:@=]+)*)(?:@([^:@]+))?",
@@ -104,7 +105,7 @@ class ProposerMethod:
         return policies.target if self.horizon is None else target_of(policies, self.label)
 
     def _actor(self, policies: Policies) -> Actor:
-        if self.proposer in ("kalman", "rectified"):
+        if self.proposer in FILTERS:
             return policies.draft
         if policies.retrieval is None:
             raise ValueError(

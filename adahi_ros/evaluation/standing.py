@@ -33,6 +33,7 @@ from adahi_ros.evaluation.file_methods import FileMethod
 from adahi_ros.evaluation.harm_oracle import HarmOracleMethod
 from adahi_ros.evaluation.methods import METHODS, GatedMethod, Method, OracleMethod
 from adahi_ros.evaluation.plan_methods import PlanMethod
+from adahi_ros.evaluation.proposer_methods import ProposerMethod
 from adahi_ros.files import LARGEST_WEIGHTS, locked, read_bytes, read_json, replacing
 from adahi_ros.gates.scores import WITHOUT_THRESHOLD
 from adahi_ros.parallel import Job, ended_jobs
@@ -90,10 +91,11 @@ class Entry:
 
 
 def _content(method: Method) -> str | None:
-    """Name what is in the file that a method is of, or its gate's weights; None of others."""
+    """Name what is in the file that a method is of, or the weights of its gate or rule; None of others."""
     if isinstance(method, FileMethod):
         return method.digest
-    file = method.arguments.get("file") if isinstance(method, PlanMethod) else None
+    kinds = PlanMethod | GatedMethod | ProposerMethod
+    file = method.arguments.get("file") if isinstance(method, kinds) else None
     return (
         None if file is None else blake2b(read_bytes(Path(file), LARGEST_WEIGHTS), digest_size=16).hexdigest()
     )
@@ -206,6 +208,8 @@ def random_baseline(entry: Entry, figures: dict[str, Any]) -> Entry | None:
             rate, figures["steps_per_episode"], plans.signature.horizon, method.late
         )
         baseline = replace(method, asks=RANDOM, at=1.0 - chance, arguments={})
+    elif isinstance(method, ProposerMethod) and method.horizon is None:
+        baseline = replace(method, asks=RANDOM, at=1.0 - rate, arguments={})
     elif isinstance(method, GatedMethod) and method.gate not in WITHOUT_THRESHOLD:
         baseline = replace(method, gate=RANDOM)
         calibration = replace(comparison.calibration, thresholds={RANDOM: 1.0 - rate})
