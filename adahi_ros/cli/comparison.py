@@ -62,7 +62,7 @@ def evaluate(
             help="Separated by commas, or the option again; there are also random_cool, oracle, plan_2, "
             "plan_4 and plan_8, any gate with any rule, GATE:RULE, any gate on plans, plan:GATE or "
             "corrector:GATE, and FILE.py:CLASS, a gate or a proposer of your own, which alone comes beside "
-            f"the others. Default: {COMPARED}.",
+            f"the others. {{task}} in one is the task, {{checkpoints}} the folder. Default: {COMPARED}.",
         ),
     ] = None,
     episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
@@ -83,14 +83,14 @@ def evaluate(
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import Comparison, evaluate_methods, reference_among
     from adahi_ros.evaluation.file_methods import FileMethod
-    from adahi_ros.evaluation.methods import METHODS, parse_methods
+    from adahi_ros.evaluation.methods import METHODS, for_task, parse_methods
     from adahi_ros.reporting.tables import method_table, paired_table
 
-    names = parse_methods(",".join(methods or [COMPARED]), own=True)
+    files = PolicyFiles(folder_of(task, checkpoints), backend)
+    names = parse_methods(for_task(",".join(methods or [COMPARED]), file_name(task), files.folder), own=True)
     if all(isinstance(METHODS[name], FileMethod) for name in names):
         names = parse_methods(",".join([COMPARED, *names]), own=True)
     reference_among(names, against)
-    files = PolicyFiles(folder_of(task, checkpoints), backend)
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
     with progress() as bar:
         move = episode_bars(bar, names, episodes)
@@ -132,21 +132,24 @@ def compare(
 ) -> None:
     """Tell where methods stand on each task: success, what it costs, and what chance explains."""
     from adahi_ros.evaluation.episodes import evaluation_episodes
-    from adahi_ros.evaluation.methods import METHODS, parse_methods
+    from adahi_ros.evaluation.methods import METHODS, for_task, parse_methods
     from adahi_ros.evaluation.standing import Rows, entries, measure, random_baseline, standings
     from adahi_ros.reporting.tables import standing_table
 
     count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
     default = [name for name in METHODS if name not in NOT_STOOD] + ["corrector_8"]
-    given = parse_methods(",".join(methods or default), own=True)
-    names = list(dict.fromkeys(["target", *given]))
+    given = ",".join(["target", *(methods or default)])
     if json_file is not None and json_file.resolve() == out.resolve():
         raise ValueError(f"--json: {json_file}, must be another file than the rows have (--out)")
     compared = comparisons(tasks, seed, backend)
+    names = {
+        task: parse_methods(for_task(given, task, comparison.files.folder), own=True)
+        for task, comparison in compared.items()
+    }
     rows = Rows(tried("--out", out))
     written: dict[str, Any] = {}
     for task, comparison in compared.items():
-        wanted, skipped = entries(comparison, names, evaluation_episodes(count))
+        wanted, skipped = entries(comparison, names[task], evaluation_episodes(count))
         with progress() as bar:
             job = bar.add_task(f"{task}: rows", total=2 * len(wanted), note="")
 

@@ -11,10 +11,11 @@ from adahi_ros.cli.terminal import console, write_json
 
 
 def methods(json_file: JsonFile = None) -> None:
-    """Tell which papers' methods are here, where each is, and how it is run; docs/methods.md has more."""
+    """Tell which papers' methods are here, how each is run and when to use it; docs/methods.md has more."""
     from adahi_ros.evaluation.literature import LITERATURE
 
     for each in LITERATURE:
         console.print(Text.assemble((each.name, "bold"), f"  {each.paper}"))
-        console.print(Text(f"  {each.idea}\n  {each.run}  (adahi_ros/{each.file})"))
-    write_json(json_file, {"methods": [asdict(each) for each in LITERATURE]})
+        lines = each.idea, f"{each.run}  (adahi_ros/{each.file})", f"use it: {each.use}"
+        console.print(Text("".join(f"\n  {line}" for line in lines)[1:]))
+    write_json(json_file, {"methods": [{**asdict(each), "run": each.run} for each in LITERATURE]})

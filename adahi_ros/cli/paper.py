@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adahi_ros.assets import asset
+from adahi_ros.cli.literature import LITERATURE_TASKS, measure_literature
 from adahi_ros.cli.options import Backend, Incomplete, JsonFile, Namespace, Seed, Workers, tried
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 from adahi_ros.files import parse_json, read_bytes
@@ -21,6 +22,15 @@ QUICK_EPISODES, FULL_EPISODES = 100, 600
 QUICK_POINT, FULL_POINT = 50, 200
 
 Tasks = Annotated[str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")]
+TableTasks = Annotated[
+    str | None,
+    typer.Option(
+        "--tasks",
+        "--task",
+        help="One, or several separated by commas. Default: kitchen,ball,swarm; --literature: "
+        "kitchen,ball,metaworld.",
+    ),
+]
 Folder = Annotated[
     Path | None, typer.Option(help="Folder of the results. Default: results/paper; quick: results/quick.")
 ]
@@ -71,45 +81,103 @@ def configuration(names: list[str]) -> dict[str, str]:
     return found
 
 
+def methods_by_task(compared: dict[str, Comparison], methods: str | None) -> dict[str, list[str]]:
+    """Return the named methods, as they are on each task; unless told, those that all tasks have.
+
+    Raises:
+        ValueError: one that there is not.
+    """
+    from adahi_ros.evaluation.methods import for_task, on_every_task, parse_methods
+
+    if methods is not None:
+        return {
+            task: parse_methods(for_task(methods, task, comparison.files.folder))
+            for task, comparison in compared.items()
+        }
+    plans = all(comparison.files.load().plans is not None for comparison in compared.values())
+    if not plans:
+        say("plans are left out: not every one of these tasks has a target that plans")
+    return dict.fromkeys(compared, on_every_task(plans))
+
+
+def with_thresholds(
+    comparison: Comparison, names: list[str], out: Path, workers: int
+) -> tuple[Comparison, dict[str, str]]:
+    """Return a comparison with all thresholds that methods need; and why some cannot run, by name.
+
+    Raises:
+        ValueError: none can.
+    """
+    from adahi_ros.evaluation.methods import METHODS
+    from adahi_ros.evaluation.thresholds import Thresholds
+
+    thresholds = Thresholds(out, comparison, workers, say, command_line())
+    skipped = {}
+    for name in names:
+        try:
+            METHODS[name].threshold(thresholds.complete([name]).bench())
+        except ValueError as error:
+            skipped[name] = str(error)
+    if len(skipped) == len(names):
+        raise ValueError(next(iter(skipped.values())))
+    return thresholds.complete([name for name in names if name not in skipped]), skipped
+
+
 def table(
     workers: Workers,
     quick: Annotated[bool, typer.Option("--quick", help="100 episodes per method and task.")] = False,
-    tasks: Tasks = ALL_TASKS,
+    literature: Annotated[
+        bool,
+        typer.Option(
+            "--literature",
+            help="Measure the methods of 'adahi methods' instead; what was measured is not measured again.",
+        ),
+    ] = False,
+    tasks: TableTasks = None,
     methods: Annotated[
-        str | None, typer.Option("--methods", "--method", help="Separated by commas. Default: all but best.")
+        str | None,
+        typer.Option(
+            "--methods",
+            "--method",
+            help="Separated by commas, as of 'adahi evaluate'; {task} in one is the task, {checkpoints} the "
+            "folder of its policies. Default: all but best.",
+        ),
     ] = None,
     episodes: Episodes = None,
     out: Folder = None,
     backend: Backend = "onnxruntime",
     seed: Seed = 0,
 ) -> None:
-    """Measure the paper's Table I on all tasks, and print ours beside it."""
+    """Measure the paper's Table I on all tasks, and print ours beside it; or the methods of papers."""
     from adahi_ros.evaluation.claims import better_than_adahi, check_claims
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import evaluate_methods
-    from adahi_ros.evaluation.methods import METHODS, on_every_task, parse_methods
+    from adahi_ros.evaluation.methods import METHODS
     from adahi_ros.reporting.report import TABLE
     from adahi_ros.reporting.tables import paper_table
 
     count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
-    compared = comparisons(tasks, seed, backend)
-    if methods is not None:
-        names = parse_methods(methods)
-    else:
-        plans = all(comparison.files.load().plans is not None for comparison in compared.values())
-        names = on_every_task(plans)
-        if not plans:
-            say("plans are left out: not every one of these tasks has a target that plans")
+    if literature and methods is not None:
+        raise ValueError(f"methods: {methods!r}, must be left out where --literature is given")
+    default = LITERATURE_TASKS if literature else ALL_TASKS
+    compared = comparisons(default if tasks is None else tasks, seed, backend)
+    if literature:
+        out = results_folder(out, quick)
+        about = {"seed": seed, "workers": workers, "configuration": configuration(list(compared))}
+        measure_literature(compared, count, workers, out, about)
+        return
     settings = configuration(list(compared))
-    for comparison in compared.values():  # before hours of work
-        for name in names:
-            METHODS[name].threshold(comparison.bench())
+    wanted = methods_by_task(compared, methods)
     out = results_folder(out, quick)
     tried("--out", out / TABLE)
+    ready = {  # before hours of work
+        task: with_thresholds(compared[task], names, out, workers) for task, names in wanted.items()
+    }
     started = time.monotonic()
     found: dict[str, Any] = {}
-    for task, comparison in compared.items():
+    for task, (comparison, skipped) in ready.items():
         begun = time.monotonic()
+        names = [name for name in wanted[task] if name not in skipped]
         with progress() as bar:
             move = episode_bars(bar, [f"{task}, {name}" for name in names], count)
             figures = evaluate_methods(
@@ -119,7 +187,7 @@ def table(
                 workers,
                 lambda name, done: move(f"{task}, {name}", done),  # noqa: B023
             )
-        found[task] = {"methods": figures}
+        found[task] = {"methods": figures, "skipped": skipped}
         say(f"{task}: {count} episodes of {len(names)} methods in {time.monotonic() - begun:.0f} s")
         written = {
             "command": command_line(),
@@ -140,6 +208,8 @@ def table(
         if better:
             labels = ", ".join(METHODS[name].label for name in better)
             say(f"{task}: at no more transmissions, at least as good as ADAHI: {labels}")
+        for name, reason in values["skipped"].items():
+            say(f"{task}: {name} is left out: {reason}")
     say(f"took {time.monotonic() - started:.0f} s in {workers} processes")
 
 

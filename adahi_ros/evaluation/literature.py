@@ -1,11 +1,36 @@
-"""Which papers' methods are here: where each is, and how it is run; `adahi methods` prints it.
+"""Which papers' methods are here: where each is, how it is run, and when to use it.
 
-What each did on our worlds, and when to use it, is in docs/methods.md.
+`adahi methods` prints it, and `adahi table --literature` measures it. What each did on our worlds, and why,
+is in docs/methods.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table: a method, and of which policies.
+
+    Attributes:
+        name: in the table.
+        method: as `parse_methods` takes it, with what `for_task` puts in the place of a task.
+        backend: of its policies; empty for that of all others.
+        checkpoints: their folder, below the package's files, likewise; empty for the task's.
+    """
+
+    name: str
+    method: str
+    backend: str = ""
+    checkpoints: str = ""
+
+    @property
+    def key(self) -> str:
+        """What is different from line to line: the method, and the options that it takes beside it."""
+        backend = f" --backend {self.backend}" if self.backend else ""
+        return f"{self.method}{backend}" + (f" --checkpoints {self.checkpoints}" if self.checkpoints else "")
 
 
 @dataclass(frozen=True)
@@ -16,15 +41,26 @@ class Neighbour:
         name: that the paper gives it, or what people call it.
         paper: who, and where it is found.
         file: of the package, that has it.
-        run: the option or method by which it is run.
         idea: in a line.
+        use: when, by our figures.
+        lines: of the table; none where it does not change what is done in a world without a link or a camera.
+        option: by which it is used, where there are no lines.
+        why: there are no lines.
     """
 
     name: str
     paper: str
     file: str
-    run: str
     idea: str
+    use: str
+    lines: tuple[Line, ...] = ()
+    option: str = ""
+    why: str = ""
+
+    @property
+    def run(self) -> str:
+        """The options of `adahi evaluate`, or what it is instead, by which it is run."""
+        return self.option or ", ".join(f"--methods {line.key}" for line in self.lines)
 
 
 LITERATURE = (
@@ -32,120 +68,164 @@ LITERATURE = (
         "ADAHI",
         "Action Deviation-Aware Inference for Low-Latency Wireless Robots",
         "gates/deviation.py",
-        "--methods adahi",
         "ask the target where the action deviates from the robot's recent ones",
+        "where the target makes single actions; where it plans, plans ask far less often",
+        (Line("ADAHI", "adahi"),),
     ),
     Neighbour(
         "speculative sampling",
         "Leviathan et al., 2023",
         "acceptance/speculative.py",
-        "--methods hybrid",
         "keep a drafted code with min(1, q/p), else draw from what the target has more of",
+        "as the rule under any gate: what is verified is as the target would do it",
+        (Line("speculative sampling", "hybrid"),),
     ),
     Neighbour(
         "Spec-VLA",
         "arXiv 2507.22424",
         "acceptance/distance.py",
-        "--methods always:distance",
         "a draft within a distance of the target's action stands",
+        "where drafts that are near enough are to stand; it saves no request",
+        (Line("Spec-VLA", "always:distance"),),
     ),
     Neighbour(
         "A2C2",
         "arXiv 2509.23224",
         "policy/corrector/network.py",
-        "--methods corrector_8",
         "a small network on the robot corrects the target's plan at every step",
+        "where the target plans and a corrector can be trained: first of all",
+        (Line("A2C2", "corrector_8"),),
     ),
     Neighbour(
         "SV-VLA",
         "arXiv 2604.02965",
         "robot/proposers.py",
-        "--methods draft_checks_plan:expected_error@0.5",
         "ask for a new plan where a light policy disagrees with the present one",
+        "where a draft is at hand and a corrector is not",
+        (Line("SV-VLA", "draft_checks_plan:expected_error@0.5"),),
     ),
     Neighbour(
         "temporal ensembling (ACT)",
         "arXiv 2304.13705",
         "robot/blends.py",
-        "--methods temporal_ensemble_4",
         "weigh plans that overlap",
+        "where plans jerk from one to the next, and twice the requests can be paid",
+        (Line("temporal ensembling", "temporal_ensemble_4"),),
     ),
     Neighbour(
         "bidirectional decoding",
         "arXiv 2408.17355",
         "server/choice.py",
-        "--methods plan_8+1:choose",
         "of several plans take the one that agrees with what the robot is doing",
+        "where replies are late and nothing can be trained",
+        (Line("bidirectional decoding", "plan_8+1:choose"),),
     ),
     Neighbour(
         "PipeInfer",
         "arXiv 2407.11798",
         "robot/ahead.py",
-        "--methods plan_8+1",
         "nobody waits for a reply, and what is overtaken is dropped before it costs compute",
+        "where the robot must not wait for the network",
+        (Line("PipeInfer", "plan_8+1"),),
     ),
     Neighbour(
         "DSI",
         "Timor et al., arXiv 2405.14105",
         "robot/hedged_transport.py",
-        "verification.backups, verification.hedge",
         "several instances of the target, of which the first good reply wins; the second asked when late",
+        "where there are two verifiers, and replies are sometimes very late",
+        option="verification.backups, verification.hedge",
+        why="it changes when a reply is there, not what it says: docs/wireless.md",
     ),
     Neighbour(
         "CoSine",
         "arXiv 2503.10325",
         "robot/committee_proposer.py",
-        "adahi committee",
         "several specialised drafts; replies tell the robot which fits, confidence fuses them",
+        "where the target is told what the robot is not, and is asked seldom",
+        option="adahi committee",
+        why="its drafts are trained first: docs/several_drafts.md",
     ),
     Neighbour(
         "SpotTune",
         "Li et al., arXiv 2012.03576",
         "tuning/trend.py",
-        "adahi tune",
         "search on machines that may vanish; what its curve's trend does not promise is stopped",
+        "to search recipes, methods and thresholds on machines that may vanish",
+        option="adahi tune",
+        why="nothing of it runs on a robot: docs/tuning.md",
     ),
     Neighbour(
         "U-HLM",
         "arXiv 2412.12687",
         "gates/sampled.py",
-        "--methods sampled_uncertainty:speculative",
         "ask the target where the draft, at other temperatures, draws other codes",
+        "`uncertainty`, in the kitchen alone; the sampled form where a policy can only be drawn from",
+        (Line("U-HLM, sampled", "sampled_uncertainty:speculative"), Line("U-HLM, 1 - p", "uncertainty")),
     ),
     Neighbour(
         "WISV",
         "arXiv 2604.17701",
         "acceptance/semantic.py",
-        "--methods always:semantic:file=checkpoints/ball/semantic.safetensors:tolerance=0.1",
         "a mismatch stands where a head on the target says that it does not matter; more on a slow link",
+        "only where a rejection costs a round trip of its own",
+        (Line("WISV", "always:semantic:file={checkpoints}/semantic.safetensors:tolerance=0.1"),),
     ),
     Neighbour(
         "HeiSD",
         "arXiv 2603.17573",
         "robot/retrieval.py",
-        "--methods heisd",
         "do unasked what was demonstrated where neighbours agree; by how it moves, draft instead",
+        "where there are demonstrations and nothing is to be trained; without drafts",
+        (
+            Line("HeiSD", "heisd"),
+            Line("HeiSD, no drafts", "retrieval_8:expected_error@0.4"),
+            Line("HeiSD, no verify-skip", "mixture_8:age@7"),
+        ),
     ),
     Neighbour(
         "KERV",
         "arXiv 2603.01581",
         "robot/kalman.py",
-        "--methods kerv",
         "go on by a Kalman filter where a draft is rejected, not by another request",
+        "where actions are smooth and single; not with contacts",
+        (Line("KERV", "kerv"), Line("KERV, the filter alone", "kalman:age@1")),
     ),
     Neighbour(
         "DyQ-VLA",
         "Zheng et al., arXiv 2603.07904",
         "policy/switched.py",
-        "--checkpoints config/switched/TASK",
         "eight bits while what is observed moves coarsely, all of them where it moves finely",
+        "`int8` for a target where memory counts; the switch wins nothing here",
+        (
+            Line("DyQ-VLA, switched", "target", checkpoints="config/switched/{task}"),
+            Line("DyQ-VLA, 8 bits", "target", backend="int8"),
+            Line("8 bits, Plan/8", "plan_8", backend="int8"),
+        ),
     ),
     Neighbour(
         "VLN-Cache",
         "Zheng et al., arXiv 2603.07080",
         "vision/visual_cache.py",
-        "encoder_cache",
         "features of image patches that did not change are kept, and moved with the view",
+        "a camera that stands and sees little move, an encoder of milliseconds",
+        option="encoder_cache",
+        why="these worlds have no camera: benchmarks/visual_cache.py",
     ),
 )
 """In the order of the docs. Those of plans need a task that has a target that plans."""
+
+BESIDE = (
+    Line("Target only", "target"),
+    Line("Draft only", "draft"),
+    Line("Random", "random"),
+    Line("Plan/1", "plan_1"),
+    Line("Plan/8", "plan_8"),
+    Line("Best", "best"),
+)
+"""What the methods of papers are held against, in the same table."""
+
+
+def lines(neighbours: Iterable[Neighbour] = LITERATURE) -> tuple[Line, ...]:
+    """Return the lines of the table."""
+    return (*BESIDE, *(line for each in neighbours for line in each.lines))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 from adahi_ros.acceptance.interface import codes_differ
@@ -249,6 +250,17 @@ def parse_methods(text: str, on_air: bool = False, own: bool = False) -> list[st
         if isinstance(method, FileMethod):
             method.told()  # says what is wrong with it
     return names
+
+
+def for_task(text: str, task: str, folder: Path) -> str:
+    """Return methods as they are on a task: its name for {task}, for {checkpoints} its policies' folder.
+
+    Args:
+        text: as `parse_methods` takes it.
+        task: by its spec's name.
+        folder: of its policies.
+    """
+    return text.replace("{task}", task).replace("{checkpoints}", str(folder))
 
 
 def on_every_task(plans: bool) -> list[str]:

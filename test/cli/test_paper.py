@@ -10,7 +10,9 @@ import pytest
 from typer.testing import Result
 
 from adahi_ros.assets import asset
+from adahi_ros.cli.literature import FIGURES, PAGE
 from adahi_ros.evaluation import latency
+from adahi_ros.evaluation.literature import Line
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.reporting.report import PICTURES, REPORT, TABLE
 
@@ -60,6 +62,59 @@ def test_a_table_is_printed_and_written(tabled: str, folder: Path) -> None:
     claims = re.findall(r"^ball, n = 3: .*: (holds|DOES NOT HOLD)$", tabled, re.MULTILINE)
     assert len(claims) == 4
     assert "ball: 3 episodes of 7 methods" in tabled
+
+
+def test_a_table_has_a_method_as_it_is_on_each_task_and_what_a_task_lacks_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.setattr("adahi_ros.evaluation.evaluate.HELD_OUT_EPISODES", 2)
+    monkeypatch.setattr("adahi_ros.evaluation.calibrate.EPISODES", 5)
+    head = "always:semantic:file={checkpoints}/semantic.safetensors:tolerance=0.1"
+    named = f"sampled_uncertainty:speculative,plan_8,{head}"
+    tasks = ("--tasks", "ball,inverted_pendulum", "--episodes", 2, "--workers", 1)
+    result = run("table", *tasks, "--methods", named, "--out", tmp_path)
+    assert result.exit_code == 0
+    ball, pole = read(tmp_path / TABLE)["tasks"].values()
+    file = asset("checkpoints/ball") / "semantic.safetensors"
+    sampled, plan, semantic = "sampled_uncertainty:speculative", "plan_8", f"always:semantic:file={file}"
+    assert list(ball["methods"]) == [sampled, plan, f"{semantic}:tolerance=0.1"]
+    assert ball["skipped"] == {}
+    assert list(pole["methods"]) == [sampled]
+    assert pole["skipped"][plan].startswith("Plan/8: there is no target that plans")
+    assert len(pole["skipped"]) == 2
+    assert "inverted_pendulum: plan_8 is left out: Plan/8: there is no target that plans" in result.output
+    assert (tmp_path / "ball.yaml").is_file()  # the threshold that was searched
+
+
+def test_a_table_of_what_no_policies_are_there_for_is_refused(tmp_path: Path, fails: Fails) -> None:
+    said = fails("table", "--task", "inverted_pendulum", "--methods", "plan_8,best", "--out", tmp_path)
+    assert said.startswith("adahi: Plan/8: there is no target that plans")
+
+
+def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    table = (Line("ADAHI", "adahi"), Line("8 bits", "target", backend="int8"), Line("none", "plan_8"))
+    monkeypatch.setattr("adahi_ros.evaluation.literature.lines", lambda: (Line("Target", "target"), *table))
+    tasks = ("--tasks", "inverted_pendulum,ball", "--episodes", 2, "--seed", 3)
+    command = ("table", "--literature", *tasks, "--workers", 1, "--out", tmp_path)
+    result = run(*command)
+    assert result.exit_code == 0
+    written = read(tmp_path / FIGURES)
+    assert (written["seed"], written["episodes"]) == (3, 2)
+    pole, ball = written["tasks"].values()
+    lacks = "Plan/8: there is no target that plans"
+    assert list(pole["methods"]) == ["target", "adahi", "target --backend int8"]
+    assert pole["methods"]["adahi"]["against"]["method"] == "target"
+    assert pole["skipped"]["plan_8"].startswith(lacks)
+    assert list(ball["methods"]) == [*pole["methods"], "plan_8"]
+    assert f"inverted_pendulum: plan_8 is left out: {lacks}" in result.output
+    assert "VLN-Cache has no line: these worlds have no camera" in result.output
+    assert (tmp_path / PAGE).read_text().count("\n") == 2 + 4
+    assert max(map(len, result.output.splitlines()[:10])) <= 80
+    monkeypatch.setattr("adahi_ros.evaluation.standing.play_method", lambda *arguments: pytest.fail("again"))
+    assert run(*command).exit_code == 0
+    assert read(tmp_path / FIGURES)["tasks"] == written["tasks"]
 
 
 def test_pictures_are_drawn_and_their_numbers_written(drawn: str, folder: Path) -> None:
@@ -117,6 +172,9 @@ def test_what_cannot_be_compared_or_drawn_is_named(tmp_path: Path, fails: Fails)
     assert fails("table", "--task", " ,", *never) == "adahi: tasks: ' ,', must name at least one\n"
     assert fails("table", "--methods", "telepathy", *never).startswith("adahi: methods: 'telepathy', must be")
     assert fails("figures", "--link", "tin_cans", *never).startswith("adahi: config/links/tin_cans.yaml: ")
+    assert fails("table", "--literature", "--methods", "adahi", *never) == (
+        "adahi: methods: 'adahi', must be left out where --literature is given\n"
+    )
     link = tmp_path / "link.yaml"
     link.write_text("rtt_mean_ms: 12.0\nrtt_jitter_ms: -1.0\nrate_mbit_s: 5.0\n")
     assert fails("figures", *ON_BALL, "--link", link, *never) == (

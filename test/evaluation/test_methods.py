@@ -15,7 +15,15 @@ from adahi_ros.evaluation.bench import Bench, Policies
 from adahi_ros.evaluation.dds_method import node_parameters
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.harm_oracle import HARM_GRAMMAR
-from adahi_ros.evaluation.methods import COOL, METHODS, GatedMethod, gated, parse_methods, runs_on_robot
+from adahi_ros.evaluation.methods import (
+    COOL,
+    METHODS,
+    GatedMethod,
+    for_task,
+    gated,
+    parse_methods,
+    runs_on_robot,
+)
 from adahi_ros.evaluation.plan_methods import GRAMMAR, PlanMethod, actor_of
 from adahi_ros.evaluation.proposer_methods import PROPOSER_GRAMMAR
 from adahi_ros.evaluation.recommended import default_methods
@@ -348,3 +356,10 @@ def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(compari
         METHODS["always:semantic:bold=1"].threshold(comparison.bench())
     with pytest.raises(ValueError, match="must not name an argument twice"):
         METHODS["always:semantic:tolerance=0:tolerance=1"]
+
+
+def test_a_method_is_named_as_it_is_on_a_task() -> None:
+    text = "adahi,always:semantic:file={checkpoints}/head.safetensors,plan:learned:file={task}.safetensors@1"
+    assert for_task(text, "ball", Path("my/ball")) == (
+        "adahi,always:semantic:file=my/ball/head.safetensors,plan:learned:file=ball.safetensors@1"
+    )

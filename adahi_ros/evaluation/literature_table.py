@@ -1,0 +1,46 @@
+"""The methods of papers in one table: what each line does on each task, on the same episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from adahi_ros.assets import asset
+from adahi_ros.evaluation.bench import PolicyFiles
+from adahi_ros.evaluation.evaluate import Comparison
+from adahi_ros.evaluation.literature import Line
+from adahi_ros.evaluation.methods import METHODS, for_task
+from adahi_ros.evaluation.standing import ITSELF, Entry
+from adahi_ros.evaluation.thresholds import Thresholds
+
+
+def line_entries(
+    lines: Sequence[Line], comparison: Comparison, episodes: Sequence[int], thresholds: Thresholds
+) -> tuple[list[Entry], dict[str, str]]:
+    """Return what is to be measured of lines on a task, and why some cannot be, by key.
+
+    Args:
+        lines: of the table.
+        comparison: of the task.
+        episodes: their numbers.
+        thresholds: of the task.
+    """
+    found, skipped = [], {}
+    for line in lines:
+        try:
+            found.append(_entry(line, comparison, episodes, thresholds))
+        except (ValueError, FileNotFoundError, ImportError) as error:  # eight bits need the package onnx
+            skipped[line.key] = str(error)
+    return found, skipped
+
+
+def _entry(line: Line, comparison: Comparison, episodes: Sequence[int], thresholds: Thresholds) -> Entry:
+    name, files = comparison.calibration.task, comparison.files
+    files = PolicyFiles(
+        asset(for_task(line.checkpoints, name, files.folder)) if line.checkpoints else files.folder,
+        line.backend or files.backend,
+    )
+    method = for_task(line.method, name, files.folder)
+    on = replace(thresholds.complete([method]), files=files)
+    METHODS[method].threshold(on.bench())
+    return Entry(line.key, ITSELF, METHODS[method], on, episodes)
