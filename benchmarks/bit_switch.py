@@ -1,0 +1,135 @@
+"""Whether the switch of bits knows when eight do: against one that is thrown as often, at random.
+
+    .venv/bin/python benchmarks/bit_switch.py [TASK] [--episodes N] [--methods M,M,...] [--json FILE]
+
+Draft and target are those of config/switched/TASK. First how far actions of eight bits are from those of 32,
+where the switch says coarse and where it says fine, at what is observed while the target acts: if it knew
+anything, they would be nearer where it says coarse. Then success with that switch, and with one that says
+coarse at random, in as large a share of the steps.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from bit_widths import observed, windows
+from rich.console import Console
+
+from adahi_ros.assets import asset
+from adahi_ros.evaluation.bench import Bench, Policies
+from adahi_ros.evaluation.episodes import evaluation_episodes
+from adahi_ros.evaluation.evaluate import Outcome, outcome_figures
+from adahi_ros.evaluation.methods import METHODS, parse_methods
+from adahi_ros.evaluation.metrics import mcnemar
+from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.networks.checkpoint_files import read_tensors
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.interface import Policy
+from adahi_ros.policy.signature import Observations
+from adahi_ros.policy.switched import SwitchedPolicy
+from adahi_ros.reporting.tables import narrow_table, number
+from adahi_ros.tasks import make
+from adahi_ros.yaml_files import read_yaml
+
+WATCHED = 10  # episodes in which the target acts, as of bit_widths.py
+COMPARED = ("draft", "target")
+
+
+class AtRandom(SwitchedPolicy):
+    """Says coarse at random, at a share of the proposals."""
+
+    def throw(self, share: float, seed: int) -> AtRandom:
+        """Set the share, and begin its draws."""
+        self._share, self._random = share, np.random.default_rng(seed)
+        return self
+
+    def coarse(self, observations: Observations) -> np.ndarray:
+        """See `SwitchedPolicy`."""
+        return self._random.random(len(self.signature.window(observations))) < self._share
+
+
+def networks(task: str, name: str) -> tuple[Policy, Policy]:
+    """Return the networks of a policy of config/switched/, of 32 bits and of eight."""
+    checkpoint = asset("checkpoints") / _told(task, name)["checkpoint"]
+    return load_policy(checkpoint, "onnxruntime"), load_policy(checkpoint, "int8")
+
+
+def switched(task: str, name: str, pair: tuple[Policy, Policy], kind: type[SwitchedPolicy]) -> SwitchedPolicy:
+    """Return the policy of config/switched/, or one with another switch."""
+    told = _told(task, name)
+    weights = asset(f"checkpoints/{told['checkpoint']}.safetensors")
+    return kind(*pair, read_tensors(weights)["observation_scale"], told["coarse_above"], told["fine_below"])
+
+
+def _told(task: str, name: str) -> dict[str, Any]:
+    return read_yaml(asset(f"config/switched/{task}/{name}.yaml"))
+
+
+def apart(pair: tuple[Policy, Policy], read: list[Observations], seed: int) -> np.ndarray:
+    """Return how far actions of the same codes are at some observations (N,), in action scales."""
+    distances = []
+    for row, each in enumerate(read):
+        draws = np.random.default_rng([seed, row]).random((1, pair[0].draws))
+        one, other = (network.propose(each, draws) for network in pair)
+        difference = one.actions - other.distribution.actions_of(one.distribution.codes)
+        distances.append(np.abs(difference / pair[0].action_scale).max())
+    return np.array(distances)
+
+
+def main(
+    task: Annotated[str, typer.Argument(help="One of config/switched.")] = "ball",
+    episodes: Annotated[int, typer.Option(min=1, help="Of which success is told.")] = 100,
+    methods: Annotated[str, typer.Option(help="Separated by commas; of single actions.")] = "target,adahi",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 11,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+) -> None:
+    """Compare the switch of a task with one that is thrown at random."""
+    pairs = {name: networks(task, name) for name in COMPARED}
+    seen = observed(task, pairs["target"][0], pairs["draft"][0], seed, WATCHED)
+    table = narrow_table(
+        f"{task}: eight bits and 32, apart where the switch says",
+        ("policy",),
+        ("coarse, share", "mean", "median", "fine: mean", "median"),
+    )
+    figures: dict[str, dict[str, Any]] = {"apart": {}, "success": {}}
+    by_motion, at_random = {}, {}
+    for name, pair in pairs.items():
+        read = windows(pair[0], seen)
+        by_motion[name] = switched(task, name, pair, SwitchedPolicy)
+        coarse = np.concatenate([by_motion[name].coarse(each) for each in read])
+        share = float(coarse.mean())
+        at_random[name] = switched(task, name, pair, AtRandom).throw(share, seed)
+        distances = apart(pair, read, seed)
+        parts = distances[coarse], distances[~coarse]
+        told = [float(of(part)) for part in parts for of in (np.mean, np.median)]
+        figures["apart"][name] = {"share": share, "coarse": told[:2], "fine": told[2:]}
+        table.add_row(name, *map(number, (share, *told)))
+    Console().print(table)
+    table = narrow_table(
+        f"{task}, {episodes} episodes, seed {seed}", ("method", "switch"), ("success", "95 %", "TR", "p")
+    )
+    calibration = load_calibration(asset(f"config/{task}.yaml"))
+    for method in parse_methods(methods):
+        success = {}
+        for name, policies in (("by motion", by_motion), ("at random", at_random)):
+            world = make(task)
+            bench = Bench(task, Policies(**policies), calibration)
+            log = METHODS[method].run(bench, world, seed, evaluation_episodes(episodes), lambda step: None)
+            found = outcome_figures(Outcome(log, world.success, world.completed, world.fulfilled))
+            success[name] = world.success
+            p = mcnemar(success["by motion"], success[name]).p if len(success) > 1 else None
+            figures["success"][f"{method}, {name}"] = {**found, "p": p}
+            low, high = found["success_ci95"]
+            rates = number(found["success_rate"]), f"{low:.2f}-{high:.2f}", number(found["transmission_rate"])
+            table.add_row(METHODS[method].label, name, *rates, number(p))
+    Console().print(table)
+    if json_file is not None:
+        json_file.write_text(json.dumps({"task": task, **figures}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)
