@@ -59,8 +59,9 @@ class Neighbour:
 
     @property
     def run(self) -> str:
-        """The options of `adahi evaluate`, or what it is instead, by which it is run."""
-        return self.option or ", ".join(f"--methods {line.key}" for line in self.lines)
+        """The options of `adahi evaluate TASK`, or what it is instead, by which it is run."""
+        ways = ", ".join(f"--methods {line.key}" for line in self.lines)
+        return self.option or ways.replace("switched/{task}", "switched/TASK")
 
 
 LITERATURE = (
@@ -69,7 +70,7 @@ LITERATURE = (
         "Action Deviation-Aware Inference for Low-Latency Wireless Robots",
         "gates/deviation.py",
         "ask the target where the action deviates from the robot's recent ones",
-        "where the target makes single actions; where it plans, plans ask far less often",
+        "where the target makes single actions; where it plans, a corrected plan asks far less often",
         (Line("ADAHI", "adahi"),),
     ),
     Neighbour(
@@ -77,7 +78,7 @@ LITERATURE = (
         "Leviathan et al., 2023",
         "acceptance/speculative.py",
         "keep a drafted code with min(1, q/p), else draw from what the target has more of",
-        "as the rule under any gate: what is verified is as the target would do it",
+        "where a call costs nothing; as the rule under a gate, what is verified is as the target would do it",
         (Line("speculative sampling", "hybrid"),),
     ),
     Neighbour(
@@ -85,7 +86,7 @@ LITERATURE = (
         "arXiv 2507.22424",
         "acceptance/distance.py",
         "a draft within a distance of the target's action stands",
-        "where drafts that are near enough are to stand; it saves no request",
+        "where more of a draft is to stand; it saves no request here",
         (Line("Spec-VLA", "always:distance"),),
     ),
     Neighbour(
@@ -93,7 +94,7 @@ LITERATURE = (
         "arXiv 2509.23224",
         "policy/corrector/network.py",
         "a small network on the robot corrects the target's plan at every step",
-        "where the target plans and a corrector can be trained: first of all",
+        "where the target plans and a corrector can be trained: the first to try",
         (Line("A2C2", "corrector_8"),),
     ),
     Neighbour(
@@ -101,7 +102,7 @@ LITERATURE = (
         "arXiv 2604.02965",
         "robot/proposers.py",
         "ask for a new plan where a light policy disagrees with the present one",
-        "where a draft is at hand and a corrector is not",
+        "where no corrector can be trained for the plans; it asks at most steps",
         (Line("SV-VLA", "draft_checks_plan:expected_error@0.5"),),
     ),
     Neighbour(
@@ -109,7 +110,7 @@ LITERATURE = (
         "arXiv 2304.13705",
         "robot/blends.py",
         "weigh plans that overlap",
-        "where plans jerk from one to the next, and twice the requests can be paid",
+        "not here: Plan/4 asks as often and succeeds more",
         (Line("temporal ensembling", "temporal_ensemble_4"),),
     ),
     Neighbour(
@@ -117,7 +118,7 @@ LITERATURE = (
         "arXiv 2408.17355",
         "server/choice.py",
         "of several plans take the one that agrees with what the robot is doing",
-        "where replies are late and nothing can be trained",
+        "not here: where replies are late, plans that agree succeed no more than others",
         (Line("bidirectional decoding", "plan_8+1:choose"),),
     ),
     Neighbour(
@@ -125,7 +126,7 @@ LITERATURE = (
         "arXiv 2407.11798",
         "robot/ahead.py",
         "nobody waits for a reply, and what is overtaken is dropped before it costs compute",
-        "where the robot must not wait for the network",
+        "where the robot must not wait for the network; with a corrector, as `best` has it",
         (Line("PipeInfer", "plan_8+1"),),
     ),
     Neighbour(
@@ -160,7 +161,7 @@ LITERATURE = (
         "arXiv 2412.12687",
         "gates/sampled.py",
         "ask the target where the draft, at other temperatures, draws other codes",
-        "`uncertainty`, in the kitchen alone; the sampled form where a policy can only be drawn from",
+        "`uncertainty`, in the kitchen; sampled, where a policy can be drawn from and no more",
         (Line("U-HLM, sampled", "sampled_uncertainty:speculative"), Line("U-HLM, 1 - p", "uncertainty")),
     ),
     Neighbour(
@@ -220,6 +221,7 @@ BESIDE = (
     Line("Draft only", "draft"),
     Line("Random", "random"),
     Line("Plan/1", "plan_1"),
+    Line("Plan/4", "plan_4"),
     Line("Plan/8", "plan_8"),
     Line("Best", "best"),
 )

@@ -43,14 +43,15 @@ def literature_markdown(lines: Sequence[Line], tasks: Mapping[str, Figures]) -> 
     heads = ["method", "`--methods`"]
     for task in tasks:
         heads += [f"{task}: success", "TR", "p"]
-    rows = [heads, ["---"] * len(heads)]
+    rows = []
     for line in lines:
         row = [line.name, f"`{line.key}`"]
         for figures in tasks.values():
             values = figures.get(line.key)
             row += ["", "", ""] if values is None else _told(values)
         rows.append(row)
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    first, *others = (f"| {' | '.join(row)} |\n" for row in (heads, *rows))
+    return "".join((first, f"|{'---|' * len(heads)}\n", *others))
 
 
 def _told(values: Mapping[str, Any]) -> list[str]:
