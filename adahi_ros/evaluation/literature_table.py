@@ -34,6 +34,15 @@ def line_entries(
     return found, skipped
 
 
+def searched_last(
+    lines: Sequence[Line], comparison: Comparison, thresholds: Thresholds
+) -> tuple[list[Line], list[Line]]:
+    """Return lines that can be measured at once, and those of which a threshold is to be searched first."""
+    name, folder = comparison.calibration.task, comparison.files.folder
+    last = [line for line in lines if thresholds.missing([for_task(line.method, name, folder)])]
+    return [line for line in lines if line not in last], last
+
+
 def _entry(line: Line, comparison: Comparison, episodes: Sequence[int], thresholds: Thresholds) -> Entry:
     name, files = comparison.calibration.task, comparison.files
     files = PolicyFiles(

@@ -50,15 +50,17 @@ class Thresholds:
             self._comparison.calibration, thresholds=thresholds, figures={SEED: self._comparison.seed}
         )
 
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """Return those of some methods whose threshold must be searched."""
+        return [name for name, gate in gates_of_methods(names).items() if gate not in self._thresholds]
+
     def complete(self, names: Sequence[str]) -> Comparison:
         """Return the comparison, its calibration with a threshold for the gate of each of these methods.
 
         Raises:
             ValueError: one cannot be searched.
         """
-        missing = {
-            name: gate for name, gate in gates_of_methods(names).items() if gate not in self._thresholds
-        }
+        missing = self.missing(names)
         if missing:
             known, on = self._comparison.calibration, self._comparison
             made = calibrate.calibrate(
@@ -72,7 +74,7 @@ class Thresholds:
                 known.draft_temperature,
                 workers=self._workers,
                 say=lambda line: self._say(f"{on.task}: {line}"),
-                methods=list(missing),
+                methods=missing,
             )
             self._thresholds = {**made.thresholds, **self._thresholds}
             kept = self._as_kept(self._thresholds)

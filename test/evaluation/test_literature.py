@@ -18,7 +18,7 @@ from adahi_ros.evaluation.bench import RETRIEVAL, PolicyFiles
 from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.evaluation.evaluate import Comparison
 from adahi_ros.evaluation.literature import LITERATURE, Line, Neighbour, lines
-from adahi_ros.evaluation.literature_table import line_entries
+from adahi_ros.evaluation.literature_table import line_entries, searched_last
 from adahi_ros.evaluation.methods import for_task, parse_methods
 from adahi_ros.evaluation.retrieval_index import make_index, save_index
 from adahi_ros.evaluation.standing import Rows, measure
@@ -131,13 +131,18 @@ def test_a_threshold_that_is_missing_is_searched_once(
 ) -> None:
     monkeypatch.setattr(calibrate, "EPISODES", 20)
     name, said = "sampled_uncertainty:speculative", []
+    without, sampled = Line("first", "adahi"), Line("sampled", name)
+    table = [sampled, without]
+    assert searched_last(table, comparison, searched(tmp_path, comparison)) == ([without], [sampled])
     first = Thresholds(tmp_path, comparison, 1, said.append).complete(["adahi", name]).calibration
     assert first.thresholds.items() > comparison.calibration.thresholds.items()
     assert said == ["ball: threshold of the sampled_uncertainty gate for a transmission rate of 0.600"]
     assert load_calibration(tmp_path / "ball.yaml").thresholds == first.thresholds
     with monkeypatch.context() as patch:
         patch.setattr(thresholds.calibrate, "calibrate", lambda *arguments, **named: pytest.fail("again"))
-        assert searched(tmp_path, comparison).complete([name]).calibration.thresholds == first.thresholds
+        kept = searched(tmp_path, comparison)
+        assert kept.complete([name]).calibration.thresholds == first.thresholds
+        assert searched_last(table, comparison, kept) == (table, [])
     # What was searched for another seed, or of other policies, is not taken.
     for other in (
         replace(comparison, seed=6),

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from typer.testing import Result
+
+from adahi_ros.evaluation.literature import LITERATURE
+
+
+def test_each_method_is_told_with_how_it_is_run_and_when(tmp_path: Path, run: Callable[..., Result]) -> None:
+    result = run("methods", "--json", tmp_path / "methods.json")
+    assert result.exit_code == 0
+    told = " ".join(result.output.split())  # whatever the width
+    written = json.loads((tmp_path / "methods.json").read_text())["methods"]
+    assert [each["name"] for each in written] == [each.name for each in LITERATURE]
+    for each, values in zip(LITERATURE, written, strict=True):
+        assert f"{each.name} {each.paper}" in told
+        assert f"use it: {each.use}" in told
+        assert (values["run"], values["file"], values["use"]) == (each.run, each.file, each.use)
+        assert each.run in told
