@@ -102,7 +102,7 @@ LITERATURE = (
         "arXiv 2604.02965",
         "robot/proposers.py",
         "ask for a new plan where a light policy disagrees with the present one",
-        "where no corrector can be trained for the plans; it asks at most steps",
+        "where no corrector can be trained, and the draft does nearly what the target does, as in the kitchen",
         (Line("SV-VLA", "draft_checks_plan:expected_error@0.5"),),
     ),
     Neighbour(
@@ -161,7 +161,7 @@ LITERATURE = (
         "arXiv 2412.12687",
         "gates/sampled.py",
         "ask the target where the draft, at other temperatures, draws other codes",
-        "`uncertainty`, in the kitchen; sampled, where a policy can be drawn from and no more",
+        "`uncertainty` as ADAHI; sampled, where a policy can be drawn from and no more",
         (Line("U-HLM, sampled", "sampled_uncertainty:speculative"), Line("U-HLM, 1 - p", "uncertainty")),
     ),
     Neighbour(
