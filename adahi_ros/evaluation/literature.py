@@ -102,7 +102,7 @@ LITERATURE = (
         "arXiv 2604.02965",
         "robot/proposers.py",
         "ask for a new plan where a light policy disagrees with the present one",
-        "where no corrector can be trained, and the draft does nearly what the target does, as in the kitchen",
+        "where no corrector can be trained, and the draft is near to the target, as in the kitchen",
         (Line("SV-VLA", "draft_checks_plan:expected_error@0.5"),),
     ),
     Neighbour(
