@@ -19,6 +19,7 @@ from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import plain_values
 from adahi_ros.trajectories import Trajectories
+from adahi_ros.wire.records import StepRecord
 
 JOINTS = ("left_joint", "right_joint")
 PERIOD_NS = 50_000_000
@@ -95,6 +96,30 @@ def command(stamp_ns: int, action: np.ndarray) -> Any:
 
 def result(stamp_ns: int, episode: int, success: bool) -> Any:
     return make(KINDS["episode_result"], header=header(stamp_ns), episode_id=episode, success=success)
+
+
+def status(record: StepRecord) -> Any:
+    same = ("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified", "message")
+    plan = ("proposer", "plan_age", "plan_left", "expected_error", "requests_pending")
+    numbers = ("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes")
+    return make(
+        KINDS["draft_status"],
+        header=header(record.stamp_ns),
+        episode_id=record.episode,
+        step_id=record.step,
+        accepted=np.array(record.accepted, dtype=bool),
+        reason=int(record.reason),
+        reason_counts=np.array(record.reason_counts, dtype=np.uint32),
+        draft_action=np.float32(record.draft_action),
+        planned_action=np.float32(record.planned_action),
+        action=np.float32(record.action),
+        **{name: getattr(record, name) for name in (*same, *plan, *numbers)},
+    )
+
+
+def safety(stamp_ns: int, counts: list[int]) -> Any:
+    kind = KINDS["safety_state"]
+    return make(kind, header=header(stamp_ns), counts=np.array(counts, dtype=np.uint32))
 
 
 def recorded(data: Trajectories, start_ns: int = START_NS) -> list[Line]:

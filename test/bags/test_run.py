@@ -39,34 +39,10 @@ def records(step_record: Callable[..., StepRecord]) -> list[StepRecord]:
     return made
 
 
-def status(record: StepRecord, toy: Any) -> Any:
-    same = ("robot_id", "gate", "deviation", "score", "threshold", "transmitted", "verified", "message")
-    plan = ("proposer", "plan_age", "plan_left", "expected_error", "requests_pending")
-    numbers = ("draft_ms", "verify_ms", "target_compute_ms", "total_ms", "request_bytes", "response_bytes")
-    return toy.make(
-        toy.KINDS["draft_status"],
-        header=toy.header(record.stamp_ns),
-        episode_id=record.episode,
-        step_id=record.step,
-        accepted=np.array(record.accepted, dtype=bool),
-        reason=int(record.reason),
-        reason_counts=np.array(record.reason_counts, dtype=np.uint32),
-        draft_action=np.float32(record.draft_action),
-        planned_action=np.float32(record.planned_action),
-        action=np.float32(record.action),
-        **{name: getattr(record, name) for name in (*same, *plan, *numbers)},
-    )
-
-
 def link(stamp_ns: int, rtt_ms: float, toy: Any) -> Any:
     return toy.make(
         toy.KINDS["link_state"], header=toy.header(stamp_ns), rtt_ms=rtt_ms, loss=0.25, misses=0.5
     )
-
-
-def safety(stamp_ns: int, counts: list[int], toy: Any) -> Any:
-    kind = toy.KINDS["safety_state"]
-    return toy.make(kind, header=toy.header(stamp_ns), counts=np.array(counts, dtype=np.uint32))
 
 
 @pytest.fixture
@@ -74,13 +50,13 @@ def run_bag(step_record: Callable[..., StepRecord], in_bag: Callable[..., Path],
     lines, at = [], 0
     for record in records(step_record):
         at = record.stamp_ns + 2_000_000
-        lines.append(toy.Line("draft_status", status(record, toy), at))
+        lines.append(toy.Line("draft_status", toy.status(record), at))
     lines += [
         toy.Line("link_state", link(at, float("nan"), toy), at + 1),
         toy.Line("link_state", link(at + 1_000_000_000, 4.0, toy), at + 2),
-        toy.Line("safety_state", safety(at, [3, 0, 1, 0, 0, 0, 0, 0], toy), at + 3),
-        toy.Line("safety_state", safety(at, [5, 0, 1, 0, 0, 0, 0, 0], toy), at + 4),
-        toy.Line("safety_state", safety(at, [1, 0, 0, 0, 0, 2, 0, 0], toy), at + 5),  # activated again
+        toy.Line("safety_state", toy.safety(at, [3, 0, 1, 0, 0, 0, 0, 0]), at + 3),
+        toy.Line("safety_state", toy.safety(at, [5, 0, 1, 0, 0, 0, 0, 0]), at + 4),
+        toy.Line("safety_state", toy.safety(at, [1, 0, 0, 0, 0, 2, 0, 0]), at + 5),  # activated again
         toy.Line("episode_result", toy.result(at, 0, success=True), at + 6),
         toy.Line("episode_result", toy.result(at, 1, success=False), at + 7),
     ]
@@ -159,7 +135,7 @@ def test_a_run_without_link_envelope_or_judge_is_reported_too(
     step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], tmp_path: Path, toy: Any
 ) -> None:
     made = step_record(transmitted=False, verified=False, accepted=())
-    run = read_run(in_bag([toy.Line("draft_status", status(made, toy), 5)]))
+    run = read_run(in_bag([toy.Line("draft_status", toy.status(made), 5)]))
     found = bag_run_figures(run)
     assert found["plan"] is None
     assert found["successes"] is found["verify_ms"] is found["link_loss"] is found["acceptance_rate"] is None
@@ -187,7 +163,7 @@ def test_a_run_by_plans_is_reported_with_them(
             requests_pending=row % 2,
             **(plan if planned else {}),
         )
-        lines.append(toy.Line("draft_status", status(record, toy), record.stamp_ns))
+        lines.append(toy.Line("draft_status", toy.status(record), record.stamp_ns))
     run = read_run(in_bag(lines))
     found = bag_run_figures(run)
     plan = found["plan"]
@@ -216,6 +192,6 @@ def test_a_bag_without_a_draft_policy_is_told(bag: Path) -> None:
 def test_a_reason_that_nobody_knows_is_told(
     step_record: Callable[..., StepRecord], in_bag: Callable[..., Path], toy: Any
 ) -> None:
-    message = replace(status(step_record(), toy), reason=99)
+    message = replace(toy.status(step_record()), reason=99)
     with pytest.raises(BagError, match="draft_status: step 0, 99 is not a valid Reason"):
         read_run(in_bag([toy.Line("draft_status", message, 5)]))

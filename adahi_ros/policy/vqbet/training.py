@@ -128,6 +128,72 @@ def policy_loss(
     return loss + config.offset_weight * F.l1_loss(chosen, missing)
 
 
+@dataclass(frozen=True)
+class Demonstrated:
+    """Demonstrations of T steps as a policy of codes learns of them.
+
+    Attributes:
+        observations: (T, O).
+        goals: (T, G).
+        rows: (T, H) int64, of each step the rows of its window.
+        chunks: (T, W, A) in action units.
+        codes: (T, N) int64, of the chunks.
+    """
+
+    observations: Tensor
+    goals: Tensor
+    rows: Tensor
+    chunks: Tensor
+    codes: Tensor
+
+    @classmethod
+    def of(cls, data: Trajectories, tokenizer: ActionTokenizer, window_length: int) -> Demonstrated:
+        """Return those of some episodes, for windows of H observations."""
+        chunks = torch.from_numpy(action_chunks(data, tokenizer.config.chunk_length))
+        return cls(
+            torch.from_numpy(data.inputs),
+            torch.from_numpy(step_goals(data)),
+            torch.from_numpy(window_indices(data, window_length)),
+            chunks,
+            tokenizer.encode(chunks),
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def windows(self, batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return what `windows_loss` takes of a batch (B,): every observation of a window is an example."""
+        steps = self.rows[batch]
+        return self.observations[steps], self.goals[batch], self.codes[steps], self.chunks[steps]
+
+
+def windows_loss(
+    model: VQBeT,
+    windows: Tensor,
+    goals: Tensor,
+    codes: Tensor,
+    chunks: Tensor,
+    table: Tensor,
+    config: CodeFitConfig,
+) -> Tensor:
+    """Return the loss of a network at the last P observations of windows.
+
+    Args:
+        model: the network.
+        windows: (B, H, O).
+        goals: (B, G).
+        codes: (B, P, N), of the chunks.
+        chunks: (B, P, W, A) in action units.
+        table: the tokenizer's, which codes are decoded by.
+        config: see `policy_loss`.
+    """
+    logits, offsets = model.heads(model.features(windows, goals)[:, -codes.shape[1] :].flatten(0, 1))
+    codes, chunks = codes.flatten(0, 1), chunks.flatten(0, 1)
+    chosen = OFFSET_CODES[config.offset_codes](logits, codes)
+    missing = (chunks - table[tuple(chosen.T)]) / model.action_scale
+    return policy_loss(logits, offsets / model.action_scale, codes, chosen, missing, config)
+
+
 def train_policy(
     data: Trajectories,
     tokenizer: ActionTokenizer,
@@ -161,26 +227,20 @@ def train_policy(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         model = VQBeT(config, moments, tokenizer.action_scale)
-    observations = torch.from_numpy(data.inputs)
-    goals = torch.from_numpy(step_goals(data))
-    rows = torch.from_numpy(window_indices(data, window_length))
-    chunks = torch.from_numpy(action_chunks(data, config.chunk_length))
-    codes = tokenizer.encode(chunks)
-    table = torch.from_numpy(tokenizer.freeze().table)
-    choose = OFFSET_CODES[fit_config.offset_codes]
-
-    def loss_of(batch: Tensor) -> Tensor:
-        steps = rows[batch]
-        logits, offsets = model.heads(model.features(observations[steps], goals[batch]).flatten(0, 1))
-        steps = steps.flatten()
-        chosen = choose(logits, codes[steps])
-        missing = (chunks[steps] - table[tuple(chosen.T)]) / model.action_scale
-        scaled = offsets / model.action_scale
-        return policy_loss(logits, scaled, codes[steps], chosen, missing, fit_config)
-
+    lessons = Demonstrated.of(data, tokenizer, window_length)
     recipe = {
         "policy": asdict(config),
-        "data": digest_of(observations, goals, chunks, *tokenizer.state_dict().values()),
+        "data": digest_of(
+            lessons.observations, lessons.goals, lessons.chunks, *tokenizer.state_dict().values()
+        ),
     }
-    losses = fit(model, loss_of, len(rows), fit_config, run, recipe)
+    table = torch.from_numpy(tokenizer.freeze().table)
+    losses = fit(
+        model,
+        lambda batch: windows_loss(model, *lessons.windows(batch), table, fit_config),
+        len(lessons),
+        fit_config,
+        run,
+        recipe,
+    )
     return model, losses

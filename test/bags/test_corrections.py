@@ -1,0 +1,192 @@
+"""What is read back of a run is what was asked and came back, and what is not sure is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.assets import asset
+from adahi_ros.bags.corrections import read_corrections
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.contract.contract import Contract
+from adahi_ros.networks.dataset import window_indices
+from adahi_ros.policy.backends import load_policy
+from adahi_ros.policy.signature import Signature
+from adahi_ros.trajectories import Trajectories
+from adahi_ros.wire.records import StepRecord
+
+LENGTH = 3  # H
+EVERY = 4  # steps from one request to the next
+
+
+@pytest.fixture(scope="module")
+def signature(checkpoints: Path) -> Signature:
+    return load_policy(checkpoints / "draft", "torch").signature
+
+
+@pytest.fixture(scope="module")
+def run(demonstrations: Callable[[int], Trajectories]) -> Trajectories:
+    return demonstrations(2).episodes([0, 1])
+
+
+@pytest.fixture(scope="module")
+def steps(run: Trajectories, toy: Any, step_record: Callable[..., StepRecord]) -> list[StepRecord]:
+    """Every fourth step asked; of these every other draft is rejected in its first code."""
+    made = []
+    for episode, (start, end) in enumerate(run.spans()):
+        for row in range(start, end):
+            asked = (row - start) % EVERY == 0
+            kept = (row - start) % (2 * EVERY) == 0
+            made.append(
+                step_record(
+                    stamp_ns=toy.START_NS + (row + 1) * toy.PERIOD_NS,
+                    episode=episode,
+                    step=row - start,
+                    transmitted=asked,
+                    verified=asked,
+                    accepted=(kept, True) if asked else (),
+                    draft_action=tuple(map(float, np.float32(row) + np.float32([0.25, 0.5]))),
+                    action=tuple(map(float, run.actions[row])),
+                )
+            )
+    return made
+
+
+@pytest.fixture(scope="module")
+def written(
+    run: Trajectories, in_bag: Callable[..., Path], toy: Any
+) -> Callable[[list[StepRecord], list[Any]], Path]:
+    """From steps and further lines to a bag of the run with these, in the order of their coming."""
+
+    def write(steps: list[StepRecord], more: list[Any]) -> Path:
+        told = [
+            toy.Line("draft_status", toy.status(each), each.stamp_ns + toy.LATE_NS + 10) for each in steps
+        ]
+        lines = [*toy.recorded(run), *told, *more]
+        return in_bag(sorted(lines, key=lambda line: line.received_ns))
+
+    return write
+
+
+def changed(steps: list[StepRecord], row: int, **values: Any) -> list[StepRecord]:
+    return [replace(each, **values) if number == row else each for number, each in enumerate(steps)]
+
+
+def test_what_was_asked_and_came_back_is_read(
+    run: Trajectories, steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
+) -> None:
+    found = read_corrections([written(steps, [])], contract, signature)
+    rows = [row for row, step in enumerate(steps) if step.verified]
+    assert len(found) == len(rows) == 16
+    assert not found.left_out
+    np.testing.assert_array_equal(found.windows, run.observations[window_indices(run, LENGTH)[rows]])
+    np.testing.assert_array_equal(found.goals, np.repeat(run.goals, 8, axis=0))
+    np.testing.assert_array_equal(found.replied, run.actions[rows])
+    np.testing.assert_array_equal(found.drafted, np.float32(rows)[:, None] + np.float32([0.25, 0.5]))
+    np.testing.assert_array_equal(found.accepted[:, 0], np.arange(16) % 2 == 0)
+    assert found.acceptance == 0.5
+
+
+def test_a_policy_that_is_told_no_goal_learns_without(
+    steps: list[StepRecord],
+    written: Any,
+    contract: Contract,
+    make_checkpoints: Callable[..., Path],
+) -> None:
+    untold = load_policy(make_checkpoints(goal_dim=0) / "draft", "torch").signature
+    assert read_corrections([written(steps, [])], contract, untold).goals.shape == (16, 0)
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"requests_pending": 1}, "ahead"),
+        ({"plan_age": 2}, "ahead"),
+        ({"accepted": ()}, "other_codes"),
+        ({"action": ()}, "nothing_executed"),
+    ],
+)
+def test_what_is_no_reply_to_its_step_is_left_out_and_counted(
+    steps: list[StepRecord],
+    written: Any,
+    contract: Contract,
+    signature: Signature,
+    values: dict[str, Any],
+    why: str,
+) -> None:
+    found = read_corrections([written(changed(steps, 8, **values), [])], contract, signature)
+    assert found.left_out == {why: 1}
+    assert len(found) == 15
+
+
+def test_steps_that_the_node_did_not_make_break_the_windows_over_them(
+    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
+) -> None:
+    found = read_corrections([written([*steps[:6], *steps[7:]], [])], contract, signature)
+    assert found.left_out == {"broken_window": 1}  # that of step 8, which reads 6
+
+
+def test_a_bag_that_begins_late_lacks_what_came_before(
+    run: Trajectories, steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
+) -> None:
+    later = [step for step in steps if step.episode]
+    late = [*later[:1], *later[2:]]
+    late[0] = changed(late, 0, step=1)[0]  # the node counts a step that the bag does not have
+    found = read_corrections([written(late, [])], contract, signature)
+    assert found.left_out == {"broken_window": 1}
+    assert len(found) == 7
+
+
+def test_what_the_envelope_may_have_changed_is_left_out(
+    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature, toy: Any
+) -> None:
+    at = steps[8].stamp_ns + toy.LATE_NS
+    states = [
+        toy.Line("safety_state", toy.safety(at, [1, *[0] * 7]), at + offset)
+        for offset in (5, 2 * EVERY * toy.PERIOD_NS)  # before step 8 is told; and again, when nothing is new
+    ]
+    found = read_corrections([written(steps, states)], contract, signature)
+    assert found.left_out == {"intervened": 1}
+
+
+def test_steps_without_observation_are_counted(
+    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
+) -> None:
+    moved = changed(steps, 8, stamp_ns=steps[8].stamp_ns + 1)
+    found = read_corrections([written(moved, [])], contract, signature)
+    assert found.left_out == {"unobserved": 1}
+
+
+def test_a_bag_without_replies_says_so(
+    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
+) -> None:
+    silent = [replace(each, transmitted=False, verified=False, accepted=()) for each in steps]
+    with pytest.raises(BagError, match=r"no reply that can be learned from \(none came\)"):
+        read_corrections([written(silent, [])], contract, signature)
+    ahead = [replace(each, requests_pending=1) for each in steps]
+    with pytest.raises(BagError, match=r"16: the wait policy is ahead"):
+        read_corrections([written(ahead, [])], contract, signature)
+
+
+def test_a_bag_without_status_is_refused(bag: Path, contract: Contract, signature: Signature) -> None:
+    with pytest.raises(BagError, match="draft_status"):
+        read_corrections([bag], contract, signature)
+
+
+def test_a_draft_of_other_sizes_is_refused(steps: list[StepRecord], written: Any, contract: Contract) -> None:
+    of_kitchen = load_policy(asset("checkpoints/kitchen") / "draft", "onnxruntime").signature
+    with pytest.raises(ValueError, match="observation: the contract's has 6 entries"):
+        read_corrections([written(steps, [])], contract, of_kitchen)
+
+
+def test_a_draft_of_another_tokenizer_is_refused(
+    steps: list[StepRecord], written: Any, contract: Contract, make_checkpoints: Callable[..., Path]
+) -> None:
+    other = load_policy(make_checkpoints(codebooks=1) / "draft", "torch").signature
+    with pytest.raises(BagError, match="without an answer to each of the draft's codes"):
+        read_corrections([written(steps, [])], contract, other)
