@@ -26,6 +26,7 @@ from adahi_ros.cli.fleet import fleet
 from adahi_ros.cli.fleet_up import app as fleet_app
 from adahi_ros.cli.gate import app as gate
 from adahi_ros.cli.index import index
+from adahi_ros.cli.learning import learn
 from adahi_ros.cli.lerobot import app as lerobot
 from adahi_ros.cli.link import app as link
 from adahi_ros.cli.methods import methods
@@ -69,6 +70,7 @@ def _any_verb(
 for verb in (
     demos,
     train,
+    learn,
     committee,
     tune,
     calibrate,

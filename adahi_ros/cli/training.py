@@ -8,10 +8,21 @@ from typing import Annotated
 import typer
 
 from adahi_ros.assets import asset, is_shipped, shipped
+from adahi_ros.cli.learning import (
+    NoGuard,
+    Old,
+    Rehearsal,
+    Steps,
+    Worse,
+    learn_from_bags,
+    learning_config,
+)
 from adahi_ros.cli.options import (
     TASKS_THERE_ARE,
     Checkpoints,
+    Incomplete,
     JsonFile,
+    Namespace,
     Overwrite,
     TaskName,
     Workers,
@@ -56,8 +67,34 @@ def train(
     ] = 0,
     overwrite: Overwrite = False,
     json_file: JsonFile = None,
+    corrections: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from-corrections",
+            help="Bags of runs: the draft goes on to learn from what its target answered in them.",
+        ),
+    ] = None,
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option(help="With --from-corrections: folder to begin with. Default: the shipped one."),
+    ] = None,
+    contract: Annotated[
+        str | None, typer.Option(help="Of these bags: a shipped one's name, or a file. Default: TASK's.")
+    ] = None,
+    namespace: Namespace = "",
+    incomplete: Incomplete = False,
+    steps: Steps = 300,
+    rehearsal: Rehearsal = 0.5,
+    worse: Worse = 0.02,
+    no_guard: NoGuard = False,
+    most: Annotated[
+        int, typer.Option(min=1, max=10_000_000, help="Corrections at most; of more, some are drawn.")
+    ] = 20_000,
 ) -> None:
-    """Train tokenizer, draft and target. A run that was stopped goes on where it was."""
+    """Train tokenizer, draft and target. A run that was stopped goes on where it was.
+
+    With --from-corrections, the draft alone goes on to learn; the options from there on are for that.
+    """
     from adahi_ros.evaluation.train import train_recipe
     from adahi_ros.policy.recipe import load_recipe
     from adahi_ros.reporting.training_figure import draw_losses
@@ -65,24 +102,37 @@ def train(
 
     if demonstrations is not None and dataset is not None:
         raise ValueError(f"demos: {demonstrations}, must be left out where data ({dataset}) is given")
+    if corrections:
+        for option, value in (("only", only), ("seed_offset", seed_offset or None)):
+            if value is not None:
+                raise ValueError(f"{option}: {value}, must be left out where --from-corrections is given")
+        name = task if dataset is not None or contract is not None else file_name(known_task(task))
+        out = out if out is not None else Path("checkpoints") / name
+        replaceable("--out", out / "draft.json", overwrite)
+        config = learning_config(steps, rehearsal, worse, no_guard)
+        old = Old(name, recipe, demonstrations, dataset, workers)
+        bags = [path.expanduser() for path in corrections]
+        how = contract, namespace, incomplete, config, most, seed or 0
+        write_json(json_file, learn_from_bags(bags, old, checkpoints, out, *how))
+        return
     data = recorded(dataset, task) if dataset is not None else None
     if demonstrations is not None:
         data = Trajectories.load(demonstrations)
     name = task if dataset is not None else file_name(known_task(task))
     out = out if out is not None else Path("checkpoints") / name
-    steps = load_recipe(_recipe_of(name, recipe)).moved(seed_offset)
+    plan = load_recipe(_recipe_of(name, recipe)).moved(seed_offset)
     chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
     made = [
-        *(["tokenizer"] if steps.tokenizer else []),
-        *steps.policies,
-        *steps.taught,
+        *(["tokenizer"] if plan.tokenizer else []),
+        *plan.policies,
+        *plan.taught,
     ]
     for model in chosen if chosen is not None else made:
         replaceable("--out", out / f"{model}.json", overwrite)
     say(f"checkpoints: {out.resolve()}")
     with progress() as bar:
         trained = train_recipe(
-            task, steps, out, command_line(), bar, data=data, only=chosen, seed=seed, workers=workers
+            task, plan, out, command_line(), bar, data=data, only=chosen, seed=seed, workers=workers
         )
     for model, figures in trained.figures["models"].items():
         say(

@@ -36,9 +36,7 @@ class LearningConfig:
     """How to learn from corrections.
 
     Attributes:
-        steps: optimizer steps of an update.
-        batch_size: corrections, and as many old steps, of each.
-        learning_rate: its highest.
+        steps: optimizer steps of an update; all else of the fit is the draft's recipe's.
         rehearsal, pull: see `Keeping`.
         worse: an update stands only where the loss on demonstrations that it has not learned from is at most
             so much larger, as a share, than that of the draft that everything began with; infinite for no
@@ -49,13 +47,13 @@ class LearningConfig:
     """
 
     steps: int = 300
-    batch_size: int = 256
-    learning_rate: float = 1e-3
     rehearsal: float = 0.5
     pull: float = 0.0
     worse: float = 0.02
 
     def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ValueError(f"steps: {self.steps}, must be at least 1")
         if not self.worse >= 0.0:
             raise ValueError(f"worse: {self.worse}, must not be negative")
         _ = self.keeping
@@ -67,8 +65,7 @@ class LearningConfig:
 
     def fit(self, recipe: CodeFitConfig) -> CodeFitConfig:
         """Return how to fit, with the loss of the draft's recipe."""
-        own = {"steps": self.steps, "batch_size": self.batch_size, "learning_rate": self.learning_rate}
-        return replace(recipe, **own, average=0.0)  # type: ignore[arg-type]
+        return replace(recipe, steps=self.steps, average=0.0)
 
 
 class Lessons:

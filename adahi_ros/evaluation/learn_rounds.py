@@ -37,7 +37,7 @@ from adahi_ros.policy.vqbet.torch_backend import load_network
 
 FIRST_EPISODE = 700_000  # of the lessons: those before are of correctors, gates and acceptance rules
 STATE = "learning.training.safetensors"
-FIXED, RATED, ALONE, HYBRID = "at_threshold", "at_rate", "draft", "hybrid"
+FIXED, RATED, ALONE = "at_threshold", "at_rate", "draft"
 Say = Callable[[str], None]
 
 
@@ -65,7 +65,7 @@ class Rounds:
     ask: str = "adahi"
     rate: float | None = None
     evaluated: int = 100
-    calibrated: int = 50
+    calibrated: int = 25
     most: int = MOST
     seed: int = 0
 
@@ -176,11 +176,11 @@ def _looked_at(
     how: Rounds,
     workers: int,
 ) -> dict[str, Any]:
-    """Return figures of the present draft: by the first threshold, at the rate, alone, and always asking."""
+    """Return figures of the present draft: by the first threshold, at the rate, and alone."""
     found: dict[str, Any] = {}
     if not how.evaluated:
         return found
-    wanted = [(FIXED, first, how.ask), (ALONE, first, "draft"), (HYBRID, first, "hybrid")]
+    wanted = [(FIXED, first, how.ask), (ALONE, first, "draft")]
     if how.rate is not None:
         wanted.insert(1, (RATED, present, how.ask))
     for name, calibration, method in wanted:
