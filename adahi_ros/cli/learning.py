@@ -45,10 +45,10 @@ Worse = Annotated[
     typer.Option(
         min=0.0,
         callback=finite,
-        help="An update stands where the loss on demonstrations held out rises by this share at most.",
+        help="The loss on demonstrations held out may rise by this share at most.",
     ),
 ]
-NoGuard = Annotated[bool, typer.Option("--no-guard", help="Let every update stand, whatever it forgets.")]
+NoGuard = Annotated[bool, typer.Option("--no-guard", help="Take every update as it is, whatever it forgets.")]
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def learn_from_bags(
         f"log-likelihood {likelihood['before']:.2f}, now {likelihood['after']:.2f}"
     )
     say(f"loss on demonstrations held out {held_out['before']:.3f}, now {held_out['after']:.3f}")
-    if not figures["stands"]:
+    if not figures["share"]:
         say(f"{out}: the draft is as it was: {figures['why']}; the bound is {held_out['bound']:.3f}")
         return figures
     say(
@@ -193,9 +193,13 @@ def learn(
     workers: Workers,
     rounds: Annotated[int, typer.Option(min=1, max=1000, help="So often it runs, and learns.")] = 10,
     episodes: Annotated[int, typer.Option(min=1, max=100_000, help="Of each round, to learn from.")] = 20,
-    ask: Annotated[
-        str, typer.Option(help="When it asks the target in these: a method that drafts, such as hybrid.")
-    ] = "adahi",
+    ask: Annotated[str, typer.Option(help="When it asks the target: a method that drafts.")] = "adahi",
+    explore: Annotated[
+        str,
+        typer.Option(
+            help="When it does in the episodes to learn from, such as hybrid, at every step. Default: --ask."
+        ),
+    ] = "",
     rate: Annotated[
         float | None,
         typer.Option(
@@ -237,7 +241,7 @@ def learn(
     from adahi_ros.reporting.learning import draw_learning, learning_table
 
     name = file_name(task)
-    how = Rounds(rounds, episodes, ask, rate, evaluated, most=most, seed=seed)
+    how = Rounds(rounds, episodes, ask, explore, rate, evaluated, most=most, seed=seed)
     replaceable("--out", out / "draft.json", overwrite)
     picture = picture_file("--picture", picture or Path("results") / f"learning-{name}.png")
     begin = folder_of(task, checkpoints)

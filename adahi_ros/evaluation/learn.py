@@ -1,4 +1,4 @@
-"""A draft learns from the target's corrections, and is put back where it forgets.
+"""A draft learns from the target's corrections, and goes no further than it may forget.
 
 After E2CL (Wang et al., "E2CL: Exploration-based Error Correction Learning for Embodied Agents", arXiv
 2409.03256): an agent explores, a teacher corrects it, and it learns from demonstrations and corrections
@@ -19,7 +19,14 @@ from adahi_ros.evaluation.corrections import Corrections
 from adahi_ros.evaluation.staging import STATES, StagedFolder
 from adahi_ros.networks.fitting import Run, digest_of
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint, save_policy
-from adahi_ros.policy.vqbet.finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
+from adahi_ros.policy.vqbet.finetuning import (
+    Actions,
+    Keeping,
+    fine_tune,
+    interpolated,
+    log_likelihood,
+    mean_loss,
+)
 from adahi_ros.policy.vqbet.network import VQBeT
 from adahi_ros.policy.vqbet.onnx_export import export
 from adahi_ros.policy.vqbet.tokenizer import ActionTokenizer
@@ -29,6 +36,7 @@ from adahi_ros.trajectories import Trajectories
 
 DRAFT = "draft"
 HELD_OUT = 10  # one of so many demonstrations tells what was forgotten
+SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to what was learned
 
 
 @dataclass(frozen=True)
@@ -38,9 +46,10 @@ class LearningConfig:
     Attributes:
         steps: optimizer steps of an update; all else of the fit is the draft's recipe's.
         rehearsal, pull: see `Keeping`.
-        worse: an update stands only where the loss on demonstrations that it has not learned from is at most
-            so much larger, as a share, than that of the draft that everything began with; infinite for no
-            such guard.
+        worse: the loss on demonstrations held out may be so much larger at most, as a share, than the lowest
+            that it has been since everything began. An update that is beyond that is taken half, a quarter or
+            an eighth of the way (weights in between; Wortsman et al., "Robust fine-tuning of zero-shot
+            models", 2022), or not at all. Infinite for no such guard.
 
     Raises:
         ValueError: a value is out of range; names field, value and range.
@@ -129,9 +138,9 @@ def update(
     corrections: Corrections,
     config: LearningConfig,
     run: Run,
-    began_with: float | None = None,
+    best: float | None = None,
 ) -> Update:
-    """Have a draft learn from corrections, and keep it as it was where it forgets too much.
+    """Have a draft learn from corrections, as far as it forgets no more than it may.
 
     Args:
         model: the draft; stays as it is.
@@ -139,32 +148,38 @@ def update(
         corrections: what it is to learn; of none, nothing changes.
         config: how.
         run: seed, saved state and progress.
-        began_with: loss on what is held out, of the draft that everything began with; None for this one's.
+        best: the lowest loss on what is held out, of the drafts before this one; None where there is none.
     """
     before = lessons.forgotten(model)
-    began_with = before if began_with is None else began_with
+    best = before if best is None else min(best, before)
+    bound = best * (1.0 + config.worse)
     figures: dict[str, Any] = {
         "corrections": len(corrections),
         "acceptance": corrections.acceptance,
         "left_out": dict(corrections.left_out),
-        "began_with": began_with,
-        "held_out": {"before": before},
+        "held_out": {"best": best, "before": before, "bound": bound if math.isfinite(bound) else None},
     }
     if not len(corrections):
-        return Update(model, [], {**figures, "stands": False, "why": "there is nothing to learn from"})
+        figures["held_out"] |= {"learned": before, "after": before}
+        return Update(model, [], {**figures, "share": 0.0, "why": "there is nothing to learn from"})
     taught = lessons.actions(corrections)
     fit = config.fit(lessons.config)
     learned, losses = fine_tune(model, lessons.tokenizer, lessons.rehearsed, taught, fit, config.keeping, run)
-    after = lessons.forgotten(learned)
-    bound = began_with * (1.0 + config.worse) if math.isfinite(config.worse) else math.inf
-    stands = after <= bound
-    figures["held_out"] |= {"after": after, "bound": bound if math.isfinite(bound) else None}
+    share, now, after = 0.0, model, before
+    for part in SHARES:
+        between = interpolated(model, learned, part)
+        loss = lessons.forgotten(between)
+        figures["held_out"].setdefault("learned", loss)  # of the whole way
+        if loss <= bound:
+            share, now, after = part, between, loss
+            break
+    figures["held_out"] |= {"after": after, "best": min(best, after)}
     figures["log_likelihood"] = {
         "before": log_likelihood(model, taught),
-        "after": log_likelihood(learned, taught),
+        "after": log_likelihood(now, taught),
     }
-    why = "" if stands else "it forgets more of the demonstrations than is allowed"
-    return Update(learned if stands else model, losses, {**figures, "stands": stands, "why": why})
+    why = "" if share else "it would forget more of the demonstrations than is allowed"
+    return Update(now, losses, {**figures, "share": share, "why": why})
 
 
 def learn_from(
@@ -179,7 +194,7 @@ def learn_from(
     """Have the draft of a folder learn from corrections, into a folder that has all else, too.
 
     That folder changes only once all is done. A draft that learns again and again, by a command each, is held
-    to what the first of them was: its checkpoint says so.
+    to the best of all of them: its checkpoint says what that was.
 
     Args:
         begin: folder of tokenizer, draft and target.
@@ -205,9 +220,9 @@ def learn_from(
         corrections,
         config,
         replace(run, state=staged.folder / STATES.replace("*", DRAFT)),
-        before.get("began_with") if known else None,
+        before["held_out"]["best"] if known else None,
     )
-    if learned.figures["stands"]:
+    if learned.figures["share"]:
         told = {**learned.figures, "command": command, "seed": run.seed, "demonstrations": lessons.digest}
         write_draft(staged.folder, learned.model, {**checkpoint.training, "corrections": told})
     staged.finish()

@@ -48,8 +48,9 @@ class Rounds:
     Attributes:
         rounds: so many.
         episodes: of each, to learn from.
-        ask: a method that drafts, by name: when the target is asked in these.
-        rate: transmission rate that its gate is set to before each round; None leaves the threshold that the
+        ask: a method that drafts, by name: when the target is asked.
+        explore: another by which it is in the episodes to learn from; '' for the same.
+        rate: transmission rate that gates are set to before each round; None leaves the thresholds that the
             first draft was calibrated to.
         evaluated: episodes that each draft is looked at in, the same after every round; 0 for none.
         calibrated: episodes by which a threshold is found.
@@ -63,6 +64,7 @@ class Rounds:
     rounds: int = 10
     episodes: int = 20
     ask: str = "adahi"
+    explore: str = ""
     rate: float | None = None
     evaluated: int = 100
     calibrated: int = 25
@@ -83,6 +85,12 @@ class Rounds:
         if self.rate is not None and not 0.0 < self.rate < 1.0:
             raise ValueError(f"rate: {self.rate}, must be between 0 and 1")
         gated(self.ask)
+        gated(self.teaching)
+
+    @property
+    def teaching(self) -> str:
+        """The method by which the target is asked in the episodes to learn from."""
+        return self.explore or self.ask
 
 
 def learn_in_rounds(
@@ -142,10 +150,11 @@ def learn_in_rounds(
         if number < how.rounds:
             bench = Comparison(task, files, present, how.seed).bench()
             episodes = lesson_episodes(how.episodes, FIRST_EPISODE + number * how.episodes)
-            corrections, _ = corrected_episodes(bench, gated(how.ask), how.seed, episodes)
+            corrections, _ = corrected_episodes(bench, gated(how.teaching), how.seed, episodes)
             reservoir.add(corrections)
-            began_with = figures[0]["update"]["began_with"] if figures else None
-            learned = update(model, lessons, reservoir.kept, config, Run(how.seed + number), began_with)
+            assert reservoir.kept is not None
+            best = figures[-1]["update"]["held_out"]["best"] if figures else None
+            learned = update(model, lessons, reservoir.kept, config, Run(how.seed + number), best)
             model = learned.model
             found["update"] = {"new": len(corrections), **learned.figures}
         figures.append(found)
@@ -164,7 +173,14 @@ def _calibrated(
         return replace(calibration, draft=policies.draft.digest, target=policies.target.digest)
     shape = calibration.smoothing, calibration.normalization, calibration.draft_temperature
     return calibrate(
-        task, files, how.rate, how.seed, how.calibrated, *shape, workers=workers, methods=[how.ask]
+        task,
+        files,
+        how.rate,
+        how.seed,
+        how.calibrated,
+        *shape,
+        workers=workers,
+        methods=[how.ask, how.teaching],
     )
 
 
@@ -204,7 +220,7 @@ def line_of(found: dict[str, Any]) -> str:
             )
     if "update" in found:
         told = found["update"]
-        parts.append(f"{told['new']} replies, {'learned' if told['stands'] else told['why']}")
+        parts.append(f"{told['new']} replies, {told['why'] or 'learned'}")
     return "; ".join(parts)
 
 

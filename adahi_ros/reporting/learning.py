@@ -24,7 +24,10 @@ def learning_table(figures: Mapping[str, Any]) -> Table:
     """Return a row of every round: success, calls an episode, and what of an update stood."""
     shown = [name for name in LOOKS if name in figures["rounds"][0]]
     columns = [*(LOOKS[name][0] for name in shown), "accepted", "replies", "learned"]
-    caption = "success, and calls an episode; accepted: share of first codes that the target keeps"
+    caption = (
+        "success, and calls an episode; accepted: share of first codes that the target keeps; learned: share "
+        "of the update that was taken"
+    )
     table = narrow_table(
         f"{figures['task']}, {figures['how']['rounds']} rounds", ("round",), columns, caption
     )
@@ -34,7 +37,7 @@ def learning_table(figures: Mapping[str, Any]) -> Table:
         ]
         told = each.get("update", {})
         kept = number(1.0 - each["at_threshold"]["rejection_rate"][0])
-        stood = "" if not told else "yes" if told["stands"] else "no"
+        stood = f"{told['share']:.3g}" if told else ""
         table.add_row(str(each["round"]), *cells, kept, str(told.get("new", "")), stood)
     return table
 
