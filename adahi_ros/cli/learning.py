@@ -145,8 +145,9 @@ def learn_from_bags(
 
     from adahi_ros.bags.corrections import WHY, read_corrections
     from adahi_ros.contract.parsing import load_contract
-    from adahi_ros.evaluation.corrections import Reservoir
+    from adahi_ros.evaluation.corrections import Corrections
     from adahi_ros.evaluation.learn import learn_from
+    from adahi_ros.evaluation.reservoir import Reservoir
     from adahi_ros.networks.fitting import Run
     from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
 
@@ -160,15 +161,13 @@ def learn_from_bags(
         found = read_corrections(bags, read, signature, namespace, say if incomplete else None)
     for why, count in found.left_out.items():
         say(f"left out: {count} replies: {WHY[why]}")
-    kept = Reservoir(most, seed)
-    kept.add(found)
-    assert kept.kept is not None
+    kept = Reservoir[Corrections](most, seed).add(found)
     lessons = old.lessons(begin)
     torch.set_num_threads(1)
     with progress() as bar:
         job = bar.add_task("draft", total=config.steps, note="")
         run = Run(seed, on_step=lambda step, loss: bar.update(job, completed=step, note=f"loss {loss:.4g}"))
-        learned = learn_from(begin, out, lessons, kept.kept, config, command_line(), run)
+        learned = learn_from(begin, out, lessons, kept, config, command_line(), run)
     figures, held_out = learned.figures, learned.figures["held_out"]
     likelihood = figures["log_likelihood"]
     say(
@@ -236,6 +235,7 @@ def learn(
     """Learn between episodes, in simulation: run, learn from what the target corrected, and run again."""
     import torch
 
+    from adahi_ros.evaluation.learn_draft import DraftLearner
     from adahi_ros.evaluation.learn_rounds import Rounds, learn_in_rounds
     from adahi_ros.gates.parameter_file import load_calibration
     from adahi_ros.reporting.learning import draw_learning, learning_table
@@ -252,7 +252,8 @@ def learn(
     lessons = Old(name, recipe, demonstrations, None, workers).lessons(begin)
     torch.set_num_threads(1)
     config = learning_config(steps, rehearsal, worse, no_guard)
-    figures = learn_in_rounds(task, begin, out, lessons, found, how, config, command_line(), workers, say)
+    learner = DraftLearner(task, begin, lessons, found, how, config, workers)
+    figures = learn_in_rounds(learner, begin, out, how, command_line(), say)
     write_json(json_file, figures)
     if evaluated:
         console.print(learning_table(figures))

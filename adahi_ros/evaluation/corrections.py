@@ -17,11 +17,8 @@ from adahi_ros.evaluation.methods import GatedMethod
 from adahi_ros.evaluation.rollout import Log
 from adahi_ros.networks.dataset import step_goals, window_indices
 from adahi_ros.policy.signature import Signature
-from adahi_ros.randomness import step_uniforms
 from adahi_ros.tasks import make
 from adahi_ros.trajectories import Trajectories
-
-MOST = 20_000  # that are kept, unless told otherwise
 
 
 @dataclass(frozen=True)
@@ -107,39 +104,6 @@ class Corrections:
             accepted[replies],
             dict(left_out or {}),
         )
-
-
-class Reservoir:
-    """Corrections that are kept: at most so many, of all that there were each with the same chance.
-
-    Each gets a number as it comes, and the highest are kept (bottom-k sampling; Cohen and Kaplan, 2007), so
-    that what is kept does not depend on how many come at once.
-
-    Args:
-        most: at most.
-        seed: of the numbers.
-    """
-
-    def __init__(self, most: int, seed: int) -> None:
-        if most < 1:
-            raise ValueError(f"most: {most}, must be at least 1")
-        self._most, self._seed = most, seed
-        self.seen = 0
-        self.kept: Corrections | None = None
-        self.numbers = np.zeros(0)
-
-    def add(self, more: Corrections) -> None:
-        """Take corrections in."""
-        drawn = [step_uniforms(self._seed, "reservoir", 0, self.seen + row, 1) for row in range(len(more))]
-        self.seen += len(more)
-        numbers = np.concatenate([self.numbers, *drawn])
-        joined = more if self.kept is None else Corrections.joined([self.kept, more])
-        which = np.sort(np.argsort(-numbers, kind="stable")[: self._most])
-        self.kept, self.numbers = joined.rows(which), numbers[which]
-
-    def restore(self, kept: Corrections, numbers: np.ndarray, seen: int) -> None:
-        """Go on from what another had."""
-        self.kept, self.numbers, self.seen = kept, numbers, seen
 
 
 def corrections_of(

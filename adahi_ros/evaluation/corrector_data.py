@@ -39,6 +39,14 @@ class Examples:
     features: np.ndarray
     wanted: np.ndarray
 
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @classmethod
+    def arrays(cls) -> list[str]:
+        """Return the names of what has a row for each."""
+        return ["features", "wanted"]
+
     def rows(self, which: np.ndarray) -> Examples:
         """Return some of them, by mask or index."""
         return Examples(self.features[which], self.wanted[which])

@@ -18,12 +18,12 @@ import numpy as np
 from adahi_ros.evaluation.corrections import Corrections
 from adahi_ros.evaluation.staging import STATES, StagedFolder
 from adahi_ros.networks.fitting import Run, digest_of
+from adahi_ros.networks.interpolation import within
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint, save_policy
 from adahi_ros.policy.vqbet.finetuning import (
     Actions,
     Keeping,
     fine_tune,
-    interpolated,
     log_likelihood,
     mean_loss,
 )
@@ -35,8 +35,9 @@ from adahi_ros.policy.vqbet.training import CodeFitConfig, Demonstrated
 from adahi_ros.trajectories import Trajectories
 
 DRAFT = "draft"
+NOTHING = "there is nothing to learn from"
+FORGETS = "it would forget more than is allowed"
 HELD_OUT = 10  # one of so many demonstrations tells what was forgotten
-SHARES = (1.0, 0.5, 0.25, 0.125)  # of the way to what was learned
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,7 @@ class LearningConfig:
         rehearsal, pull: see `Keeping`.
         worse: the loss on demonstrations held out may be so much larger at most, as a share, than the lowest
             that it has been since everything began. An update that is beyond that is taken half, a quarter or
-            an eighth of the way (weights in between; Wortsman et al., "Robust fine-tuning of zero-shot
-            models", 2022), or not at all. Infinite for no such guard.
+            an eighth of the way, or not at all, see `within`. Infinite for no such guard.
 
     Raises:
         ValueError: a value is out of range; names field, value and range.
@@ -161,25 +161,22 @@ def update(
     }
     if not len(corrections):
         figures["held_out"] |= {"learned": before, "after": before}
-        return Update(model, [], {**figures, "share": 0.0, "why": "there is nothing to learn from"})
+        return Update(model, [], {**figures, "share": 0.0, "why": NOTHING})
     taught = lessons.actions(corrections)
     fit = config.fit(lessons.config)
     learned, losses = fine_tune(model, lessons.tokenizer, lessons.rehearsed, taught, fit, config.keeping, run)
-    share, now, after = 0.0, model, before
-    for part in SHARES:
-        between = interpolated(model, learned, part)
-        loss = lessons.forgotten(between)
-        figures["held_out"].setdefault("learned", loss)  # of the whole way
-        if loss <= bound:
-            share, now, after = part, between, loss
-            break
-    figures["held_out"] |= {"after": after, "best": min(best, after)}
+    now, taken = within(model, learned, lessons.forgotten, bound)
+    figures["held_out"] |= {
+        "learned": taken.learned,
+        "after": taken.after,
+        "best": min(best, taken.after),
+    }
     figures["log_likelihood"] = {
         "before": log_likelihood(model, taught),
         "after": log_likelihood(now, taught),
     }
-    why = "" if share else "it would forget more of the demonstrations than is allowed"
-    return Update(now, losses, {**figures, "share": share, "why": why})
+    why = "" if taken.share else FORGETS
+    return Update(now, losses, {**figures, "share": taken.share, "why": why})
 
 
 def learn_from(

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from adahi_ros.evaluation import learn_rounds
 from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.corrections import Corrections
 from adahi_ros.evaluation.learn import LearningConfig, Lessons, learn_from, update
+from adahi_ros.evaluation.learn_draft import DraftLearner
 from adahi_ros.evaluation.learn_rounds import Rounds, learn_in_rounds
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.networks.fitting import Run
@@ -105,11 +107,6 @@ def test_what_is_learned_of_garbage_does_not_stand(
     assert before < lessons.forgotten(rehearsed.model) < lessons.forgotten(free.model)
 
 
-def replies_of(garbage: Corrections) -> Corrections:
-    """The same steps, where a rehearsal of demonstrations alone is learned from."""
-    return garbage.rows(np.arange(1))
-
-
 def test_the_bound_is_above_the_best_and_not_the_last(
     model: VQBeT, lessons: Lessons, sound: Corrections
 ) -> None:
@@ -153,78 +150,84 @@ def test_a_folder_gets_the_draft_and_all_beside_it(
 
 
 HOW = Rounds(rounds=2, episodes=2, ask="hybrid", evaluated=3, seed=4)
+FREE = LearningConfig(steps=20, worse=np.inf)
+Learners = Callable[..., DraftLearner]
+
+
+@pytest.fixture(scope="module")
+def learner(exported: Path, lessons: Lessons, calibration: Calibration) -> Learners:
+    """From rounds to a draft that begins to learn in them."""
+    return lambda how=HOW: DraftLearner("ball", exported, lessons, calibration, how, FREE)
 
 
 @pytest.fixture(scope="module")
 def rounds(
-    exported: Path, lessons: Lessons, calibration: Calibration, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, dict[str, object]]:
+    exported: Path, learner: Learners, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, Any]]:
     out = tmp_path_factory.mktemp("rounds") / "learned"
-    config = LearningConfig(steps=20, worse=np.inf)
-    return out, learn_in_rounds("ball", exported, out, lessons, calibration, HOW, config, "adahi learn")
+    return out, learn_in_rounds(learner(), exported, out, HOW, "adahi learn")
 
 
 def test_rounds_tell_every_draft_from_the_first(
-    rounds: tuple[Path, dict[str, object]], exported: Path, lessons: Lessons
+    rounds: tuple[Path, dict[str, Any]], exported: Path, lessons: Lessons
 ) -> None:
     out, figures = rounds
     told = figures["rounds"]
-    assert [each["round"] for each in told] == [0, 1, 2]  # type: ignore[attr-defined, index]
-    updates = [each["update"] for each in told[:-1]]  # type: ignore[index]
+    assert [each["round"] for each in told] == [0, 1, 2]
+    updates = [each["update"] for each in told[:-1]]
     assert updates[0]["corrections"] == updates[0]["new"]
     assert updates[1]["corrections"] == updates[0]["new"] + updates[1]["new"]
     assert updates[1]["held_out"]["before"] == updates[0]["held_out"]["after"]
     losses = [each["held_out"][when] for each in updates for when in ("before", "after")]
     assert updates[1]["held_out"]["best"] == min(losses)
     assert [each["share"] for each in updates] == [1.0, 1.0]
-    assert updates[0]["held_out"]["before"] == lessons.forgotten(
-        load_network(load_checkpoint(exported / "draft"))
-    )
-    assert lessons.forgotten(load_network(load_checkpoint(out / "draft"))) == updates[1]["held_out"]["after"]
-    assert told[0]["draft"]["transmission_rate"] == 0.0  # type: ignore[index]
-    assert told[0]["at_threshold"]["transmission_rate"] == 1.0  # type: ignore[index]
+    first, last = (load_network(load_checkpoint(folder / "draft")) for folder in (exported, out))
+    assert updates[0]["held_out"]["before"] == lessons.forgotten(first)
+    assert updates[1]["held_out"]["after"] == lessons.forgotten(last)
+    assert told[0]["looks"]["draft alone"]["transmission_rate"] == 0.0
+    assert told[0]["looks"]["threshold as it was"]["transmission_rate"] == 1.0
     json.dumps(figures, allow_nan=False)
 
 
 def test_rounds_that_were_stopped_go_on(
-    rounds: tuple[Path, dict[str, object]],
-    exported: Path,
-    lessons: Lessons,
-    calibration: Calibration,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    rounds: tuple[Path, dict[str, Any]], exported: Path, learner: Learners, tmp_path: Path
 ) -> None:
     out, figures = rounds
-    config = LearningConfig(steps=20, worse=np.inf)
     again = tmp_path / "again"
     said: list[str] = []
 
     def stop(line: str) -> None:
         if line.startswith("round 1"):
             raise KeyboardInterrupt
-        said.append(line)
 
-    how = "ball", exported, again, lessons, calibration
     with pytest.raises(KeyboardInterrupt):
-        learn_in_rounds(*how, HOW, config, "adahi learn", say=stop)
+        learn_in_rounds(learner(), exported, again, HOW, "adahi learn", stop)
     assert not again.exists()
+    other = replace(HOW, seed=5)
     with pytest.raises(ValueError, match="from a run with other settings"):
-        learn_in_rounds(*how, replace(HOW, seed=5), config, "adahi learn")
-    assert learn_in_rounds(*how, HOW, config, "adahi learn", say=said.append) == figures
+        learn_in_rounds(learner(other), exported, again, other, "adahi learn")
+    assert learn_in_rounds(learner(), exported, again, HOW, "adahi learn", said.append) == figures
     assert "goes on after round 1" in said
     for name in ("draft.safetensors", "draft.json"):
         assert (again / name).read_bytes() == (out / name).read_bytes()
     assert not list(again.glob("*.training.*"))
 
 
-def test_a_state_that_is_damaged_is_told(
-    exported: Path, lessons: Lessons, calibration: Calibration, tmp_path: Path
+def test_gates_are_set_to_a_rate_before_every_round(
+    exported: Path, learner: Learners, tmp_path: Path
 ) -> None:
+    how = Rounds(rounds=1, episodes=2, ask="random", rate=0.5, evaluated=4, calibrated=2)
+    looks = learn_in_rounds(learner(how), exported, tmp_path / "out", how, "")["rounds"][1]["looks"]
+    assert looks["threshold at the rate"]["threshold"] == 0.5
+    assert looks["threshold as it was"]["threshold"] == 0.4
+
+
+def test_a_state_that_is_damaged_is_told(exported: Path, learner: Learners, tmp_path: Path) -> None:
     staged = tmp_path / "out.training"
     staged.mkdir()
     (staged / learn_rounds.STATE).write_bytes(b"nothing")
     with pytest.raises(ValueError, match="not a saved run"):
-        learn_in_rounds("ball", exported, tmp_path / "out", lessons, calibration, HOW, CONFIG, "")
+        learn_in_rounds(learner(), exported, tmp_path / "out", HOW, "")
 
 
 @pytest.mark.parametrize(
@@ -237,9 +240,9 @@ def test_a_state_that_is_damaged_is_told(
         ({"explore": "nobody"}, "methods: 'nobody', must be of"),
     ],
 )
-def test_rounds_out_of_range_are_refused(values: dict[str, object], said: str) -> None:
+def test_rounds_out_of_range_are_refused(values: dict[str, Any], said: str, learner: Learners) -> None:
     with pytest.raises(ValueError, match=said):
-        Rounds(**values)  # type: ignore[arg-type]
+        learner(Rounds(**values))
 
 
 @pytest.mark.parametrize(("values", "said"), [({"worse": -0.1}, "worse: -0.1"), ({"steps": 0}, "steps: 0")])

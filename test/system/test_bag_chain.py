@@ -27,6 +27,7 @@ from adahi_ros.bags.reader import read_bag
 from adahi_ros.bags.recovery import recover
 from adahi_ros.bags.writer import STORAGES
 from adahi_ros.contract.plain import plain_values
+from adahi_ros.policy.backends import load_policy
 from adahi_ros.tasks import make, make_expert
 from adahi_ros.tasks.demonstrations import collect
 from adahi_ros.trajectories import Trajectories
@@ -139,6 +140,19 @@ def test_the_policies_run_on_the_robot_and_their_run_is_reported(
     assert 0.0 < found["transmission_rate"] < 1.0
     assert f"{found['steps']} steps" in said
     assert (folder / "run.html").read_text().count("data:image/png;base64,") == 4
+    said = adahi(
+        folder,
+        *("train", "ball", "--from-corrections", "run", "--contract", "ball.yaml", "--data", "data"),
+        *("--recipe", "recipe.yaml", "--checkpoints", "policies", "--out", "learned", "--steps", 3),
+        *("--no-guard", "--json", "learned.json"),
+    )
+    learned = json.loads((folder / "learned.json").read_text())
+    replies = round(found["transmission_rate"] * found["reply_rate"] * found["steps"])
+    assert learned["corrections"] + sum(learned["left_out"].values()) == replies
+    assert learned["corrections"] > replies / 2
+    assert learned["share"] == 1.0
+    assert "'adahi calibrate' makes others" in said
+    assert load_policy(folder / "learned/draft", "onnxruntime").signature.codes is not None
 
 
 def test_a_recorder_in_a_namespace_ends_by_itself_with_a_whole_bag(

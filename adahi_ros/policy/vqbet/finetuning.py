@@ -137,16 +137,6 @@ def fine_tune(
     return learned.requires_grad_(False), losses
 
 
-def interpolated(model: VQBeT, other: VQBeT, share: float) -> VQBeT:
-    """Return a network whose weights are a share of the way from one to another."""
-    between = copy.deepcopy(other)
-    theirs = other.state_dict()
-    between.load_state_dict(
-        {name: torch.lerp(value, theirs[name], share) for name, value in model.state_dict().items()}
-    )
-    return between
-
-
 def _divergence(before: VQBeT, now: VQBeT, windows: Tensor, goals: Tensor) -> Tensor:
     with torch.no_grad():
         was = F.log_softmax(before(windows, goals)[0], dim=-1)
