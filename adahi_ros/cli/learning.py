@@ -192,7 +192,13 @@ def learn(
     workers: Workers,
     rounds: Annotated[int, typer.Option(min=1, max=1000, help="So often it runs, and learns.")] = 10,
     episodes: Annotated[int, typer.Option(min=1, max=100_000, help="Of each round, to learn from.")] = 20,
-    ask: Annotated[str, typer.Option(help="When it asks the target: a method that drafts.")] = "adahi",
+    ask: Annotated[
+        str,
+        typer.Option(
+            help="When it asks the target: a method that drafts, and the draft learns; or one of corrected "
+            "plans, such as corrector_8, and the corrector does."
+        ),
+    ] = "adahi",
     explore: Annotated[
         str,
         typer.Option(
@@ -219,7 +225,7 @@ def learn(
     checkpoints: Checkpoints = None,
     calibration: CalibrationFile = None,
     recipe: Annotated[
-        Path | None, typer.Option(help="Of the draft. Default: config/recipes/TASK.yaml.")
+        Path | None, typer.Option(help="Of the draft, or corrector. Default: that of config/recipes.")
     ] = None,
     demonstrations: Annotated[
         Path | None,
@@ -235,9 +241,13 @@ def learn(
     """Learn between episodes, in simulation: run, learn from what the target corrected, and run again."""
     import torch
 
+    from adahi_ros.evaluation.learn_corrector import CorrectorLearner
     from adahi_ros.evaluation.learn_draft import DraftLearner
-    from adahi_ros.evaluation.learn_rounds import Rounds, learn_in_rounds
+    from adahi_ros.evaluation.learn_rounds import Learner, Rounds, learn_in_rounds
+    from adahi_ros.evaluation.methods import METHODS, parse_methods
+    from adahi_ros.evaluation.plan_methods import PlanMethod
     from adahi_ros.gates.parameter_file import load_calibration
+    from adahi_ros.policy.recipe import load_pupils
     from adahi_ros.reporting.learning import draw_learning, learning_table
 
     name = file_name(task)
@@ -249,14 +259,32 @@ def learn(
     if calibration is None and not shipped(file):
         raise ValueError(f"--calibration: none, must be given for {name}, of which none is shipped")
     found = load_calibration(existing("--calibration", calibration) if calibration else asset(file))
-    lessons = Old(name, recipe, demonstrations, None, workers).lessons(begin)
     torch.set_num_threads(1)
     config = learning_config(steps, rehearsal, worse, no_guard)
-    learner = DraftLearner(task, begin, lessons, found, how, config, workers)
+    learner: Learner
+    if isinstance(METHODS[parse_methods(ask)[0]], PlanMethod):
+        if demonstrations is not None:
+            raise ValueError(f"demos: {demonstrations}, must be left out where plans are corrected")
+        pupils = load_pupils(_plans_recipe(name, recipe)).corrector
+        with console.status("lessons to rehearse"):
+            learner = CorrectorLearner(task, begin, pupils, found, how, config, workers)
+    else:
+        lessons = Old(name, recipe, demonstrations, None, workers).lessons(begin)
+        learner = DraftLearner(task, begin, lessons, found, how, config, workers)
     figures = learn_in_rounds(learner, begin, out, how, command_line(), say)
     write_json(json_file, figures)
     if evaluated:
         console.print(learning_table(figures))
         draw_learning({name: figures}, picture)
         say(f"picture: {picture}")
-    say(f"{out}: learned; thresholds for it: adahi calibrate {task} --checkpoints {out} --out FILE")
+    say(f"{out}: learned; thresholds of a draft: adahi calibrate {task} --checkpoints {out} --out FILE")
+
+
+def _plans_recipe(name: str, recipe: Path | None) -> Path:
+    """Return the file of a corrector's recipe: the one that was given, or what is shipped for a task."""
+    if recipe is not None:
+        return existing("--recipe", recipe)
+    file = f"config/recipes/{name}-plans.yaml"
+    if not shipped(file):
+        raise ValueError(f"--recipe: none, must be given: no {file} is shipped")
+    return asset(file)

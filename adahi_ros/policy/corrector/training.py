@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -124,8 +125,8 @@ def save_corrector(
     )
 
 
-def export(checkpoint: CorrectorCheckpoint, path: Path) -> None:
-    """Write the network of a checkpoint as one ONNX file with a free batch size.
+def load_network(checkpoint: CorrectorCheckpoint) -> CorrectorNetwork:
+    """Build the network of a checkpoint, ready to predict.
 
     Raises:
         CheckpointError: the weights are damaged or do not fit the configuration.
@@ -137,10 +138,55 @@ def export(checkpoint: CorrectorCheckpoint, path: Path) -> None:
         network.load_state_dict({name: weights[name] for name in network.state_dict()})
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{checkpoint.weights}: {error}") from None
+    return network.eval().requires_grad_(False)
+
+
+def learn_on(
+    network: CorrectorNetwork,
+    old: tuple[np.ndarray, np.ndarray],
+    new: tuple[np.ndarray, np.ndarray],
+    rehearsal: float,
+    fit_config: FitConfig,
+    run: Run,
+    beta: float = 0.0,
+) -> tuple[CorrectorNetwork, list[float]]:
+    """Return a copy of a corrector that has learned on, and its losses.
+
+    Args:
+        network: stays as it is.
+        old: features (N, F) and wanted corrections (N, A) that it had learned from, float32.
+        new: likewise, what it is to learn, at least one.
+        rehearsal: share of the loss that is of the old ones, 0 to 1.
+        fit_config: how long and how fast.
+        run: seed, saved state and progress.
+        beta: see `corrector_loss`.
+    """
+    learned = copy.deepcopy(network).requires_grad_(True)
+    read, wanted = (tuple(torch.from_numpy(each) for each in pair) for pair in zip(old, new, strict=True))
+
+    def loss_of(batch: Tensor) -> Tensor:
+        # One draw of a pair: old and new each get a batch of its own.
+        rows = batch % len(old[0]), batch // len(old[0])
+        parts = [corrector_loss(*learned(read[n][rows[n]]), wanted[n][rows[n]], beta) for n in (0, 1)]
+        return rehearsal * parts[0] + (1.0 - rehearsal) * parts[1]
+
+    data = digest_of(*read, *wanted, *network.state_dict().values())
+    recipe = {"rehearsal": rehearsal, "beta": beta, "data": data}
+    losses = fit(learned, loss_of, len(old[0]) * len(new[0]), fit_config, run, recipe)
+    return learned.requires_grad_(False), losses
+
+
+def export(checkpoint: CorrectorCheckpoint, path: Path) -> None:
+    """Write the network of a checkpoint as one ONNX file with a free batch size.
+
+    Raises:
+        CheckpointError: the weights are damaged or do not fit the configuration.
+    """
+    network = load_network(checkpoint)
     batch = torch.export.Dim("batch")
     write_onnx(
-        network.eval().requires_grad_(False),
-        (torch.zeros(2, len(mean)),),
+        network,
+        (torch.zeros(2, len(network.mean)),),
         path,
         checkpoint.digest(),
         input_names=["features"],
