@@ -40,6 +40,15 @@ Rehearsal = Annotated[
         min=0.0, max=1.0, callback=finite, help="Share of the loss that is of the old demonstrations."
     ),
 ]
+Pull = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=1e6,
+        callback=finite,
+        help="Of a draft: weight of its divergence from what it was, at old demonstrations.",
+    ),
+]
 Worse = Annotated[
     float,
     typer.Option(
@@ -108,11 +117,13 @@ class Old:
         return Lessons(data, load_tokenizer(folder), sizes.window_length, fit)
 
 
-def learning_config(steps: int, rehearsal: float, worse: float, no_guard: bool) -> LearningConfig:
+def learning_config(
+    steps: int, rehearsal: float, pull: float, worse: float, no_guard: bool
+) -> LearningConfig:
     """Return how to learn, of options."""
     from adahi_ros.evaluation.learn import LearningConfig
 
-    return LearningConfig(steps=steps, rehearsal=rehearsal, worse=float("inf") if no_guard else worse)
+    return LearningConfig(steps, rehearsal, pull, worse=float("inf") if no_guard else worse)
 
 
 def learn_from_bags(
@@ -217,6 +228,7 @@ def learn(
     ] = 100,
     steps: Steps = 300,
     rehearsal: Rehearsal = 0.5,
+    pull: Pull = 0.0,
     worse: Worse = 0.02,
     no_guard: NoGuard = False,
     most: Annotated[
@@ -260,7 +272,7 @@ def learn(
         raise ValueError(f"--calibration: none, must be given for {name}, of which none is shipped")
     found = load_calibration(existing("--calibration", calibration) if calibration else asset(file))
     torch.set_num_threads(1)
-    config = learning_config(steps, rehearsal, worse, no_guard)
+    config = learning_config(steps, rehearsal, pull, worse, no_guard)
     learner: Learner
     if isinstance(METHODS[parse_methods(ask)[0]], PlanMethod):
         if demonstrations is not None:

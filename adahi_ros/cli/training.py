@@ -11,6 +11,7 @@ from adahi_ros.assets import asset, is_shipped, shipped
 from adahi_ros.cli.learning import (
     NoGuard,
     Old,
+    Pull,
     Rehearsal,
     Steps,
     Worse,
@@ -85,6 +86,7 @@ def train(
     incomplete: Incomplete = False,
     steps: Steps = 300,
     rehearsal: Rehearsal = 0.5,
+    pull: Pull = 0.0,
     worse: Worse = 0.02,
     no_guard: NoGuard = False,
     most: Annotated[
@@ -109,7 +111,7 @@ def train(
         name = task if dataset is not None or contract is not None else file_name(known_task(task))
         out = out if out is not None else Path("checkpoints") / name
         replaceable("--out", out / "draft.json", overwrite)
-        config = learning_config(steps, rehearsal, worse, no_guard)
+        config = learning_config(steps, rehearsal, pull, worse, no_guard)
         old = Old(name, recipe, demonstrations, dataset, workers)
         bags = [path.expanduser() for path in corrections]
         how = contract, namespace, incomplete, config, most, seed or 0
