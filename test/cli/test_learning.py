@@ -1,0 +1,93 @@
+"""`adahi learn`, and `adahi train --from-corrections`: what they say, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from adahi_ros.assets import asset
+from adahi_ros.policy.backends import load_policy
+
+SMALL = ("--steps", 3, "--workers", 1)
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory: pytest.TempPathFactory, run: Callable[..., Result]) -> Path:
+    path = tmp_path_factory.mktemp("demos") / "ball.safetensors"
+    run("demos", "ball", "--out", path, "--episodes", 4, "--workers", 1)
+    return path
+
+
+def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, run: Callable[..., Result]) -> None:
+    out, figures, picture = tmp_path / "out", tmp_path / "learn.json", tmp_path / "learn.png"
+    result = run(
+        *("learn", "ball", "--out", out, "--rounds", 1, "--episodes", 2, "--evaluated", 2, *SMALL),
+        *("--demos", demos, "--json", figures, "--picture", picture, "--no-guard"),
+    )
+    assert result.exit_code == 0
+    assert "adahi calibrate ball --checkpoints" in result.output.replace("\n", " ")
+    told = json.loads(figures.read_text())["rounds"]
+    assert [each["round"] for each in told] == [0, 1]
+    assert told[0]["update"]["share"] == 1.0
+    assert picture.stat().st_size > 0
+    assert (
+        load_policy(out / "draft", "onnxruntime").digest
+        != load_policy(asset("checkpoints/ball") / "draft", "onnxruntime").digest
+    )
+    assert load_policy(out / "plans/target", "onnxruntime").signature.horizon > 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--ask", "nobody"), "methods: 'nobody', must be of"),
+        (("--ask", "plan_8"), "ask: 'plan_8', must be of corrected plans"),
+        (("--rate", 2), "rate: 2.0, must be between 0 and 1"),
+        (("--rounds", 0), ""),
+        (("--recipe", "nowhere.yaml"), "--recipe: nowhere.yaml, no such file"),
+        (("--calibration", "nowhere.yaml"), "--calibration: nowhere.yaml, no such file"),
+    ],
+)
+def test_learn_refuses(
+    arguments: tuple[object, ...],
+    said: str,
+    tmp_path: Path,
+    run: Callable[..., Result],
+    fails: Callable[..., str],
+) -> None:
+    command = ("learn", "ball", "--out", tmp_path / "out", *arguments)
+    if said:
+        assert said in fails(*command)
+    else:
+        assert run(*command).exit_code == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_shipped_policies_are_not_replaced(fails: Callable[..., str]) -> None:
+    shipped = asset("checkpoints/ball")
+    assert "is shipped; must be another place" in fails("learn", "ball", "--out", shipped)
+    said = fails("train", "ball", "--from-corrections", "bag", "--out", shipped)
+    assert "is shipped; must be another place" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--only", "draft"), "only: draft, must be left out where --from-corrections is given"),
+        (("--seed-offset", 3), "seed_offset: 3, must be left out where --from-corrections is given"),
+        (("--contract", "kitchen"), "contract: of a robot 'kitchen', must be 'ball', the task"),
+        ((), "no such bag"),
+        (("--checkpoints", "nowhere"), "nowhere"),
+    ],
+)
+def test_bags_that_cannot_be_learned_from_are_refused(
+    arguments: tuple[object, ...], said: str, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    out = tmp_path / "out"
+    command = ("train", "ball", "--from-corrections", tmp_path / "bag", "--out", out, *arguments)
+    assert said in fails(*command)
+    assert not out.exists()
