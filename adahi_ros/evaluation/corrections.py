@@ -70,10 +70,9 @@ class Corrections:
     def joined(cls, parts: Sequence[Corrections]) -> Corrections:
         """Return all of some, at least one."""
         why = sorted({reason for part in parts for reason in part.left_out})
-        return cls(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in cls.arrays()),
-            {reason: sum(part.left_out.get(reason, 0) for part in parts) for reason in why},
-        )
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.arrays()}
+        left_out = {reason: sum(part.left_out.get(reason, 0) for part in parts) for reason in why}
+        return cls(**arrays, left_out=left_out)
 
     @classmethod
     def of_steps(

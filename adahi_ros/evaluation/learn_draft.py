@@ -92,16 +92,14 @@ class DraftLearner:
 
     def _calibrated(self, files: PolicyFiles) -> Calibration:
         """Return a calibration of the present draft: to the rate, or with the thresholds that there are."""
-        if self._how.rate is None:
+        first, how, rate = self._first, self._how, self._how.rate
+        if rate is None:
             policies = files.load()
-            return replace(self._first, draft=policies.draft.digest, target=policies.target.digest)
-        first, how = self._first, self._how
-        return calibrate(
-            *(self._task, files, how.rate, how.seed, how.calibrated),
-            *(first.smoothing, first.normalization, first.draft_temperature),
-            workers=self._workers,
-            methods=[how.ask, how.explore or how.ask],
-        )
+            return replace(first, draft=policies.draft.digest, target=policies.target.digest)
+        shape = first.smoothing, first.normalization, first.draft_temperature
+        methods = [how.ask, how.explore or how.ask]
+        which = self._task, files, rate, how.seed, how.calibrated
+        return calibrate(*which, *shape, workers=self._workers, methods=methods)
 
     def learn(self, files: PolicyFiles, number: int) -> dict[str, Any]:
         """See `Learner`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,11 +18,11 @@ class Rows(Protocol):
     def __len__(self) -> int:
         """N."""
 
-    def rows(self, which: np.ndarray) -> Self:
+    def rows(self, which: np.ndarray) -> Any:
         """Return some of them, by mask or index."""
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
+    def joined(cls, parts: Sequence[Any]) -> Any:
         """Return all of some, at least one."""
 
     @classmethod
@@ -57,10 +57,11 @@ class Reservoir(Generic[R]):
         drawn = [step_uniforms(self._seed, "reservoir", 0, self._seen + row, 1) for row in range(len(more))]
         self._seen += len(more)
         numbers = np.concatenate([self._numbers, *drawn])
-        joined = more if self._kept is None else type(more).joined([self._kept, more])
+        joined: R = more if self._kept is None else type(more).joined([self._kept, more])
         which = np.sort(np.argsort(-numbers, kind="stable")[: self._most])
-        self._kept, self._numbers = joined.rows(which), numbers[which]
-        return self._kept
+        kept: R = joined.rows(which)
+        self._kept, self._numbers = kept, numbers[which]
+        return kept
 
     def state(self) -> dict[str, np.ndarray]:
         """Return arrays to go on from."""

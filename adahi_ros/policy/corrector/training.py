@@ -167,7 +167,10 @@ def learn_on(
     def loss_of(batch: Tensor) -> Tensor:
         # One draw of a pair: old and new each get a batch of its own.
         rows = batch % len(old[0]), batch // len(old[0])
-        parts = [corrector_loss(*learned(read[n][rows[n]]), wanted[n][rows[n]], beta) for n in (0, 1)]
+        parts = []
+        for which, features, correction in zip(rows, read, wanted, strict=True):
+            made, log_variance = learned(features[which])
+            parts.append(corrector_loss(made, log_variance, correction[which], beta))
         return rehearsal * parts[0] + (1.0 - rehearsal) * parts[1]
 
     data = digest_of(*read, *wanted, *network.state_dict().values())
