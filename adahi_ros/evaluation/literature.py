@@ -213,6 +213,15 @@ LITERATURE = (
         option="encoder_cache",
         why="these worlds have no camera: benchmarks/visual_cache.py",
     ),
+    Neighbour(
+        "E2CL",
+        "Wang et al., arXiv 2409.03256",
+        "evaluation/learn.py",
+        "draft and corrector learn between episodes, from demonstrations and what the target corrected",
+        "a draft that is far from its target, and bags of runs; look at success before it is taken",
+        option="adahi learn, adahi train --from-corrections",
+        why="it goes by rounds: adahi learn",
+    ),
 )
 """In the order of the docs. Those of plans need a task that has a target that plans."""
 
