@@ -131,7 +131,9 @@ def _told(path: Path, namespace: str, on_loss: OnLoss | None) -> _Told:
     for received in read_bag(path, DRAFT_STATUS, SAFETY_STATE, namespace, quiet):
         if received.topic == "safety_state":
             now = tuple(map(int, received.message.counts))
-            risen |= any(count > before for count, before in zip(now, counts or (0,) * len(now), strict=True))
+            risen |= any(
+                count > before for count, before in zip(now, counts or (0,) * len(now), strict=False)
+            )
             counts = now
             if risen and last is not None:
                 told.intervened.add(last)
@@ -152,7 +154,8 @@ def _fault(step: StepRecord, codes: int, action_dim: int) -> str | None:
     """Return why a reply of a step is none to learn from, a key of `WHY`; None where it is one."""
     if not step.transmitted or step.requests_pending or step.planned:
         return "ahead"
-    if len(step.accepted) != codes or len(step.draft_action) != action_dim:
+    drafted = len(step.draft_action) == action_dim and np.isfinite(step.draft_action).all()
+    if len(step.accepted) != codes or not drafted:
         return "other_codes"
     if len(step.action) != action_dim or not np.isfinite(step.action).all():
         return "nothing_executed"

@@ -253,6 +253,7 @@ def learn(
     """Learn between episodes, in simulation: run, learn from what the target corrected, and run again."""
     import torch
 
+    from adahi_ros.evaluation.bench import PolicyFiles, check_fits
     from adahi_ros.evaluation.learn_corrector import CorrectorLearner
     from adahi_ros.evaluation.learn_draft import DraftLearner
     from adahi_ros.evaluation.learn_rounds import Learner, Rounds, learn_in_rounds
@@ -271,6 +272,7 @@ def learn(
     if calibration is None and not shipped(file):
         raise ValueError(f"--calibration: none, must be given for {name}, of which none is shipped")
     found = load_calibration(existing("--calibration", calibration) if calibration else asset(file))
+    check_fits(found, name, PolicyFiles(begin, "onnxruntime").load())
     torch.set_num_threads(1)
     config = learning_config(steps, rehearsal, pull, worse, no_guard)
     learner: Learner

@@ -217,7 +217,7 @@ def learn_from(
         corrections,
         config,
         replace(run, state=staged.folder / STATES.replace("*", DRAFT)),
-        before["held_out"]["best"] if known else None,
+        before.get("held_out", {}).get("best") if known else None,
     )
     if learned.figures["share"]:
         told = {**learned.figures, "command": command, "seed": run.seed, "demonstrations": lessons.digest}

@@ -50,6 +50,7 @@ def test_learn_goes_through_its_rounds(demos: Path, tmp_path: Path, run: Callabl
         (("--rounds", 0), ""),
         (("--recipe", "nowhere.yaml"), "--recipe: nowhere.yaml, no such file"),
         (("--calibration", "nowhere.yaml"), "--calibration: nowhere.yaml, no such file"),
+        (("--calibration", asset("config/kitchen.yaml")), "calibration: made for other policies"),
     ],
 )
 def test_learn_refuses(
