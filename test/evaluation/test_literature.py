@@ -176,7 +176,7 @@ def test_the_docs_have_them_all() -> None:
     for each in LITERATURE:
         assert each.name in page
         assert f"`{each.file}`" in page
-        assert each.use in page
+        assert f"| {each.use} | {each.cost} |" in page
         assert not each.why or re.search(rf"{re.escape(each.name)}\b.*has no line", page)
     table = page[page.index("## All of them in one table") :]
     for line in lines():
