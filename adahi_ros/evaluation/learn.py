@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ import numpy as np
 from adahi_ros.evaluation.corrections import Corrections
 from adahi_ros.evaluation.staging import STATES, StagedFolder
 from adahi_ros.networks.fitting import Run, digest_of
-from adahi_ros.networks.interpolation import within
+from adahi_ros.networks.interpolation import M, within
+from adahi_ros.networks.recipe import F
 from adahi_ros.policy.vqbet.checkpoint import load_checkpoint, save_policy
 from adahi_ros.policy.vqbet.finetuning import (
     Actions,
@@ -72,8 +74,8 @@ class LearningConfig:
         """What keeps it from forgetting, but for the guard."""
         return Keeping(self.rehearsal, self.pull)
 
-    def fit(self, recipe: CodeFitConfig) -> CodeFitConfig:
-        """Return how to fit, with the loss of the draft's recipe."""
+    def fit(self, recipe: F) -> F:
+        """Return how to fit, with the loss of the first training's recipe."""
         return replace(recipe, steps=self.steps, average=0.0)
 
 
@@ -132,6 +134,34 @@ class Update:
     figures: dict[str, Any]
 
 
+def learned_within(
+    model: M,
+    learned: M | None,
+    loss_of: Callable[[M], float],
+    worse: float,
+    best: float | None = None,
+) -> tuple[M, dict[str, Any]]:
+    """Take as much of what a network has learned as forgets no more than it may; return figures, too.
+
+    Args:
+        model: before; stays as it is.
+        learned: after all of the learning; None where there is nothing to learn from.
+        loss_of: returns the loss of a network on what is held out.
+        worse: see `LearningConfig`.
+        best: the lowest such loss of the networks before this one; None where there is none.
+    """
+    before = loss_of(model)
+    best = before if best is None else min(best, before)
+    bound = best * (1.0 + worse)
+    held_out = {"best": best, "before": before, "bound": bound if math.isfinite(bound) else None}
+    if learned is None:
+        held_out |= {"learned": before, "after": before}
+        return model, {"held_out": held_out, "share": 0.0, "why": NOTHING}
+    now, taken = within(model, learned, loss_of, bound)
+    held_out |= {"best": min(best, taken.after), "learned": taken.learned, "after": taken.after}
+    return now, {"held_out": held_out, "share": taken.share, "why": "" if taken.share else FORGETS}
+
+
 def update(
     model: VQBeT,
     lessons: Lessons,
@@ -150,33 +180,23 @@ def update(
         run: seed, saved state and progress.
         best: the lowest loss on what is held out, of the drafts before this one; None where there is none.
     """
-    before = lessons.forgotten(model)
-    best = before if best is None else min(best, before)
-    bound = best * (1.0 + config.worse)
     figures: dict[str, Any] = {
         "corrections": len(corrections),
         "acceptance": corrections.acceptance,
         "left_out": dict(corrections.left_out),
-        "held_out": {"best": best, "before": before, "bound": bound if math.isfinite(bound) else None},
     }
     if not len(corrections):
-        figures["held_out"] |= {"learned": before, "after": before}
-        return Update(model, [], {**figures, "share": 0.0, "why": NOTHING})
+        _, nothing = learned_within(model, None, lessons.forgotten, config.worse, best)
+        return Update(model, [], {**figures, **nothing})
     taught = lessons.actions(corrections)
-    fit = config.fit(lessons.config)
-    learned, losses = fine_tune(model, lessons.tokenizer, lessons.rehearsed, taught, fit, config.keeping, run)
-    now, taken = within(model, learned, lessons.forgotten, bound)
-    figures["held_out"] |= {
-        "learned": taken.learned,
-        "after": taken.after,
-        "best": min(best, taken.after),
-    }
+    fit, rehearsed = config.fit(lessons.config), lessons.rehearsed
+    learned, losses = fine_tune(model, lessons.tokenizer, rehearsed, taught, fit, config.keeping, run)
+    now, taken = learned_within(model, learned, lessons.forgotten, config.worse, best)
     figures["log_likelihood"] = {
         "before": log_likelihood(model, taught),
         "after": log_likelihood(now, taught),
     }
-    why = "" if taken.share else FORGETS
-    return Update(now, losses, {**figures, "share": taken.share, "why": why})
+    return Update(now, losses, {**figures, **taken})
 
 
 def learn_from(

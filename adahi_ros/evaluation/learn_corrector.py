@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from adahi_ros.acceptance.interface import Verdict
@@ -17,8 +15,8 @@ from adahi_ros.evaluation.bench import PLANS, Bench, Policies, PolicyFiles
 from adahi_ros.evaluation.corrector_data import Examples, Teacher
 from adahi_ros.evaluation.episodes import evaluation_episodes, lesson_episodes
 from adahi_ros.evaluation.evaluate import Comparison, outcome_figures, play_all
-from adahi_ros.evaluation.learn import FORGETS, NOTHING, LearningConfig
-from adahi_ros.evaluation.learn_rounds import Rounds
+from adahi_ros.evaluation.learn import LearningConfig, learned_within
+from adahi_ros.evaluation.learn_rounds import Rounds, restored, saved
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.plan_methods import CORRECTOR, PlanMethod
 from adahi_ros.evaluation.reservoir import Reservoir
@@ -26,7 +24,6 @@ from adahi_ros.evaluation.rollout import rollout
 from adahi_ros.gates.config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.networks.fitting import Run
-from adahi_ros.networks.interpolation import within
 from adahi_ros.policy.corrector.checkpoint import load_corrector
 from adahi_ros.policy.corrector.corrector import Corrector
 from adahi_ros.policy.corrector.features import features
@@ -216,40 +213,28 @@ class CorrectorLearner:
         bench = Comparison(self._task, files, self._calibration, seed).bench()
         new = corrected_plans(bench, self._method, seed, self._how.lessons(number))
         kept = self._reservoir.add(new)
-        before = self._old.error(self._network)
-        bound = self._best * (1.0 + config.worse)
-        held_out = {"before": before, "bound": bound if math.isfinite(bound) else None}
-        figures: dict[str, Any] = {"new": len(new), "corrections": len(kept)}
-        if not len(kept):
-            held_out |= {"best": self._best, "learned": before, "after": before}
-            return {**figures, "held_out": held_out, "share": 0.0, "why": NOTHING}
-        old = self._old.rehearsed
-        fit = replace(self._recipe.fit, steps=config.steps, average=0.0)
-        learned, _ = learn_on(
-            self._network,
-            (old.features, old.wanted),
-            (kept.features, kept.wanted),
-            config.rehearsal,
-            fit,
-            Run(seed + number),
-            self._recipe.beta,
-        )
-        self._network, taken = within(self._network, learned, self._old.error, bound)
-        self._best = min(self._best, taken.after)
-        held_out |= {"best": self._best, "learned": taken.learned, "after": taken.after}
-        return {**figures, "held_out": held_out, "share": taken.share, "why": "" if taken.share else FORGETS}
+        learned, old = None, self._old.rehearsed
+        if len(kept):
+            learned, _ = learn_on(
+                self._network,
+                (old.features, old.wanted),
+                (kept.features, kept.wanted),
+                config.rehearsal,
+                config.fit(self._recipe.fit),
+                Run(seed + number),
+                self._recipe.beta,
+            )
+        error, best = self._old.error, self._best
+        self._network, taken = learned_within(self._network, learned, error, config.worse, best)
+        self._best = taken["held_out"]["best"]
+        return {"new": len(new), "corrections": len(kept), **taken}
 
     def state(self) -> dict[str, Tensor]:
         """See `Learner`."""
-        weights = {f"model.{name}": value.contiguous() for name, value in self._network.state_dict().items()}
-        kept = self._reservoir.state().items()
-        return weights | {f"kept.{name}": torch.from_numpy(np.ascontiguousarray(each)) for name, each in kept}
+        return saved(self._network, self._reservoir)
 
     def restore(self, state: dict[str, Tensor], last: dict[str, Any]) -> None:
         """See `Learner`."""
-        weights = {name: state[f"model.{name}"] for name in self._network.state_dict()}
-        self._network.load_state_dict(weights)
-        kept = {name[5:]: each.numpy() for name, each in state.items() if name.startswith("kept.")}
-        self._reservoir.restore(kept, Examples)
+        restored(state, self._network, self._reservoir, Examples)
         if "update" in last:
             self._best = last["update"]["held_out"]["best"]

@@ -6,8 +6,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from adahi_ros.evaluation.bench import PolicyFiles
@@ -16,7 +14,7 @@ from adahi_ros.evaluation.corrections import Corrections, corrected_episodes
 from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_ros.evaluation.learn import DRAFT, LearningConfig, Lessons, update, write_draft
-from adahi_ros.evaluation.learn_rounds import Rounds
+from adahi_ros.evaluation.learn_rounds import Rounds, restored, saved
 from adahi_ros.evaluation.methods import gated
 from adahi_ros.evaluation.reservoir import Reservoir
 from adahi_ros.gates.parameter_file import Calibration
@@ -113,14 +111,10 @@ class DraftLearner:
 
     def state(self) -> dict[str, Tensor]:
         """See `Learner`."""
-        weights = {f"model.{name}": value.contiguous() for name, value in self._model.state_dict().items()}
-        kept = self._reservoir.state().items()
-        return weights | {f"kept.{name}": torch.from_numpy(np.ascontiguousarray(each)) for name, each in kept}
+        return saved(self._model, self._reservoir)
 
     def restore(self, state: dict[str, Tensor], last: dict[str, Any]) -> None:
         """See `Learner`."""
-        self._model.load_state_dict({name: state[f"model.{name}"] for name in self._model.state_dict()})
-        kept = {name[5:]: each.numpy() for name, each in state.items() if name.startswith("kept.")}
-        self._reservoir.restore(kept, Corrections)
+        restored(state, self._model, self._reservoir, Corrections)
         if "update" in last:
             self._best = last["update"]["held_out"]["best"]

@@ -8,20 +8,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from adahi_ros.evaluation.bench import PolicyFiles
 from adahi_ros.evaluation.episodes import lesson_episodes
 from adahi_ros.evaluation.learn import copy_policies
-from adahi_ros.evaluation.reservoir import MOST
+from adahi_ros.evaluation.reservoir import MOST, R, Reservoir
 from adahi_ros.evaluation.staging import StagedFolder
 from adahi_ros.files import parse_json, replacing
 
 FIRST_EPISODE = 700_000  # of the lessons: those before are of correctors, gates and acceptance rules
 STATE = "learning.training.safetensors"
+MODEL, KEPT = "model.", "kept."  # what a tensor of it is of
 Figures = dict[str, Any]
 Say = Callable[[str], None]
 
@@ -96,6 +98,24 @@ class Learner(Protocol):
         """
 
 
+def saved(network: nn.Module, reservoir: Reservoir[Any]) -> dict[str, Tensor]:
+    """Return a learner's state: the weights of its network, and what it keeps."""
+    weights = {f"{MODEL}{name}": value.contiguous() for name, value in network.state_dict().items()}
+    kept = reservoir.state().items()
+    return weights | {f"{KEPT}{name}": torch.from_numpy(np.ascontiguousarray(each)) for name, each in kept}
+
+
+def restored(state: dict[str, Tensor], network: nn.Module, reservoir: Reservoir[R], kind: type[R]) -> None:
+    """Put what `saved` returned into a network and a reservoir of such rows.
+
+    Raises:
+        KeyError, RuntimeError: something is missing, or does not fit.
+    """
+    network.load_state_dict({name: state[f"{MODEL}{name}"] for name in network.state_dict()})
+    kept = {name.removeprefix(KEPT): each.numpy() for name, each in state.items() if name.startswith(KEPT)}
+    reservoir.restore(kept, kind)
+
+
 def learn_in_rounds(
     learner: Learner,
     begin: Path,
@@ -126,7 +146,7 @@ def learn_in_rounds(
     figures: list[Figures] = []
     state = staged.folder / STATE
     if state.is_file():
-        figures = _restored(state, learner, recipe)
+        figures = _resumed(state, learner, recipe)
         say(f"goes on after round {len(figures) - 1}")
     files = PolicyFiles(staged.folder, "onnxruntime")
     for number in range(len(figures), how.rounds + 1):
@@ -154,7 +174,7 @@ def line_of(found: Figures) -> str:
     return "; ".join(parts)
 
 
-def _restored(path: Path, learner: Learner, recipe: Figures) -> list[Figures]:
+def _resumed(path: Path, learner: Learner, recipe: Figures) -> list[Figures]:
     """Go on from a saved state; return the figures of the rounds that were."""
     try:
         with safe_open(path, framework="pt") as file:
