@@ -7,8 +7,15 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.assets import asset, shipped
-from adahi_ros.cli.options import Checkpoints, Overwrite, TaskName, Workers, existing, folder_of, replaceable
+from adahi_ros.cli.options import (
+    Checkpoints,
+    Overwrite,
+    TaskName,
+    Workers,
+    folder_of,
+    recipe_file,
+    replaceable,
+)
 from adahi_ros.cli.terminal import command_line, say
 
 SPLITS = ("fit", "goal")
@@ -57,11 +64,7 @@ def committee(
         raise ValueError(f"--split: {split!r}, must be one of {', '.join(SPLITS)}")
     rules = CommitteeRules(fusion=fusion)
     replaceable("--out", out / "draft.yaml", overwrite)
-    named = [f"config/recipes/{task}-committee.yaml", f"config/recipes/{task}.yaml"]
-    default = next((asset(name) for name in named if shipped(name)), None)
-    if recipe is None and default is None:
-        raise ValueError(f"--recipe: none, must be given: no recipe for {task!r} is shipped")
-    steps = load_recipe(existing("--recipe", recipe) if recipe is not None else Path(str(default)))
+    steps = load_recipe(recipe_file(recipe, f"{task}-committee", task))
     if "draft" not in steps.policies or steps.policies["draft"].kind != "vqbet":
         raise ValueError("--recipe: must have a policy named draft, of the kind vqbet")
     beside = folder_of(task, checkpoints)

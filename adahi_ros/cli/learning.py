@@ -24,6 +24,7 @@ from adahi_ros.cli.options import (
     folder_named,
     folder_of,
     picture_file,
+    recipe_file,
     recorded,
     replaceable,
     share,
@@ -91,10 +92,7 @@ class Old:
         from adahi_ros.tasks.demonstrations import collect_parallel
         from adahi_ros.trajectories import Trajectories
 
-        file = f"config/recipes/{self.name}.yaml"
-        if self.recipe is None and not shipped(file):
-            raise ValueError(f"--recipe: none, must be given: no recipe for {self.name!r} is shipped")
-        recipe = load_recipe(existing("--recipe", self.recipe) if self.recipe is not None else asset(file))
+        recipe = load_recipe(recipe_file(self.recipe, self.name))
         if "draft" not in recipe.policies or recipe.policies["draft"].kind != "vqbet":
             raise ValueError("--recipe: must have a policy named draft, of the kind vqbet")
         sizes = load_checkpoint(folder / "draft").sizes
@@ -279,7 +277,7 @@ def learn(
     if isinstance(METHODS[parse_methods(ask)[0]], PlanMethod):
         if demonstrations is not None:
             raise ValueError(f"demos: {demonstrations}, must be left out where plans are corrected")
-        pupils = load_pupils(_plans_recipe(name, recipe)).corrector
+        pupils = load_pupils(recipe_file(recipe, f"{name}-plans")).corrector
         with console.status("lessons to rehearse"):
             learner = CorrectorLearner(task, begin, pupils, found, how, config, workers)
     else:
@@ -292,13 +290,3 @@ def learn(
         draw_learning({name: figures}, picture)
         say(f"picture: {picture}")
     say(f"{out}: learned; thresholds of a draft: adahi calibrate {task} --checkpoints {out} --out FILE")
-
-
-def _plans_recipe(name: str, recipe: Path | None) -> Path:
-    """Return the file of a corrector's recipe: the one that was given, or what is shipped for a task."""
-    if recipe is not None:
-        return existing("--recipe", recipe)
-    file = f"config/recipes/{name}-plans.yaml"
-    if not shipped(file):
-        raise ValueError(f"--recipe: none, must be given: no {file} is shipped")
-    return asset(file)

@@ -86,6 +86,20 @@ def existing(option: str, path: Path) -> Path:
     return path
 
 
+def recipe_file(recipe: Path | None, *names: str) -> Path:
+    """Return the file of a recipe: the one that was given, or the first of some names that is shipped.
+
+    Raises:
+        ValueError: it is not there, or nobody gave one, and none is shipped.
+    """
+    if recipe is not None:
+        return existing("--recipe", recipe)
+    for name in names:
+        if shipped(f"config/recipes/{name}.yaml"):
+            return asset(f"config/recipes/{name}.yaml")
+    raise ValueError(f"--recipe: none, must be given: no recipe for {names[-1]!r} is shipped")
+
+
 def tried(option: str, path: Path) -> Path:
     """Return the path of a file to write, now that it can be: said before hours of work, not after.
 

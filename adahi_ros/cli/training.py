@@ -27,10 +27,10 @@ from adahi_ros.cli.options import (
     Overwrite,
     TaskName,
     Workers,
-    existing,
     file_name,
     folder_of,
     known_task,
+    recipe_file,
     recorded,
     replaceable,
 )
@@ -122,7 +122,7 @@ def train(
         data = Trajectories.load(demonstrations)
     name = task if dataset is not None else file_name(known_task(task))
     out = out if out is not None else Path("checkpoints") / name
-    plan = load_recipe(_recipe_of(name, recipe)).moved(seed_offset)
+    plan = load_recipe(recipe_file(recipe, name)).moved(seed_offset)
     chosen = [policy.strip() for policy in only.split(",")] if only is not None else None
     made = [
         *(["tokenizer"] if plan.tokenizer else []),
@@ -146,16 +146,6 @@ def train(
     say(f"{out}: trained; loss curves in {out / 'losses.png'}")
     if shipped(f"checkpoints/{name}") and not is_shipped(out / "tokenizer.json"):
         say(f"other verbs take these policies with --checkpoints {out}, else {asset(f'checkpoints/{name}')}")
-
-
-def _recipe_of(name: str, recipe: Path | None) -> Path:
-    """Return the file of a recipe: the one that was given, or what is shipped for a task."""
-    if recipe is not None:
-        return existing("--recipe", recipe)
-    shipped_recipe = f"config/recipes/{name}.yaml"
-    if not shipped(shipped_recipe):
-        raise ValueError(f"--recipe: none, must be given: no recipe for {name!r} is shipped")
-    return asset(shipped_recipe)
 
 
 def export(

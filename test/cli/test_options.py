@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -11,7 +12,9 @@ import pytest
 import typer
 from typer.models import OptionInfo
 
+from adahi_ros.assets import asset
 from adahi_ros.cli import app
+from adahi_ros.cli.options import recipe_file
 
 
 def numbers(verbs: typer.Typer, path: str = "") -> Iterator[tuple[str, OptionInfo]]:
@@ -73,3 +76,15 @@ def test_recordings_that_no_corrector_can_be_held_out_of_are_refused_before_the_
     monkeypatch.setattr("adahi_ros.evaluation.evaluate.evaluate_methods", lambda *_: pytest.fail("measured"))
     said = fails("bench", "plans", "ball", "--episodes-over-dds", 0, "--recorded", 1)
     assert said == "adahi: recorded: 1, must be at least 2, of which one is held out, or 0 for none\n"
+
+
+def test_a_recipe_is_that_which_is_given_or_the_first_that_is_shipped(tmp_path: Path) -> None:
+    given = tmp_path / "recipe.yaml"
+    given.touch()
+    assert recipe_file(given, "ball") == given
+    assert recipe_file(None, "ball") == asset("config/recipes/ball.yaml")
+    assert recipe_file(None, "nobody-committee", "ball") == asset("config/recipes/ball.yaml")
+    with pytest.raises(ValueError, match=r"nowhere\.yaml, no such file"):
+        recipe_file(tmp_path / "nowhere.yaml", "ball")
+    with pytest.raises(ValueError, match="must be given: no recipe for 'nobody' is shipped"):
+        recipe_file(None, "nobody-committee", "nobody")
