@@ -36,8 +36,14 @@ from adahi_ros.cli.options import (
 )
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
 
+FOR_CORRECTIONS = (
+    *("checkpoints", "contract", "namespace", "incomplete"),
+    *("steps", "rehearsal", "pull", "worse", "no_guard", "most"),
+)
+
 
 def train(
+    context: typer.Context,
     task: Annotated[
         str,
         typer.Argument(help=f"{TASKS_THERE_ARE}; with --data, what that is of."),
@@ -95,7 +101,7 @@ def train(
 ) -> None:
     """Train tokenizer, draft and target. A run that was stopped goes on where it was.
 
-    With --from-corrections, the draft alone goes on to learn; the options from there on are for that.
+    With --from-corrections, the draft alone goes on to learn; the options from there on are for that alone.
     """
     from adahi_ros.evaluation.train import train_recipe
     from adahi_ros.policy.recipe import load_recipe
@@ -117,6 +123,11 @@ def train(
         how = contract, namespace, incomplete, config, most, seed or 0
         write_json(json_file, learn_from_bags(bags, old, checkpoints, out, *how))
         return
+    for option in FOR_CORRECTIONS:
+        source = context.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            value = context.params[option]
+            raise ValueError(f"{option}: {value}, must be left out where --from-corrections is not given")
     data = recorded(dataset, task) if dataset is not None else None
     if demonstrations is not None:
         data = Trajectories.load(demonstrations)

@@ -92,3 +92,23 @@ def test_bags_that_cannot_be_learned_from_are_refused(
     command = ("train", "ball", "--from-corrections", tmp_path / "bag", "--out", out, *arguments)
     assert said in fails(*command)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--steps", 3), "steps: 3"),
+        (("--no-guard",), "no_guard: True"),
+        (("--worse", 0.02), "worse: 0.02"),  # what it is by default, too
+        (("--checkpoints", "somewhere"), "checkpoints: somewhere"),
+        (("--incomplete",), "incomplete: True"),
+    ],
+)
+def test_what_is_of_corrections_alone_is_refused_without(
+    arguments: tuple[object, ...], said: str, tmp_path: Path, fails: Callable[..., str]
+) -> None:
+    """Else it would be ignored, and nobody told."""
+    out = tmp_path / "out"
+    found = fails("train", "ball", "--out", out, *arguments)
+    assert f"{said}, must be left out where --from-corrections is not given" in found
+    assert not out.exists()
