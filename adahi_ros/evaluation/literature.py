@@ -34,7 +34,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class PaperMethod:
     """A method of a paper.
 
     Attributes:
@@ -68,7 +68,7 @@ class Neighbour:
 
 
 LITERATURE = (
-    Neighbour(
+    PaperMethod(
         "ADAHI",
         "Action Deviation-Aware Inference for Low-Latency Wireless Robots",
         "gates/deviation.py",
@@ -77,7 +77,7 @@ LITERATURE = (
         "0.24, 0.27, 0.31 ms",
         (Line("ADAHI", "adahi"),),
     ),
-    Neighbour(
+    PaperMethod(
         "speculative sampling",
         "Leviathan et al., 2023",
         "acceptance/speculative.py",
@@ -86,7 +86,7 @@ LITERATURE = (
         "0.24, 0.27, 0.30 ms, the draft's",
         (Line("speculative sampling", "hybrid"),),
     ),
-    Neighbour(
+    PaperMethod(
         "Spec-VLA",
         "arXiv 2507.22424",
         "acceptance/distance.py",
@@ -95,7 +95,7 @@ LITERATURE = (
         "0.24, 0.27, 0.31 ms",
         (Line("Spec-VLA", "always:distance"),),
     ),
-    Neighbour(
+    PaperMethod(
         "A2C2",
         "arXiv 2509.23224",
         "policy/corrector/network.py",
@@ -104,7 +104,7 @@ LITERATURE = (
         "0.19, 0.22, 0.25 ms",
         (Line("A2C2", "corrector_8"),),
     ),
-    Neighbour(
+    PaperMethod(
         "SV-VLA",
         "arXiv 2604.02965",
         "robot/proposers.py",
@@ -113,7 +113,7 @@ LITERATURE = (
         "0.25, 0.28, 0.26 ms",
         (Line("SV-VLA", "draft_checks_plan:expected_error@0.5"),),
     ),
-    Neighbour(
+    PaperMethod(
         "temporal ensembling (ACT)",
         "arXiv 2304.13705",
         "robot/blends.py",
@@ -122,7 +122,7 @@ LITERATURE = (
         "0.08, 0.09, 0.10 ms",
         (Line("temporal ensembling", "temporal_ensemble_4"),),
     ),
-    Neighbour(
+    PaperMethod(
         "bidirectional decoding",
         "arXiv 2408.17355",
         "server/choice.py",
@@ -131,7 +131,7 @@ LITERATURE = (
         "0.08, 0.08, 0.10 ms",
         (Line("bidirectional decoding", "plan_8+1:choose"),),
     ),
-    Neighbour(
+    PaperMethod(
         "PipeInfer",
         "arXiv 2407.11798",
         "robot/ahead.py",
@@ -140,7 +140,7 @@ LITERATURE = (
         "0.07, 0.08, 0.10 ms, as Plan/8",
         (Line("PipeInfer", "plan_8+1"),),
     ),
-    Neighbour(
+    PaperMethod(
         "DSI",
         "Timor et al., arXiv 2405.14105",
         "robot/hedged_transport.py",
@@ -150,7 +150,7 @@ LITERATURE = (
         option="verification.backups, verification.hedge",
         why="it changes when a reply is there, not what it says: docs/wireless.md",
     ),
-    Neighbour(
+    PaperMethod(
         "CoSine",
         "arXiv 2503.10325",
         "robot/committee_proposer.py",
@@ -160,7 +160,7 @@ LITERATURE = (
         option="adahi committee",
         why="its drafts are trained first: docs/several_drafts.md",
     ),
-    Neighbour(
+    PaperMethod(
         "SpotTune",
         "Li et al., arXiv 2012.03576",
         "tuning/trend.py",
@@ -170,7 +170,7 @@ LITERATURE = (
         option="adahi tune",
         why="nothing of it runs on a robot: docs/tuning.md",
     ),
-    Neighbour(
+    PaperMethod(
         "U-HLM",
         "arXiv 2412.12687",
         "gates/sampled.py",
@@ -179,7 +179,7 @@ LITERATURE = (
         "sampled 0.29, 0.33, 0.37 ms; 1 - p 0.25, 0.28, 0.33 ms",
         (Line("U-HLM, sampled", "sampled_uncertainty:speculative"), Line("U-HLM, 1 - p", "uncertainty")),
     ),
-    Neighbour(
+    PaperMethod(
         "WISV",
         "arXiv 2604.17701",
         "acceptance/semantic.py",
@@ -188,7 +188,7 @@ LITERATURE = (
         "0.25, 0.28, 0.31 ms",
         (Line("WISV", "always:semantic:file={checkpoints}/semantic.safetensors:tolerance=0.1"),),
     ),
-    Neighbour(
+    PaperMethod(
         "HeiSD",
         "arXiv 2603.17573",
         "robot/retrieval.py",
@@ -201,7 +201,7 @@ LITERATURE = (
             Line("HeiSD, no verify-skip", "mixture_8:age@7"),
         ),
     ),
-    Neighbour(
+    PaperMethod(
         "KERV",
         "arXiv 2603.01581",
         "robot/kalman.py",
@@ -210,7 +210,7 @@ LITERATURE = (
         "0.34, 0.37, 0.42 ms; the filter alone 0.31, 0.34, 0.39 ms",
         (Line("KERV", "kerv"), Line("KERV, the filter alone", "kalman:age@1")),
     ),
-    Neighbour(
+    PaperMethod(
         "DyQ-VLA",
         "Zheng et al., arXiv 2603.07904",
         "policy/switched.py",
@@ -223,7 +223,7 @@ LITERATURE = (
             Line("8 bits, Plan/8", "plan_8", backend="int8"),
         ),
     ),
-    Neighbour(
+    PaperMethod(
         "VLN-Cache",
         "Zheng et al., arXiv 2603.07080",
         "vision/visual_cache.py",
@@ -233,7 +233,7 @@ LITERATURE = (
         option="encoder_cache",
         why="these worlds have no camera: benchmarks/visual_cache.py",
     ),
-    Neighbour(
+    PaperMethod(
         "E2CL",
         "Wang et al., arXiv 2409.03256",
         "evaluation/learn.py",
@@ -258,6 +258,6 @@ BESIDE = (
 """What the methods of papers are held against, in the same table."""
 
 
-def lines(neighbours: Iterable[Neighbour] = LITERATURE) -> tuple[Line, ...]:
+def lines(methods: Iterable[PaperMethod] = LITERATURE) -> tuple[Line, ...]:
     """Return the lines of the table."""
-    return (*BESIDE, *(line for each in neighbours for line in each.lines))
+    return (*BESIDE, *(line for each in methods for line in each.lines))

@@ -17,7 +17,7 @@ from adahi_ros.evaluation import calibrate, standing, thresholds
 from adahi_ros.evaluation.bench import RETRIEVAL, PolicyFiles
 from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.evaluation.evaluate import Comparison
-from adahi_ros.evaluation.literature import LITERATURE, Line, Neighbour, lines
+from adahi_ros.evaluation.literature import LITERATURE, Line, PaperMethod, lines
 from adahi_ros.evaluation.literature_table import line_entries, searched_last
 from adahi_ros.evaluation.methods import for_task, parse_methods
 from adahi_ros.evaluation.retrieval_index import make_index, save_index
@@ -61,7 +61,7 @@ def searched(folder: Path, comparison: Comparison) -> Thresholds:
 
 
 @pytest.mark.parametrize("each", LITERATURE, ids=lambda each: each.name)
-def test_it_is_where_it_is_said_to_be(each: Neighbour) -> None:
+def test_it_is_where_it_is_said_to_be(each: PaperMethod) -> None:
     assert (PACKAGE / each.file).is_file()
     assert each.idea
     assert each.use
