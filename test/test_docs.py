@@ -16,7 +16,7 @@ from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.nodes.launching.modules import MODULES
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 
 def anchors(page: Path) -> set[str]:
