@@ -1,7 +1,7 @@
 """Which papers' methods are here: where each is, how it is run, when to use it, and what it costs.
 
 `adahi methods` prints it, and `adahi table --literature` measures it. What each did on our worlds, and why,
-is in docs/methods.md.
+is in docs/methods.md and docs/methods/.
 """
 
 from __future__ import annotations

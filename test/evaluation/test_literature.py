@@ -181,3 +181,9 @@ def test_the_docs_have_them_all() -> None:
     table = page[page.index("## All of them in one table") :]
     for line in lines():
         assert f"| {line.name} | `{line.key}` |" in table
+
+
+def test_every_page_of_a_method_is_found_from_the_table() -> None:
+    page = asset("docs/methods.md").read_text()
+    for each in asset("docs/methods").glob("*.md"):
+        assert re.search(rf"^\| \[[^]]+\]\(methods/{each.name}\) \|", page, re.MULTILINE), each.name
