@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol
 
 from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.acceptance.rules import ACCEPTANCES, made
+from adahi_ros.acceptance.semantic import told_arguments
 from adahi_ros.evaluation.bench import Bench
 from adahi_ros.evaluation.file_methods import FILE_GRAMMAR, FileMethod, file_method
 from adahi_ros.evaluation.harm_oracle import HARM_GRAMMAR, HarmOracleMethod, harm_method
@@ -284,7 +286,7 @@ def goes_by_plans(method: Method) -> bool:
     return not method.drafts if isinstance(method, HarmOracleMethod) else isinstance(method, PlanMethod)
 
 
-RULE_TOLD = {"file", "tolerance", "patience_ms"}
+RULE_TOLD = signature(told_arguments).parameters.keys()
 """Arguments of a rule that the verifier's node has parameters for."""
 
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import Result
 
 from adahi_ros.assets import asset
+from adahi_ros.cli.learning import learn, learning_config
+from adahi_ros.cli.training import train
+from adahi_ros.evaluation.learn import LearningConfig
+from adahi_ros.evaluation.learn_rounds import Rounds
+from adahi_ros.evaluation.reservoir import MOST
 from adahi_ros.policy.backends import load_policy
 
+SETS = "steps", "rehearsal", "pull", "worse", "no_guard"
 SMALL = ("--steps", 3, "--workers", 1)
 
 
@@ -112,3 +120,15 @@ def test_what_is_of_corrections_alone_is_refused_without(
     found = fails("train", "ball", "--out", out, *arguments)
     assert f"{said}, must be left out where --from-corrections is not given" in found
     assert not out.exists()
+
+
+def test_what_is_learned_by_default_is_said_once() -> None:
+    """The options have the numbers of what they set, which help does not load."""
+
+    def told(verb: Callable[..., None], *names: str) -> list[Any]:
+        return [signature(verb).parameters[name].default for name in names]
+
+    for verb in (train, learn):
+        assert learning_config(*told(verb, *SETS)) == LearningConfig()
+        assert told(verb, "most") == [MOST]
+    assert Rounds(*told(learn, "rounds", "episodes", "ask", "explore", "rate", "evaluated")) == Rounds()
