@@ -20,6 +20,7 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.evaluation.planned import Planned
 from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.context import LinkEstimate
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.policy.absent import AbsentPolicy
 from adahi_ros.policy.action_range import ActionRange
@@ -73,8 +74,8 @@ class LiveSession:
         self._engine, self._windows = Engine(TargetVerifier(policy, "replace"), 0), SentWindows()
         self._waiting: Any = None
 
-    def estimate(self, now_s: float) -> None:
-        return None
+    def estimate(self, now_s: float) -> LinkEstimate:
+        return LinkEstimate()
 
     def is_busy(self, now_s: float) -> bool:
         return False

@@ -205,6 +205,7 @@ class Remembering:
 
     def __init__(self, policy: Policy) -> None:
         self.signature, self.draws = replace(policy.signature, history=5), policy.draws
+        self.digest = policy.digest
         self.seen: list[np.ndarray] = []
         self._policy = policy
 
