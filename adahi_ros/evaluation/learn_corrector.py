@@ -16,7 +16,7 @@ from adahi_ros.evaluation.corrector_data import Examples, Teacher
 from adahi_ros.evaluation.episodes import evaluation_episodes, lesson_episodes
 from adahi_ros.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_ros.evaluation.learn import LearningConfig, learned_within
-from adahi_ros.evaluation.learn_rounds import Rounds, restored, saved
+from adahi_ros.evaluation.learn_rounds import Rounds, calibrated_by, restored, saved
 from adahi_ros.evaluation.methods import METHODS
 from adahi_ros.evaluation.plan_methods import CORRECTOR, PlanMethod
 from adahi_ros.evaluation.reservoir import Reservoir
@@ -187,6 +187,8 @@ class CorrectorLearner:
             "corrector": corrector,
             "lessons": len(self._old.rehearsed),
             "config": config,
+            "recipe": asdict(self._recipe),
+            "calibration": calibrated_by(self._calibration),
         }
 
     def write(self, folder: Path, command: str) -> None:

@@ -14,7 +14,7 @@ from adahi_ros.evaluation.corrections import Corrections, corrected_episodes
 from adahi_ros.evaluation.episodes import evaluation_episodes
 from adahi_ros.evaluation.evaluate import Comparison, outcome_figures, play_all
 from adahi_ros.evaluation.learn import DRAFT, LearningConfig, Lessons, update, write_draft
-from adahi_ros.evaluation.learn_rounds import Rounds, restored, saved
+from adahi_ros.evaluation.learn_rounds import Rounds, calibrated_by, restored, saved
 from adahi_ros.evaluation.methods import gated
 from adahi_ros.evaluation.reservoir import Reservoir
 from adahi_ros.gates.parameter_file import Calibration
@@ -64,8 +64,14 @@ class DraftLearner:
     def origin(self) -> dict[str, Any]:
         """See `Learner`."""
         config = {name: str(value) for name, value in asdict(self._config).items()}  # one may be infinite
-        lessons = self._lessons.digest
-        return {"task": self._task, "draft": self._checkpoint.digest(), "lessons": lessons, "config": config}
+        return {
+            "task": self._task,
+            "draft": self._checkpoint.digest(),
+            "lessons": self._lessons.digest,
+            "fit": asdict(self._lessons.config),
+            "config": config,
+            "calibration": calibrated_by(self._first),
+        }
 
     def write(self, folder: Path, command: str) -> None:
         """See `Learner`."""

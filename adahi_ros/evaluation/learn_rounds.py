@@ -20,6 +20,7 @@ from adahi_ros.evaluation.learn import copy_policies
 from adahi_ros.evaluation.reservoir import MOST, R, Reservoir
 from adahi_ros.evaluation.staging import StagedFolder
 from adahi_ros.files import parse_json, replacing
+from adahi_ros.gates.parameter_file import Calibration
 
 FIRST_EPISODE = 700_000  # of the lessons: those before are of correctors, gates and acceptance rules
 STATE = "learning.training.safetensors"
@@ -161,6 +162,11 @@ def learn_in_rounds(
         say(line_of(found))
     staged.finish()
     return {**recipe, "rounds": figures}
+
+
+def calibrated_by(calibration: Calibration) -> Figures:
+    """Return what of a calibration decides what a robot does, and of which policies it is, as JSON has it."""
+    return {name: value for name, value in vars(calibration).items() if name != "figures"}
 
 
 def line_of(found: Figures) -> str:

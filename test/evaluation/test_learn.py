@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Callable
@@ -211,6 +212,38 @@ def test_rounds_that_were_stopped_go_on(
     for name in ("draft.safetensors", "draft.json"):
         assert (again / name).read_bytes() == (out / name).read_bytes()
     assert not list(again.glob("*.training.*"))
+
+
+def test_rounds_of_other_thresholds_or_another_recipe_do_not_go_on(
+    exported: Path, lessons: Lessons, calibration: Calibration, tmp_path: Path
+) -> None:
+    def stop(line: str) -> None:
+        raise EOFError
+
+    def learn(lessons: Lessons, calibration: Calibration) -> None:
+        learner = DraftLearner("ball", exported, lessons, calibration, HOW, FREE)
+        learn_in_rounds(learner, exported, tmp_path / "out", HOW, "", stop)
+
+    with pytest.raises(EOFError):
+        learn(lessons, calibration)
+    lower = replace(calibration, thresholds=dict.fromkeys(calibration.thresholds, 0.1))
+    with pytest.raises(ValueError, match="from a run with other settings"):
+        learn(lessons, lower)
+    other = copy.copy(lessons)
+    other.config = replace(lessons.config, learning_rate=1e-3)
+    with pytest.raises(ValueError, match="from a run with other settings"):
+        learn(other, calibration)
+
+
+def test_what_is_gone_on_from_is_all_that_was_kept(exported: Path, learner: Learners) -> None:
+    files, first, second = PolicyFiles(exported, "onnxruntime"), learner(), learner()
+    first.look(files)
+    told = first.learn(files, 0)
+    second.restore(first.state(), {"update": {"held_out": {"best": 1e-3}}})
+    second.look(files)
+    again = second.learn(files, 1)
+    assert again["corrections"] == told["new"] + again["new"]
+    assert again["held_out"]["best"] == 1e-3
 
 
 def test_gates_are_set_to_a_rate_before_every_round(

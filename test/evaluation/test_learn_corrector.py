@@ -54,8 +54,10 @@ def begin(
 
 @pytest.fixture(scope="module")
 def learner(begin: Path, calibration: Calibration) -> Callable[..., CorrectorLearner]:
-    def make(how: Rounds = HOW, config: LearningConfig = FREE) -> CorrectorLearner:
-        return CorrectorLearner("ball", begin, RECIPE, calibration, how, config, old_episodes=2)
+    def make(
+        how: Rounds = HOW, config: LearningConfig = FREE, recipe: CorrectorRecipe = RECIPE
+    ) -> CorrectorLearner:
+        return CorrectorLearner("ball", begin, recipe, calibration, how, config, old_episodes=2)
 
     return make
 
@@ -113,6 +115,9 @@ def test_rounds_write_what_was_learned(
     again = tmp_path / "again"
     with pytest.raises(KeyboardInterrupt):
         learn_in_rounds(learner(), begin, again, HOW, "adahi learn", stop)
+    other = replace(RECIPE, beta=0.5)
+    with pytest.raises(ValueError, match="from a run with other settings"):
+        learn_in_rounds(learner(recipe=other), begin, again, HOW, "adahi learn")
     assert learn_in_rounds(learner(), begin, again, HOW, "adahi learn") == figures
     weights = f"{PLANS}/corrector.safetensors"
     assert (again / weights).read_bytes() == (out / weights).read_bytes()
