@@ -106,6 +106,7 @@ def test_a_policy_that_is_told_no_goal_learns_without(
     ("values", "why"),
     [
         ({"requests_pending": 1}, "ahead"),
+        ({"transmitted": False}, "ahead"),
         ({"plan_age": 2}, "ahead"),
         ({"accepted": ()}, "other_codes"),
         ({"action": ()}, "nothing_executed"),

@@ -246,6 +246,18 @@ def test_what_is_gone_on_from_is_all_that_was_kept(exported: Path, learner: Lear
     assert again["held_out"]["best"] == 1e-3
 
 
+def test_no_two_rounds_learn_from_the_same_episodes() -> None:
+    how = Rounds(rounds=3, episodes=4)
+    assert len({episode for number in range(3) for episode in how.lessons(number)}) == 12
+
+
+def test_who_explores_otherwise_hears_what_the_other_method_asks(exported: Path, learner: Learners) -> None:
+    silent = learner(replace(HOW, ask="draft", explore="hybrid"))
+    files = PolicyFiles(exported, "onnxruntime")
+    silent.look(files)
+    assert silent.learn(files, 0)["new"] > 0
+
+
 def test_gates_are_set_to_a_rate_before_every_round(
     exported: Path, learner: Learners, tmp_path: Path
 ) -> None:

@@ -123,6 +123,18 @@ def test_rounds_write_what_was_learned(
     assert (again / weights).read_bytes() == (out / weights).read_bytes()
 
 
+def test_the_bound_is_above_the_best_and_not_the_last(
+    begin: Path, learner: Callable[..., CorrectorLearner]
+) -> None:
+    files, before = PolicyFiles(begin, "onnxruntime"), learner()
+    after = learner(config=replace(FREE, worse=0.5))
+    after.restore(before.state(), {"update": {"held_out": {"best": 1e-6}}})
+    update = after.learn(files, 1)
+    assert update["share"] == 0.0
+    assert update["held_out"]["bound"] == pytest.approx(1.5e-6)
+    assert update["held_out"]["best"] == 1e-6
+
+
 def test_what_would_forget_too_much_is_refused(
     begin: Path, learner: Callable[..., CorrectorLearner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
