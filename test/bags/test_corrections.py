@@ -143,13 +143,14 @@ def test_a_bag_that_begins_late_lacks_what_came_before(
     assert len(found) == 7
 
 
+@pytest.mark.parametrize("told", [5, 20])  # before the status of step 8, and after it
 def test_what_the_envelope_may_have_changed_is_left_out(
-    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature, toy: Any
+    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature, toy: Any, told: int
 ) -> None:
     at = steps[8].stamp_ns + toy.LATE_NS
     states = [
         toy.Line("safety_state", toy.safety(at, [1, *[0] * 7]), at + offset)
-        for offset in (5, 2 * EVERY * toy.PERIOD_NS)  # before step 8 is told; and again, when nothing is new
+        for offset in (told, 2 * EVERY * toy.PERIOD_NS)  # and again, when nothing is new
     ]
     found = read_corrections([written(steps, states)], contract, signature)
     assert found.left_out == {"intervened": 1}
