@@ -150,6 +150,10 @@ def _whole(row: dict[str, Any]) -> dict[str, Any]:
     key, success = dict(row["key"]), row["success"]
     if len(success) != key["episodes"] or not set(success) <= {0, 1}:
         raise ValueError(f"success: of {key['episodes']} episodes, must be 0 or 1 for each")
+    low, high = row["success_ci95"]
+    for value in (low, high, row["success_rate"], row["transmission_rate"]):
+        if not isinstance(value, int | float | None):
+            raise ValueError(f"success_ci95, success_rate, transmission_rate: {value!r}, must be numbers")
     return row
 
 

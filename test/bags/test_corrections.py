@@ -143,6 +143,14 @@ def test_a_bag_that_begins_late_lacks_what_came_before(
     assert len(found) == 7
 
 
+def test_a_node_that_begins_within_an_episode_has_not_read_what_the_bag_has(
+    steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
+) -> None:
+    episode = [replace(step, step=step.step - EVERY) for step in steps[EVERY:] if not step.episode]
+    found = read_corrections([written(episode, [])], contract, signature)
+    assert found.left_out == {"broken_window": 1}  # its first, of which the bag has two observations more
+
+
 @pytest.mark.parametrize("told", [5, 20])  # before the status of step 8, and after it
 def test_what_the_envelope_may_have_changed_is_left_out(
     steps: list[StepRecord], written: Any, contract: Contract, signature: Signature, toy: Any, told: int

@@ -204,6 +204,9 @@ def test_a_row_takes_the_place_of_the_one_before(comparison: Comparison, path: P
         ({"success": [2] * 6}, "success: of 6 episodes, must be 0 or 1 for each"),
         ({"success": None}, "NoneType"),
         ({"transmission_rate": ...}, "'transmission_rate'"),
+        ({"transmission_rate": "x"}, "'x', must be numbers"),
+        ({"success_ci95": None}, "NoneType"),
+        ({"success_ci95": "ab"}, "'a', must be numbers"),
     ],
 )
 def test_a_row_that_is_not_whole_is_named(
