@@ -21,7 +21,10 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def narrow_table(title: str, names: Sequence[str], headings: Sequence[str], caption: str = "") -> Table:
-    """Return an empty table that wastes no width: columns of names, and of figures."""
+    """Return an empty table that wastes no width: columns of names, and of figures.
+
+    A name that is too long for the terminal goes on in the next line: figures are not cut for it.
+    """
     table = Table(
         title=title,
         caption=caption or None,
@@ -33,7 +36,7 @@ def narrow_table(title: str, names: Sequence[str], headings: Sequence[str], capt
         collapse_padding=True,
     )
     for name in names:
-        table.add_column(name, no_wrap=True)
+        table.add_column(name, overflow="fold")
     for heading in headings:
         table.add_column(heading, justify="right")
     return table

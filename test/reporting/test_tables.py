@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +70,17 @@ def test_methods_episode_by_episode() -> None:
     assert row(table, "Random")[1:] == ["0", "6", "0.031", "worse"]
     assert width(table) <= 80
     assert paired_table({"target": {"against": None}, "hybrid": {}}) is None
+
+
+def test_a_long_name_of_a_method_takes_nothing_from_its_figures() -> None:
+    name = f"always:semantic:file={'/a/long/folder' * 6}/head.safetensors:tolerance=0.1"
+    pair = {"method": "target", "only_this": 3, "only_other": 20, "p": 0.0004}
+    table = paired_table({"target": {"against": None}, name: {"against": pair}})
+    console = Console(width=80, record=True)
+    console.print(table)
+    printed = console.export_text()
+    assert re.search(r" 3 +20 +< \.001 +worse\n", printed)
+    assert name in "".join(line.split(" ")[0] for line in printed.splitlines())
 
 
 def test_where_methods_stand() -> None:
