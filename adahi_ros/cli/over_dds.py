@@ -82,7 +82,7 @@ def demo(
     from adahi_ros.evaluation.dds_method import goes_ahead, node_parameters
     from adahi_ros.evaluation.episodes import evaluation_episodes
     from adahi_ros.evaluation.evaluate import Comparison, expert_error, held_out
-    from adahi_ros.evaluation.methods import METHODS, on_task, parse_methods
+    from adahi_ros.evaluation.methods import METHODS, for_task, on_task, parse_methods
     from adahi_ros.evaluation.plan_methods import PlanMethod
     from adahi_ros.evaluation.recommended import default_methods
     from adahi_ros.evaluation.repeat import repeated_true_skip_ratio
@@ -94,12 +94,13 @@ def demo(
     from adahi_ros.reporting.tables import method_table
     from adahi_ros.tasks import make
 
-    names = parse_methods(methods or default_methods(task, folder_of(task, checkpoints)), on_air=True)
+    folder, name_of_files = folder_of(task, checkpoints), file_name(task)
+    asked = methods or default_methods(task, folder)
+    names = parse_methods(for_task(asked, name_of_files, folder), on_air=True)
     numbers = evaluation_episodes(episodes)
-    name_of_files = file_name(task)
     default = Path("results") / f"demo-{name_of_files}.png"
     picture = picture_file("--picture", picture if picture is not None else default)
-    files = PolicyFiles(folder_of(task, checkpoints), backend)
+    files = PolicyFiles(folder, backend)
     policies = files.load()
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
     rate_hz, bench = make(task).spec.control_rate_hz, Bench(task, policies, found)

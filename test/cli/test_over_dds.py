@@ -33,6 +33,14 @@ def test_a_deadline_that_no_robot_takes_is_refused_before_anything_starts(
     assert "starting" not in refused.output
 
 
+def test_a_file_of_a_method_is_looked_for_in_the_folder_of_the_policies(
+    toy: list[object], checkpoints: Path, fails: Callable[..., str]
+) -> None:
+    method = "always:semantic:file={checkpoints}/{task}-head.safetensors:tolerance=0.1"
+    said = fails("demo", "ball", *toy, "--methods", method, "--episodes", 1)
+    assert f"{checkpoints}/ball-head.safetensors: no such checkpoint" in said
+
+
 def test_all_methods_run_in_the_one_domain_that_is_told(
     run: Callable[..., Result], toy: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
