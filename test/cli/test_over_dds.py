@@ -13,6 +13,7 @@ from adahi_ros.evaluation.methods import METHODS, runs_on_robot
 pytest.importorskip("rclpy")
 
 from adahi_ros.nodes.launching import dds_run
+from adahi_ros.nodes.launching.child_processes import NodeProcesses
 
 ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method)]
 
@@ -39,6 +40,26 @@ def test_a_file_of_a_method_is_looked_for_in_the_folder_of_the_policies(
     method = "always:semantic:file={checkpoints}/{task}-head.safetensors:tolerance=0.1"
     said = fails("demo", "ball", *toy, "--methods", method, "--episodes", 1)
     assert f"{checkpoints}/ball-head.safetensors: no such checkpoint" in said
+
+
+@pytest.mark.parametrize("lockstep", [True, False])
+def test_a_robot_has_a_quota_of_requests_but_in_a_world_that_waits_for_it(
+    lockstep: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SeenError(Exception):
+        pass
+
+    told = {}
+
+    def start(_: Any, module: str, parameters: dict[str, Any], *prefix: Any) -> None:
+        told[module] = parameters
+        if module == "target_verifier_node":
+            raise SeenError
+
+    monkeypatch.setattr(NodeProcesses, "start", start)
+    with pytest.raises(SeenError):
+        dds_run.run_over_dds("ball", {}, {"checkpoint": "ball/target"}, 0, range(1), lockstep)
+    assert told["target_verifier_node"].get("batch.quota_hz") == (0.0 if lockstep else None)
 
 
 def test_all_methods_run_in_the_one_domain_that_is_told(
