@@ -135,7 +135,11 @@ def replacing(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
+        partial.touch()
+        usual = partial.stat().st_mode
+        partial.unlink()
         yield partial
+        partial.chmod(usual)  # safetensors writes files that their owner alone may read
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

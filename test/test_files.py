@@ -3,7 +3,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from adahi_ros.files import parse_json, read_bytes, read_json, replacing
 
@@ -63,6 +65,15 @@ def test_what_is_replaced_is_whole_or_as_it_was(tmp_path: Path) -> None:
         write_half()
     assert path.read_text() == "first"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_is_replaced_may_be_read_as_other_files_whatever_wrote_it(tmp_path: Path) -> None:
+    usual, path = tmp_path / "usual", tmp_path / "weights.safetensors"
+    usual.touch()
+    with replacing(path) as partial:
+        save_file({"weight": np.zeros(1)}, partial)
+        partial.chmod(0o600)
+    assert path.stat().st_mode == usual.stat().st_mode
 
 
 def test_a_link_stays_a_link_when_what_it_leads_to_is_replaced(tmp_path: Path) -> None:

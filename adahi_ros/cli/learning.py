@@ -102,9 +102,11 @@ class Old:
             data = Trajectories.load(self.demonstrations)
         else:
             how = recipe.demonstrations
-            with console.status("demonstrations"):
+            with progress() as bar:
+                job = bar.add_task("demonstrations", total=how.episodes, note="")
                 data = collect_parallel(
-                    self.name, how.episodes, how.seed, how.action_noise, self.workers
+                    *(self.name, how.episodes, how.seed, how.action_noise, self.workers),
+                    lambda done, episodes: bar.update(job, completed=done),
                 ).trajectories
         if data.task != self.name:
             raise ValueError(f"demos: of task {data.task!r}, must be of {self.name!r}")
@@ -185,7 +187,8 @@ def learn_from_bags(
     )
     say(f"loss on demonstrations held out {held_out['before']:.3f}, now {held_out['after']:.3f}")
     if not figures["share"]:
-        say(f"{out}: the draft is as it was: {figures['why']}; the bound is {held_out['bound']:.3f}")
+        bound = "" if held_out["bound"] is None else f"; the bound is {held_out['bound']:.3f}"
+        say(f"{out}: the draft is as it was: {figures['why']}{bound}")
         return figures
     say(
         f"{out}: learned; thresholds of the draft before are not for this one: 'adahi calibrate' makes others"
@@ -196,7 +199,11 @@ def learn_from_bags(
 def learn(
     task: TaskName,
     out: Annotated[
-        Path, typer.Option(help="Folder to write: the draft that has learned, and all beside it.")
+        Path,
+        typer.Option(
+            help="Folder to write: the draft that has learned, and all beside it. A run that was stopped "
+            "goes on; what an earlier one made is replaced."
+        ),
     ],
     workers: Workers,
     rounds: Annotated[int, typer.Option(min=1, max=1000, help="So often it runs, and learns.")] = 10,

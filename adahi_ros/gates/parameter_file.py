@@ -56,7 +56,10 @@ class Calibration:
         """
         if gate in self.thresholds or gate in WITHOUT_THRESHOLD:
             return self.thresholds.get(gate, 0.0)
-        raise ValueError(f"thresholds.{gate}: missing, the calibration has {', '.join(self.thresholds)}")
+        raise ValueError(
+            f"thresholds.{gate}: missing, the calibration has {', '.join(self.thresholds)}; 'adahi evaluate' "
+            "searches one for a rate (--rate)"
+        )
 
     def controller(self, gate: str, oracle: Gate | None = None) -> ControllerConfig:
         """Return the configuration of a controller with this gate.

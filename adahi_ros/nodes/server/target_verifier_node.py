@@ -135,7 +135,8 @@ class TargetVerifierNode(ManagedNode):
     def _tell_of(self, target: ServedTarget) -> None:
         description = target.description
         self.get_logger().info(
-            f"target policy of {description.signature}, by the name {description.target!r}"
+            f"target policy of {description.signature}, by the name {description.target!r}, by the rule "
+            f"{description.acceptance}"
         )
 
     def _away(self, why: str) -> None:
