@@ -319,7 +319,7 @@ def test_a_camera_is_shown_in_place_of_the_state(stage: Any) -> None:
     images: list[Image] = []
     best_effort = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
     stage.node.create_subscription(Image, "camera/image_raw", images.append, best_effort)
-    pilot = Pilot(stage, task="ball_camera", lockstep=True)
+    pilot = Pilot(stage, task="ball_camera", lockstep=True, wait_for_subscribers=1)
     for step in range(3):
         state = pilot.state(FIRST_EPISODE, step)
         assert not state.state

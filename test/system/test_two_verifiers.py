@@ -19,7 +19,8 @@ BACKUP = "/backup/verify_draft"
 @pytest.fixture
 def start_backup(stage: Any) -> Callable[..., Any]:
     def start(**parameters: Any) -> Any:
-        process = stage.processes.start("target_verifier_node", parameters, namespace="/backup")
+        unlimited = {"batch.quota_hz": 0.0, **parameters}
+        process = stage.processes.start("target_verifier_node", unlimited, namespace="/backup")
         stage.wait(lambda: "target policy of" in process.output, "the backup")
         return process
 
