@@ -59,9 +59,7 @@ class Stage:
     def start(self, module: str, **parameters: Any) -> NodeProcess:
         """Start a node; a double underscore in a parameter's name stands for a dot."""
         named = {name.replace("__", "."): value for name, value in parameters.items()}
-        # A world that waits for replies asks as fast as they come: that is no flood.
-        unlimited = {"batch.quota_hz": 0.0} if module == "target_verifier_node" else {}
-        return self.processes.start(module, {**unlimited, **named})
+        return self.processes.start(module, named)
 
     def check(self) -> None:
         """Raise if a node has ended that nobody ended."""
