@@ -9,7 +9,7 @@ counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,7 @@ WHY = {
     "other_codes": "a reply without an answer to each of the draft's codes, as of a target that plans",
     "intervened": "the safety envelope may have changed what was commanded",
     "nothing_executed": "nothing was commanded",
+    "out_of_range": "an action that the draft's codes come nowhere near to",
     "unobserved": "the bag has no observation of this step",
     "broken_window": "the bag lacks some of what the draft read",
 }
@@ -57,6 +58,7 @@ def read_corrections(
     paths: Sequence[Path],
     contract: Contract,
     signature: Signature,
+    sound: Callable[[np.ndarray], np.ndarray],
     namespace: str = "",
     on_loss: OnLoss | None = None,
 ) -> Corrections:
@@ -66,6 +68,7 @@ def read_corrections(
         paths: of the bags.
         contract: what observations and actions are made of.
         signature: of the draft, which may be a later one than that of the runs.
+        sound: says which of actions (B, 1, A) the draft's codes may mean, (B,) bool.
         namespace: of the robot.
         on_loss: see `read_bag`.
 
@@ -111,6 +114,10 @@ def read_corrections(
             continue
         replies[row] = True
         drafted[row], actions[row], accepted[row] = step.draft_action, step.action, step.accepted
+    strange = replies & ~sound(actions[:, None])
+    if strange.any():
+        left_out["out_of_range"] = int(strange.sum())
+        replies &= ~strange
     if not replies.any():
         names = ", ".join(map(str, paths))
         because = "; ".join(f"{count}: {WHY[why]}" for why, count in sorted(left_out.items()))

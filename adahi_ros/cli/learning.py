@@ -169,7 +169,9 @@ def learn_from_bags(
     checkpoint = load_checkpoint(begin / "draft")
     signature = checkpoint.sizes.signature(checkpoint.decoder.fingerprint)
     with console.status("reading"):
-        found = read_corrections(bags, read, signature, namespace, say if incomplete else None)
+        found = read_corrections(
+            *(bags, read, signature, checkpoint.decoder.sound, namespace), say if incomplete else None
+        )
     for why, count in found.left_out.items():
         say(f"left out: {count} replies: {WHY[why]}")
     kept = Reservoir[Corrections](most, seed).add(found)

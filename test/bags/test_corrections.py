@@ -22,6 +22,12 @@ from adahi_ros.wire.records import StepRecord
 
 LENGTH = 3  # H
 EVERY = 4  # steps from one request to the next
+FURTHEST = 1e3  # that an action of a draft can be
+
+
+def sound(actions: np.ndarray) -> np.ndarray:
+    told: np.ndarray = np.abs(actions).max(axis=(1, 2)) <= FURTHEST
+    return told
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +86,7 @@ def changed(steps: list[StepRecord], row: int, **values: Any) -> list[StepRecord
 def test_what_was_asked_and_came_back_is_read(
     run: Trajectories, steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
 ) -> None:
-    found = read_corrections([written(steps, [])], contract, signature)
+    found = read_corrections([written(steps, [])], contract, signature, sound)
     rows = [row for row, step in enumerate(steps) if step.verified]
     assert len(found) == len(rows) == 16
     assert not found.left_out
@@ -99,7 +105,7 @@ def test_a_policy_that_is_told_no_goal_learns_without(
     make_checkpoints: Callable[..., Path],
 ) -> None:
     untold = load_policy(make_checkpoints(goal_dim=0) / "draft", "torch").signature
-    assert read_corrections([written(steps, [])], contract, untold).goals.shape == (16, 0)
+    assert read_corrections([written(steps, [])], contract, untold, sound).goals.shape == (16, 0)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +116,7 @@ def test_a_policy_that_is_told_no_goal_learns_without(
         ({"plan_age": 2}, "ahead"),
         ({"accepted": ()}, "other_codes"),
         ({"action": ()}, "nothing_executed"),
+        ({"action": (1e30, 0.0)}, "out_of_range"),
     ],
 )
 def test_what_is_no_reply_to_its_step_is_left_out_and_counted(
@@ -120,7 +127,7 @@ def test_what_is_no_reply_to_its_step_is_left_out_and_counted(
     values: dict[str, Any],
     why: str,
 ) -> None:
-    found = read_corrections([written(changed(steps, 8, **values), [])], contract, signature)
+    found = read_corrections([written(changed(steps, 8, **values), [])], contract, signature, sound)
     assert found.left_out == {why: 1}
     assert len(found) == 15
 
@@ -128,7 +135,7 @@ def test_what_is_no_reply_to_its_step_is_left_out_and_counted(
 def test_steps_that_the_node_did_not_make_break_the_windows_over_them(
     steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
 ) -> None:
-    found = read_corrections([written([*steps[:6], *steps[7:]], [])], contract, signature)
+    found = read_corrections([written([*steps[:6], *steps[7:]], [])], contract, signature, sound)
     assert found.left_out == {"broken_window": 1}  # that of step 8, which reads 6
 
 
@@ -138,7 +145,7 @@ def test_a_bag_that_begins_late_lacks_what_came_before(
     later = [step for step in steps if step.episode]
     late = [*later[:1], *later[2:]]
     late[0] = changed(late, 0, step=1)[0]  # the node counts a step that the bag does not have
-    found = read_corrections([written(late, [])], contract, signature)
+    found = read_corrections([written(late, [])], contract, signature, sound)
     assert found.left_out == {"broken_window": 1}
     assert len(found) == 7
 
@@ -147,7 +154,7 @@ def test_a_node_that_begins_within_an_episode_has_not_read_what_the_bag_has(
     steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
 ) -> None:
     episode = [replace(step, step=step.step - EVERY) for step in steps[EVERY:] if not step.episode]
-    found = read_corrections([written(episode, [])], contract, signature)
+    found = read_corrections([written(episode, [])], contract, signature, sound)
     assert found.left_out == {"broken_window": 1}  # its first, of which the bag has two observations more
 
 
@@ -160,7 +167,7 @@ def test_what_the_envelope_may_have_changed_is_left_out(
         toy.Line("safety_state", toy.safety(at, [1, *[0] * 7]), at + offset)
         for offset in (told, 2 * EVERY * toy.PERIOD_NS)  # and again, when nothing is new
     ]
-    found = read_corrections([written(steps, states)], contract, signature)
+    found = read_corrections([written(steps, states)], contract, signature, sound)
     assert found.left_out == {"intervened": 1}
 
 
@@ -168,7 +175,7 @@ def test_steps_without_observation_are_counted(
     steps: list[StepRecord], written: Any, contract: Contract, signature: Signature
 ) -> None:
     moved = changed(steps, 8, stamp_ns=steps[8].stamp_ns + 1)
-    found = read_corrections([written(moved, [])], contract, signature)
+    found = read_corrections([written(moved, [])], contract, signature, sound)
     assert found.left_out == {"unobserved": 1}
 
 
@@ -177,21 +184,21 @@ def test_a_bag_without_replies_says_so(
 ) -> None:
     silent = [replace(each, transmitted=False, verified=False, accepted=()) for each in steps]
     with pytest.raises(BagError, match=r"no reply that can be learned from \(none came\)"):
-        read_corrections([written(silent, [])], contract, signature)
+        read_corrections([written(silent, [])], contract, signature, sound)
     ahead = [replace(each, requests_pending=1) for each in steps]
     with pytest.raises(BagError, match=r"16: the wait policy is ahead"):
-        read_corrections([written(ahead, [])], contract, signature)
+        read_corrections([written(ahead, [])], contract, signature, sound)
 
 
 def test_a_bag_without_status_is_refused(bag: Path, contract: Contract, signature: Signature) -> None:
     with pytest.raises(BagError, match="draft_status"):
-        read_corrections([bag], contract, signature)
+        read_corrections([bag], contract, signature, sound)
 
 
 def test_a_draft_of_other_sizes_is_refused(steps: list[StepRecord], written: Any, contract: Contract) -> None:
     of_kitchen = load_policy(asset("checkpoints/kitchen") / "draft", "onnxruntime").signature
     with pytest.raises(ValueError, match="observation: the contract's has 6 entries"):
-        read_corrections([written(steps, [])], contract, of_kitchen)
+        read_corrections([written(steps, [])], contract, of_kitchen, sound)
 
 
 def test_a_draft_of_another_tokenizer_is_refused(
@@ -199,4 +206,4 @@ def test_a_draft_of_another_tokenizer_is_refused(
 ) -> None:
     other = load_policy(make_checkpoints(codebooks=1) / "draft", "torch").signature
     with pytest.raises(BagError, match="without an answer to each of the draft's codes"):
-        read_corrections([written(steps, [])], contract, other)
+        read_corrections([written(steps, [])], contract, other, sound)
