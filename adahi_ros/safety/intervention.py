@@ -22,6 +22,10 @@ class Intervention(IntEnum):
     EFFORT = 8
     UNVERIFIED = 9
     DISPLACED = 10
+    FOLLOWING = 11
+    DRIVER = 12
+    WORKSPACE = 13
+    GRIPPER = 14
 
 
 @dataclass(frozen=True)
