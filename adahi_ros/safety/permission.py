@@ -1,0 +1,175 @@
+"""Whether the operator lets the robot move: the deadman on `enable`, stops, and fresh presses.
+
+It knows no clock. Ages and stamps come from the source timestamp of each message, which the publisher's own
+clock gives: a node that was stopped for seconds must not take an old `true` for a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SERVICE = -1  # the source of a stop by `~/set_enabled`
+UNKNOWN = -2  # a publisher that cannot be distinguished from another
+START_S = 5.0  # DDS finds publishers that were there before the node within this time
+STREAMS_KEPT = 16
+AMBIGUOUS = 20  # sequence numbers of two publishers that are closer than this cannot be distinguished
+
+
+@dataclass(frozen=True)
+class Press:
+    """One message on `enable`.
+
+    Attributes:
+        value: true while the deadman is pressed.
+        stamp_s: when it was published, by the publisher's clock; None where the middleware does not say.
+        age_s: since then, by this machine's clock; negative where the clocks disagree.
+        sequence: the publisher counts its messages from 1; None where the middleware does not say.
+        publishers: on the topic now.
+    """
+
+    value: bool
+    stamp_s: float | None
+    age_s: float
+    sequence: int | None
+    publishers: int
+
+
+@dataclass
+class _Stream:
+    """The messages of one publisher."""
+
+    sequence: int | None
+    stamp_s: float | None
+    value: bool
+
+
+class Permission:
+    """Decides whether the robot may move.
+
+    It belongs to the node, not to a configuration: a stop outlasts cleanup and configure.
+
+    - A `false` of a publisher is a stop until the same publisher says `true`.
+    - A stop by the service lasts until the service enables, or until a fresh press.
+    - A fresh press is the `true` of a publisher after its own `false`, after its own silence of `timeout_s`,
+      or as its first message. It is required after the node's start and after a hold that `require_press`
+      names.
+    - A `true` that is older than `timeout_s` enables nothing.
+
+    Middlewares give no identity of a publisher to Python, so sequence numbers distinguish publishers. Where
+    they cannot, only the service ends a stop.
+
+    Args:
+        required: the robot moves only while it is enabled.
+        timeout_s: so long a `true` lasts.
+        now_s: the time, on a clock that never jumps.
+    """
+
+    def __init__(self, required: bool, timeout_s: float, now_s: float) -> None:
+        self._start_s = now_s
+        self._streams: dict[int, _Stream] = {}
+        self._next_stream = 0
+        self._stops: set[int] = set()
+        self._pressed_before = False
+        self._true_until_s = -float("inf")
+        self._enabled_by_service = False
+        self._alarm = False
+        self._unpressed = True
+        self.configure(required, timeout_s)
+
+    def configure(self, required: bool, timeout_s: float) -> None:
+        """Take new parameters; stops remain."""
+        self._required, self._timeout_s = required, timeout_s
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop is latched."""
+        return bool(self._stops)
+
+    @property
+    def needs_press(self) -> bool:
+        """Whether motion needs a fresh press."""
+        return self._alarm or (self._required and self._unpressed)
+
+    def enabled(self, now_s: float) -> bool:
+        """Whether the robot may move."""
+        if self._stops or self.needs_press:
+            return False
+        return not self._required or self._enabled_by_service or now_s < self._true_until_s
+
+    def require_press(self) -> None:
+        """End all permission until a fresh press."""
+        self._alarm = True
+        self._enabled_by_service = False
+
+    def set_enabled(self, enabled: bool) -> None:
+        """Enable the robot until it is disabled, or stop it; as the service asks."""
+        self._enabled_by_service = enabled
+        if enabled:
+            self._stops.clear()
+            self._alarm = self._unpressed = False
+        else:
+            self._stops.add(SERVICE)
+
+    def receive(self, press: Press, now_s: float) -> str:
+        """Take a message on `enable`.
+
+        Returns:
+            Why a `true` is ignored, for people; empty where it is not.
+        """
+        source, fresh = self._source_of(press, now_s)
+        if not press.value:
+            self._stops.add(source)
+            self._enabled_by_service = False
+            return ""
+        if not -self._timeout_s / 2 <= press.age_s <= self._timeout_s:
+            return (
+                f"enable: a true that is {press.age_s:.2f} s old by its source timestamp, allowed are "
+                f"{-self._timeout_s / 2:g} to {self._timeout_s:g} s (safety.enable_timeout_s); the clocks of "
+                "operator and robot must agree"
+            )
+        if fresh and source != UNKNOWN:
+            self._stops -= {source, SERVICE}
+            self._alarm = self._unpressed = False
+        self._true_until_s = max(self._true_until_s, now_s - max(0.0, press.age_s) + self._timeout_s)
+        return ""
+
+    def _source_of(self, press: Press, now_s: float) -> tuple[int, bool]:
+        """Return the publisher of a message, and whether it is a fresh press; remember the message."""
+        source = self._stream_of(press)
+        stream = self._streams.get(source)
+        if stream is None:
+            first = press.sequence == 1 or (not self._pressed_before and now_s - self._start_s >= START_S)
+        else:
+            first = self._follows(stream, press) and (not stream.value or self._was_silent(stream, press))
+        self._pressed_before |= press.value
+        self._streams[source] = _Stream(press.sequence, press.stamp_s, press.value)
+        while len(self._streams) > STREAMS_KEPT:
+            del self._streams[next(iter(self._streams))]
+        return source, press.value and first
+
+    @staticmethod
+    def _follows(stream: _Stream, press: Press) -> bool:
+        """Whether a message is the very next of its publisher, so that none was lost."""
+        return stream.sequence is None or press.sequence == stream.sequence + 1
+
+    def _was_silent(self, stream: _Stream, press: Press) -> bool:
+        """Whether the publisher was silent; a node that was stopped itself cannot say so by its own clock."""
+        if stream.stamp_s is None or press.stamp_s is None or press.sequence is None:
+            return False
+        return press.stamp_s - stream.stamp_s >= self._timeout_s
+
+    def _stream_of(self, press: Press) -> int:
+        if press.sequence is None:
+            return UNKNOWN if press.publishers > 1 else 0
+        furthest = AMBIGUOUS if press.publishers > 1 else float("inf")
+        gaps = sorted(
+            (press.sequence - stream.sequence, name)
+            for name, stream in self._streams.items()
+            if stream.sequence is not None and 0 < press.sequence - stream.sequence <= furthest
+        )
+        if press.sequence == 1 or not gaps:
+            self._next_stream += 1
+            return self._next_stream
+        if press.publishers > 1 and len(gaps) > 1:
+            return UNKNOWN
+        return gaps[0][1]
