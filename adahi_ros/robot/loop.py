@@ -49,6 +49,9 @@ class CommandSink(Protocol):
     def withhold(self) -> None:
         """Hold the robot: there is an observation, and no action that may be commanded."""
 
+    def resumes(self) -> bool:
+        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+
     def commanded(self) -> np.ndarray | None:
         """Return what was commanded last, as an action (A,); None where nothing was since."""
 
@@ -199,6 +202,9 @@ class ControlLoop:
             self._forget_plans()
             self.controller.reset(self._seed, [observation.episode])
             self._view.forget()
+        elif self._commands.resumes():
+            self._forget_plans()
+            self.controller.forget_plan()
         observed = {OBSERVATION: observation.values, GOAL: observation.goal}
         try:
             step = self.controller.begin(

@@ -15,6 +15,7 @@ from adahi_ros.contract.contract import Action, MeasuredPositions
 from adahi_ros.safety.guard import HELD, Guard
 from adahi_ros.safety.intervention import Intervention
 
+AT_REST = "at rest"
 LONGEST_STOP_S = 3.0  # of a robot whose node is closed; whoever closes it may not wait much longer
 
 
@@ -24,19 +25,23 @@ class SafetyRecord:
 
     Attributes:
         enabled: it may move the robot.
-        stopped: it was told to stop, and is to stay so.
+        stopped: a stop is latched.
+        needs_press: motion needs a fresh press of the deadman, or the service.
         holding: the last command was to hold still.
         interventions: of the last command.
         counts: of each member of `Intervention`, in their order, since it was started.
+        message: why the robot is held, for people; begins with `AT_REST` once it is at rest.
         warning: for people, where the robot is held for other reasons than before, but not to its end;
             else empty.
     """
 
     enabled: bool
     stopped: bool
+    needs_press: bool
     holding: bool
     interventions: tuple[Intervention, ...]
     counts: tuple[int, ...]
+    message: str = ""
     warning: str = ""
 
 
@@ -53,6 +58,10 @@ class Outgoing:
     command: np.ndarray | None = None
     action: np.ndarray | None = None
     record: SafetyRecord | None = None
+
+
+_State = tuple[bool, bool, bool, bool, str, tuple[Intervention, ...]]
+"""What a change of is published at once."""
 
 
 class Commands:
@@ -72,7 +81,7 @@ class Commands:
         self._action = action
         self._measured = measured
         self._commanded: np.ndarray | None = None
-        self._told: tuple[bool, bool, tuple[Intervention, ...]] = (False, False, ())
+        self._published: _State | None = None
         self._end_s = -math.inf
 
     def start(self, now_s: float) -> None:
@@ -103,7 +112,7 @@ class Commands:
 
     def heard(self, now_s: float) -> None:
         """There was a new observation that the policy can act on."""
-        self._guard.heard(now_s)
+        self._guard.observed(now_s)
 
     def send(self, action: np.ndarray, read: np.ndarray, now_s: float) -> Outgoing:
         """Command an action.
@@ -138,51 +147,33 @@ class Commands:
     # Of time
 
     def look(self, now_s: float) -> Outgoing:
-        """Hold the robot where that is due; to be asked every control period."""
+        """Hold the robot where that is due; call it every control period."""
         outgoing = self._outgoing(self._guard.look(now_s), now_s)
-        if outgoing.command is None and self._guard.active and self._told != self._state(now_s):
+        if outgoing.command is None and self._published != self._state(now_s):
             return Outgoing(record=self.record(now_s))
         return outgoing
 
     def record(self, now_s: float, warning: str = "") -> SafetyRecord | None:
-        """Return what is to be told now, though nothing has changed; None where nobody needs to know."""
+        """Return what is to be published now, though nothing has changed; None before the first start."""
         guard = self._guard
-        self._told = self._state(now_s)
+        self._published = state = self._state(now_s)
         if not guard.active and not guard.interventions:
             return None
+        enabled, stopped, needs_press, resting, reason, interventions = state
+        message = ": ".join(part for part in (AT_REST * resting, reason) if part)
+        counts = tuple(guard.counts[each] for each in Intervention)
         return SafetyRecord(
-            guard.enabled(now_s),
-            guard.stopped,
-            guard.holding,
-            guard.interventions,
-            tuple(guard.counts[each] for each in Intervention),
-            warning,
+            enabled, stopped, needs_press, guard.holding, interventions, counts, message, warning
         )
 
-    # Enabling
-
-    def enable(self, enabled: bool, now_s: float) -> Outgoing:
-        """The topic `enable` says so."""
-        if enabled:
-            self._guard.allow(now_s)
-        else:
-            self._guard.forbid(now_s)
+    def driver(self, fault: str, now_s: float) -> Outgoing:
+        """Take the driver's state: why it does not run, empty where it runs."""
+        self._guard.driver(fault)
         return self.look(now_s)
 
-    def refusal(self, enabled: bool) -> str:
-        """Return why `set_enabled` cannot do this now; empty where it can.
-
-        A robot that is not active may be stopped: it is not to move when it is started.
-        """
-        return "the node is not active" if enabled and not self._guard.active else ""
-
-    def set_enabled(self, enabled: bool, now_s: float) -> Outgoing:
-        """Enable the robot until it is forbidden, or stop it until it is enabled."""
-        if enabled:
-            self._guard.allow_until_told(now_s)
-        else:
-            self._guard.forbid_until_told(now_s)
-        return self.look(now_s)
+    def resumes(self, now_s: float) -> bool:
+        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+        return self._guard.resumes(now_s)
 
     def _outgoing(
         self, command: np.ndarray | None, now_s: float, wanted: np.ndarray | None = None
@@ -193,7 +184,7 @@ class Commands:
             action = self._action.from_wire(command) if wanted is None else wanted
             self._commanded = action
         interventions = self._guard.interventions
-        changed = interventions != self._told[-1]
+        changed = self._published is None or interventions != self._published[-1]
         if not interventions or (command is None and not changed):
             return Outgoing(command, action)
         held = sorted(why.name.lower() for why in HELD.intersection(interventions))
@@ -201,6 +192,8 @@ class Commands:
         warning = f"held: {', '.join(held)}" if held and changed and not closed else ""
         return Outgoing(command, action, self.record(now_s, warning))
 
-    def _state(self, now_s: float) -> tuple[bool, bool, tuple[Intervention, ...]]:
-        """Return what a change of is to be told at once."""
-        return self._guard.enabled(now_s), self._guard.stopped, self._guard.interventions
+    def _state(self, now_s: float) -> _State:
+        guard = self._guard
+        resting = guard.holding and guard.at_rest(now_s)
+        permission = guard.stopped, guard.permission.needs_press
+        return guard.enabled(now_s), *permission, resting, guard.reason(now_s), guard.interventions

@@ -12,7 +12,6 @@ from adahi_ros.safety.checks import LARGEST
 from adahi_ros.safety.governors import (
     ACCELERATION,
     EFFORT,
-    PAUSE_PERIODS,
     GoalGovernor,
     Governor,
     MagnitudeGovernor,
@@ -25,6 +24,10 @@ from adahi_ros.safety.limits import Limits
 
 FIELDS = ("positions", "velocities", "accelerations", "effort", GOALS)
 SHORTEST_S = 1e-9  # the clocks' resolution; what is shorter is no time
+# In periods after the last command. The robot reaches a command in one period and then stands. Timers jitter,
+# so its velocity fades rather than ends there: what is left is never more than its mean velocity since then.
+FADES, RESTS = 1.0, 1.5
+BRAKES = 1.1  # later than this a hold does not move a robot that stands
 
 
 class Envelope:
@@ -34,8 +37,9 @@ class Envelope:
     with an entry that is no number, or beyond anything, is no action at all, and the robot is braked.
 
     What limits are relative to is the commanded state: what went out last, and how long ago. So call
-    one of `admit` and `hold` for every command, and send every command that they return. Intervals longer
-    than `PAUSE_PERIODS` periods count as that; the first counts as a period, whatever it is said to be.
+    one of `admit` and `hold` for every command, and send every command that they return. A command is to be
+    reached in a period, so longer intervals count as one: the robot stood since. Its velocity fades between
+    `FADES` and `RESTS` periods after the last command, to 0. The first interval counts as a period.
 
     Braking takes time where accelerations are limited: call `hold` once a period until `at_rest`. After
     that the last command may be repeated.
@@ -59,6 +63,8 @@ class Envelope:
         each = (field,) * len(names) if isinstance(field, str) else tuple(field)
         if len(each) != len(names):
             raise ValueError(f"field: {len(each)}, must be one for each of {len(names)} entries")
+        self.following = np.where([kind == "positions" for kind in each], limits.following, np.inf)
+        """(A,), largest following error; infinite where an entry is no position."""
         self._governors = [_governor(limits, place, kind, self.period_s) for place, kind in enumerate(each)]
         self._unknown = [math.nan] * len(limits.names)
         self.reset()
@@ -97,6 +103,7 @@ class Envelope:
             ValueError: wrong shape.
         """
         interval_s, displaced = self._interval(elapsed_s), False
+        self._slow(elapsed_s)
         for governor, position in zip(self._governors, self._measured(measured), strict=True):
             if governor.strays(position, interval_s):
                 governor.begin(position)
@@ -126,6 +133,7 @@ class Envelope:
         if not all(abs(entry) <= LARGEST for entry in entries):  # false of NaN, too
             return self.hold(measured, elapsed_s, Intervention.NOT_FINITE)
         positions, interval_s = self._measured(measured), self._interval(elapsed_s)
+        self._slow(elapsed_s)
         stages: set[int] = set()
         action = [
             governor.admit(entry, position, interval_s, stages)
@@ -155,6 +163,7 @@ class Envelope:
         if not all(governor.can_hold(position) for governor, position in pairs):
             return Admitted(None, (why,))
         interval_s = self._interval(elapsed_s)
+        self._slow(elapsed_s if elapsed_s <= BRAKES * self.period_s else math.inf)
         return self._sent([governor.hold(position, interval_s) for governor, position in pairs], (why,))
 
     def _sent(self, action: list[float], interventions: tuple[Intervention, ...]) -> Admitted:
@@ -183,7 +192,14 @@ class Envelope:
             return self.period_s
         if not elapsed_s >= SHORTEST_S:
             return 0.0
-        return min(float(elapsed_s), PAUSE_PERIODS * self.period_s)
+        return min(float(elapsed_s), self.period_s)
+
+    def _slow(self, elapsed_s: float) -> None:
+        """Let the commanded velocity fade where the robot has reached its last command, and stands."""
+        share = (RESTS - elapsed_s / self.period_s) / (RESTS - FADES)
+        if share < 1.0:
+            for governor in self._governors:
+                governor.slow(max(0.0, share))
 
 
 def _governor(limits: Limits, place: int, field: str, period_s: float) -> Governor:

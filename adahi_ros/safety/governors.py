@@ -18,7 +18,6 @@ from typing import Protocol
 
 from adahi_ros.safety.intervention import Intervention
 
-PAUSE_PERIODS = 3.0  # longer intervals count as this: what comes after a pause must not be a leap
 ROUNDING = 4.0  # units in the last place by which arithmetic may miss a limit that is met
 FAR = 1e18  # room where there is no limit; finite, so that 0 times it is 0
 TINY = 1e-300
@@ -45,10 +44,13 @@ def interventions_of(stages: set[int]) -> tuple[Intervention, ...]:
 
 
 class Governor(Protocol):
-    """Limits the commands of one entry. Intervals are in s, from 0 to `PAUSE_PERIODS` periods."""
+    """Limits the commands of one entry. Intervals are in s, from 0 to a control period."""
 
     def reset(self) -> None:
         """Forget what went out."""
+
+    def slow(self, share: float) -> None:
+        """Keep this share of the commanded velocity: the robot stood, or slowed, since the last command."""
 
     def strays(self, measured: float, interval_s: float) -> bool:
         """Return whether what went out, or would next if it braked, is too far from a measured position."""
@@ -98,12 +100,14 @@ class PositionGovernor:
         self._low, self._high = low, high
         self._fastest, self._acceleration = velocity, acceleration
         self._max_step = max_step
-        self._pause_s = PAUSE_PERIODS * period_s
         self.reset()
 
     def reset(self) -> None:
         self._position: float | None = None
         self._velocity = 0.0  # stays 0 where one may stop at once
+
+    def slow(self, share: float) -> None:
+        self._velocity *= share
 
     def strays(self, measured: float, interval_s: float) -> bool:
         if self._position is None or math.isnan(measured):
@@ -171,8 +175,6 @@ class PositionGovernor:
         """
         before, low, high = self._position, self._low, self._high
         assert before is not None
-        if interval_s >= self._pause_s:  # the last position has been reached, and held
-            self._velocity = 0.0
         coasted = self._velocity * interval_s
         braking = (
             (ACCELERATION, coasted - change, coasted + change),
@@ -216,6 +218,9 @@ class VelocityGovernor:
 
     def reset(self) -> None:
         self._velocity = 0.0
+
+    def slow(self, share: float) -> None:
+        self._velocity *= share
 
     def strays(self, measured: float, interval_s: float) -> bool:
         return False
@@ -276,6 +281,9 @@ class MagnitudeGovernor:
     def reset(self) -> None:
         pass
 
+    def slow(self, share: float) -> None:
+        pass
+
     def strays(self, measured: float, interval_s: float) -> bool:
         return False
 
@@ -313,6 +321,9 @@ class GoalGovernor:
 
     def reset(self) -> None:
         self._position = math.nan
+
+    def slow(self, share: float) -> None:
+        pass
 
     def strays(self, measured: float, interval_s: float) -> bool:
         return False

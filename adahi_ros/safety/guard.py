@@ -1,6 +1,6 @@
 """Between a policy's actions and the wire, at every moment: what may go out, and when the robot is held.
 
-It knows no clock: whoever asks says what time it is, on a clock that never jumps.
+It knows no clock: the caller gives the time, on a clock that never jumps.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.envelope import RESTS, Envelope
+from adahi_ros.safety.following import Following
 from adahi_ros.safety.intervention import Admitted, Intervention
+from adahi_ros.safety.permission import Permission
 
 HELD = frozenset(
     (
@@ -20,11 +22,18 @@ HELD = frozenset(
         Intervention.DISABLED,
         Intervention.DEACTIVATED,
         Intervention.UNVERIFIED,
+        Intervention.FOLLOWING,
+        Intervention.DRIVER,
+        Intervention.WORKSPACE,
     )
 )
-LASTING = HELD - {Intervention.NOT_FINITE}  # counted once, however many commands they take
-HOLDS_AT_REST = 3  # so many, for one may be lost on its way
-SETTLED_S = 0.5  # after it was last moved the robot is where it is measured; sooner that is behind
+LASTING = HELD - {
+    Intervention.NOT_FINITE,
+    Intervention.WORKSPACE,
+}  # counted once, however many commands they take
+INTERRUPTING = LASTING - {Intervention.UNVERIFIED}  # after these, plans from before are outdated
+HOLDS_AT_REST = 3  # so many, because one may be lost
+SETTLED_S = 0.5  # the measurement of a robot that moved lags this long behind
 
 
 @dataclass(frozen=True)
@@ -34,65 +43,56 @@ class GuardConfig:
     Attributes:
         period_s: of the control.
         hold_after_s: without an observation that the policy can act on.
-        require_enable: it moves only while it is enabled.
-        early: share of a control period by which a command may come before its time, and have a whole one.
-        enable_timeout_s: so long a sign of life of whoever enables it lasts; where that is not required, too,
-            a longer silence has let go.
     """
 
     period_s: float
     hold_after_s: float
-    early: float = 0.0
-    require_enable: bool = False
-    enable_timeout_s: float = 0.5
 
 
 class Guard:
     """Lets actions through the envelope, and holds the robot where something is wrong.
 
-    A robot is held where there is no observation for too long, while it is not enabled, when it is stopped,
-    and where its action is withheld; what has begun to hold it goes on until it is at rest, or an action is
-    let through again.
+    A robot is held without an observation for too long, without the operator's permission, while its driver
+    does not run, when it does not follow its commands, and where its action is withheld. A hold brakes until
+    the robot is at rest, or until an action is let through again.
 
-    Who tells it to stop is obeyed until the stop is taken back: by whoever enables it until told otherwise,
-    or by the topic `enable`, once that has let go. A `true` that only goes on saying what it said before
-    the stop does not take it back; one after a `false`, or a silence of `enable_timeout_s`, does.
-
-    Somebody may move a robot that is held. So motion begins where it is measured, once it has rested for
-    `SETTLED_S`. Before that it goes on from what was commanded, for what is measured lags behind; but an
-    entry that is further than `max_step` from there was displaced, and begins where it is measured all the
-    same. What is not measured goes on from what was commanded.
+    Motion begins at rest after every gap: a robot reaches each command within a period, and then stands. It
+    begins where the robot is measured once it has rested for `SETTLED_S`. Before that it begins from the last
+    command, because the measurement lags. An entry that is further than `max_step` from there was displaced:
+    it begins where it is measured.
 
     Attributes:
         counts: interventions since it was started.
         interventions: of the last command.
-        stopped: it was told to stop, and is to stay so.
+        permission: of the operator.
 
     Args:
         envelope: of the robot.
         config: when it is held.
+        permission: of the operator; it outlasts the guard.
         now_s: the time.
     """
 
-    def __init__(self, envelope: Envelope, config: GuardConfig, now_s: float) -> None:
+    def __init__(self, envelope: Envelope, config: GuardConfig, permission: Permission, now_s: float) -> None:
         self._envelope = envelope
         self._config = config
+        self.permission = permission
         self.counts: Counter[Intervention] = Counter()
         self.interventions: tuple[Intervention, ...] = ()
+        self._following = Following(envelope.following)
         self._active = False
         self._moving = False  # what was commanded may move the robot, or may have been lost
         self._why: Intervention | None = None  # it is held
         self._rested = 0
         self._held = True  # the next action ends a hold
+        self._interrupted = False  # plans from before the hold are outdated
+        self._outside = False  # a position is far outside of its limits
+        self._alarm: tuple[Intervention, str] | None = None  # until a fresh press
+        self._driver = ""
         self._commanded: np.ndarray | None = None
         self._owed: tuple[np.ndarray, np.ndarray | None] | None = None
         self._put_s = self._moved_s = now_s
-        self._earned_s = config.period_s
-        self._heard_s = now_s
-        self.stopped = False
-        self._enabled_until_s = 0.0
-        self._true_s = -np.inf  # when `enable` said so last; it has said nothing else since
-        self._listened_s = now_s
+        self._observed_s = now_s
 
     @property
     def active(self) -> bool:
@@ -104,52 +104,71 @@ class Guard:
         """Whether `look` has yet to bring the robot to rest, should it have to."""
         return self._moving
 
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop is latched."""
+        return self.permission.stopped
+
+    @property
+    def holding(self) -> bool:
+        """Whether the last command, or that there was none, was to hold the robot."""
+        return self._outside or not HELD.isdisjoint(self.interventions)
+
     def enabled(self, now_s: float) -> bool:
         """Whether it may move the robot."""
-        return self._active and not self.stopped and now_s < self._enabled_until_s
+        return self._active and self.permission.enabled(now_s)
+
+    def at_rest(self, now_s: float) -> bool:
+        """Whether the robot has reached its last command, and that moves it no more."""
+        return not self._moving and now_s - self._put_s >= self._config.period_s
+
+    def reason(self, now_s: float) -> str:
+        """Return why the robot is held, for people; empty while it is not."""
+        why = self._fault(now_s)
+        if why is None:
+            held = sorted(each.name.lower() for each in self.interventions if each in HELD)
+            return ", ".join(held) if held else ("position" if self._outside else "")
+        detail = self._driver or (self._alarm[1] if self._alarm and self._alarm[0] is why else "")
+        return f"{why.name.lower()}: {detail}" if detail else why.name.lower()
 
     def start(self, now_s: float) -> None:
         """Let actions through from now on."""
         self._active = True
-        self._enabled_until_s = 0.0 if self._config.require_enable else np.inf
-        self._heard_s = now_s
+        self._observed_s = now_s
         self._commanded = self._owed = None
         self.counts.clear()
-        self._hold_ends()
+        self._held = True
+        self._interrupted = False
+        if not self._moving:
+            self._why = None
 
     def stop(self) -> None:
         """Let nothing through any more."""
         self._active = False
+        self._count((Intervention.DEACTIVATED,))
 
-    def allow(self, now_s: float) -> None:
-        """The topic `enable` says true: enable the robot, or go on."""
-        lasts_s = self._config.enable_timeout_s
-        self._listen(now_s)
-        had_let_go = now_s - self._true_s >= lasts_s
-        self._true_s = now_s
-        if had_let_go or not self.stopped:
-            self._enable(now_s, now_s + lasts_s if self._config.require_enable else np.inf)
+    def driver(self, fault: str) -> None:
+        """Take the driver's state: why it does not run, empty where it runs.
 
-    def forbid(self, now_s: float) -> None:
-        """The topic `enable` says false: stop the robot."""
-        self._true_s = -np.inf
-        self.forbid_until_told(now_s)
+        A robot that was held for it needs a fresh press afterwards.
+        """
+        if self._active and (fault or self._driver):
+            self._raise(Intervention.DRIVER, fault or "it did not run; press enable afresh")
+        self._driver = fault
 
-    def allow_until_told(self, now_s: float) -> None:
-        """Enable the robot until it is forbidden."""
-        self._enable(now_s, np.inf)
-
-    def forbid_until_told(self, now_s: float) -> None:
-        """Stop the robot; also one that is not active, which is not to move when it is started."""
-        self.stopped = True
-
-    def heard(self, now_s: float) -> None:
+    def observed(self, now_s: float) -> None:
         """There was a new observation that the policy can act on."""
-        self._held |= self._is_stale(now_s)
-        self._heard_s = now_s
+        if self._is_stale(now_s):
+            self._held = self._interrupted = True
+        self._observed_s = now_s
+
+    def resumes(self, now_s: float) -> bool:
+        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+        fault = self._fault(now_s)
+        return fault is Intervention.STALE or (fault is None and self._interrupted)
 
     def act(self, wanted: np.ndarray, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
-        """Return what is commanded in the place of a wanted action (A,); None where nothing is.
+        """Return what is commanded instead of a wanted action (A,); None where nothing is.
 
         Args:
             wanted: any numbers.
@@ -157,31 +176,36 @@ class Guard:
             now_s: the time.
         """
         self._commanded = self._owed = None
+        self._check_following(measured, now_s)
         why = self._fault(now_s)  # stale where the observation is long past
         if why is not None:
             self._owed = (wanted, measured)
             self._count((why,))
             return None
-        if measured is not None and self._envelope.limits.far_outside(measured):
-            # Nothing is known of where it is. At rest it stays as it is.
+        self._outside = measured is not None and self._envelope.limits.far_outside(measured)
+        if self._outside:
+            # Where it is is unknown. At rest it stays as it is.
             if self._moving:
                 return self._brake(Intervention.POSITION, now_s)
+            self._held = True
             self._count((Intervention.POSITION,))
             return None
-        interval_s = self._interval_s(now_s)
-        displaced = self._held and self._go_on(measured, interval_s, now_s)
-        self._held = False
+        elapsed_s = self._elapsed_s(now_s)
+        displaced = self._begin(measured, elapsed_s, now_s)
+        self._held = self._interrupted = False
         self._why = None
         self._rested = 0
         self._moving = True
         self._moved_s = now_s
-        admitted = self._envelope.admit(wanted, measured, interval_s)
-        told = (Intervention.DISPLACED,) if displaced else ()
-        self._commanded = self._put(Admitted(admitted.action, told + admitted.interventions))
+        admitted = self._envelope.admit(wanted, measured, elapsed_s)
+        before = (Intervention.DISPLACED,) if displaced else ()
+        self._commanded = self._put(Admitted(admitted.action, before + admitted.interventions))
+        if self._commanded is not None:
+            self._following.commanded(self._commanded, now_s)
         return self._commanded
 
     def withhold(self, now_s: float) -> np.ndarray | None:
-        """Return what holds the robot, for its action may not go without the target; None at rest."""
+        """Return what holds the robot, because its action may not go out; None at rest."""
         self._commanded = self._owed = None
         self._count((self._fault(now_s) or Intervention.UNVERIFIED,))
         return self.look(now_s)
@@ -189,20 +213,25 @@ class Guard:
     def repeat(self, now_s: float) -> np.ndarray | None:
         """Return the last action's command again, for an observation that was repeated.
 
-        None where the robot was held since: an observation that only repeats itself does not tell that the
-        robot may move. But one that never got its action, because the robot was not enabled or the reply
-        came too late, gets it.
+        None where the robot was held since: a repeated observation does not say that the robot may move. One
+        that never got its action, because the robot was not enabled or the reply came too late, gets it.
         """
         if self._owed is not None and self.enabled(now_s):
-            self.heard(now_s)
+            self.observed(now_s)
             return self.act(*self._owed, now_s)
         return self._commanded if self._fault(now_s) is None else None
 
     def look(self, now_s: float) -> np.ndarray | None:
-        """Return the command that holds the robot where that is due; to be asked every control period."""
-        self._listen(now_s)
-        why = self._fault(now_s) or self._why
-        if not self._moving or why is None:
+        """Return the command that holds the robot where that is due; call it every control period."""
+        fault = self._fault(now_s)
+        if fault in INTERRUPTING:
+            self._interrupted = True
+        why = fault or self._why
+        if why is None:
+            return None
+        if not self._moving:
+            if fault is None and self._why in INTERRUPTING:
+                self._why = None  # the hold is over; the next one counts again
             return None
         self._commanded = None
         if why is not self._why:
@@ -210,13 +239,14 @@ class Guard:
         return self._brake(why, now_s)
 
     def halt(self, now_s: float) -> np.ndarray | None:
-        """Return the command that stops at once, whatever the acceleration: for when nobody will be there."""
+        """Return the command that stops at once, whatever the acceleration: the node is about to end."""
         self._envelope.begin(None)
         self._moving = False
-        return self._put(self._envelope.hold(None, self._config.period_s, Intervention.DEACTIVATED))
+        return self._put(self._envelope.hold(None, self._elapsed_s(now_s), Intervention.DEACTIVATED))
 
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
-        held = self._put(self._envelope.hold(None, self._interval_s(now_s), why))
+        self._following.reset()
+        held = self._put(self._envelope.hold(None, self._elapsed_s(now_s), why))
         self._held = True
         if self._envelope.at_rest:
             self._rested += 1
@@ -226,68 +256,57 @@ class Guard:
         self._moving = self._rested < HOLDS_AT_REST
         return held
 
-    def _go_on(self, measured: np.ndarray | None, interval_s: float, now_s: float) -> bool:
-        """End a hold; return whether the robot was displaced meanwhile."""
-        displaced = self._envelope.begin_displaced(measured, interval_s)
-        if not self._moving and now_s - self._moved_s >= SETTLED_S:
+    def _begin(self, measured: np.ndarray | None, elapsed_s: float, now_s: float) -> bool:
+        """Begin where the robot is after a hold or a gap; return whether it was displaced meanwhile."""
+        gap = elapsed_s >= RESTS * self._config.period_s
+        if not (self._held or gap):
+            return False
+        self._following.reset()
+        displaced = self._envelope.begin_displaced(measured, elapsed_s)
+        if (gap or not self._moving) and now_s - self._moved_s >= SETTLED_S:
             self._envelope.begin(measured)
         return displaced
+
+    def _check_following(self, measured: np.ndarray | None, now_s: float) -> None:
+        if self._held or not self._active:
+            return
+        entry = self._following.error(measured, now_s)
+        if entry is not None:
+            self._following.reset()
+            limits = self._envelope.limits
+            text = f"{limits.names[entry]} is further than {limits.following[entry]:g} from its commands"
+            self._raise(Intervention.FOLLOWING, text)
+
+    def _raise(self, why: Intervention, text: str) -> None:
+        """Hold the robot until a fresh press."""
+        self._alarm = why, text
+        self.permission.require_press()
 
     def _fault(self, now_s: float) -> Intervention | None:
         """Return why nothing may move the robot now."""
         if not self._active:
             return Intervention.DEACTIVATED
-        if not self.enabled(now_s):
+        if self._driver:
+            return Intervention.DRIVER
+        if self._alarm is not None:
+            if self.permission.needs_press:
+                return self._alarm[0]
+            self._alarm = None
+        if not self.permission.enabled(now_s):
             return Intervention.DISABLED
-        if self._is_stale(now_s):
-            return Intervention.STALE
-        return None
+        return Intervention.STALE if self._is_stale(now_s) else None
 
     def _is_stale(self, now_s: float) -> bool:
-        return now_s - self._heard_s > self._config.hold_after_s
+        return now_s - self._observed_s > self._config.hold_after_s
 
-    def _enable(self, now_s: float, until_s: float) -> None:
-        if not self._active:
-            return
-        if not self.enabled(now_s):
-            self._hold_ends()
-        self.stopped = False
-        self._enabled_until_s = until_s
-
-    def _listen(self, now_s: float) -> None:
-        """Let time in which nobody looked be no silence of `enable`: what it said then is yet to be heard."""
-        deaf_s = now_s - self._listened_s - self._config.period_s
-        self._listened_s = now_s
-        if deaf_s > 0.0:
-            self._true_s += deaf_s
-
-    def _hold_ends(self) -> None:
-        """Take note that the robot was held, and may move again."""
-        self._held = True
-        if not self._moving:
-            self._why = None
-
-    def _interval_s(self, now_s: float) -> float:
-        """Return the time that the next command has: a control period, or less where they come too fast.
-
-        A command is to be reached in a period, so more would do no good after a pause. But what is commanded
-        between two periods must share them, or a flood of observations would move the robot too fast.
-        """
-        period_s = self._config.period_s
-        self._earned_s = min(self._earned_s + now_s - self._put_s, (1.0 + self._config.early) * period_s)
-        self._put_s = now_s
-        interval_s = min(self._earned_s, period_s)
-        self._earned_s -= interval_s
-        return interval_s
+    def _elapsed_s(self, now_s: float) -> float:
+        """Return the time since the last command, for the next one."""
+        elapsed_s, self._put_s = now_s - self._put_s, now_s
+        return elapsed_s
 
     def _put(self, admitted: Admitted) -> np.ndarray | None:
         self._count(admitted.interventions)
         return admitted.action
-
-    @property
-    def holding(self) -> bool:
-        """Whether the last command, or that there was none, was to hold the robot."""
-        return not HELD.isdisjoint(self.interventions)
 
     def _count(self, interventions: tuple[Intervention, ...]) -> None:
         self.interventions = interventions

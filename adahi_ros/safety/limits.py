@@ -19,7 +19,7 @@ from adahi_ros.yaml_files import read_yaml
 
 DEFAULT = "default"
 MARGIN = 0.1
-FOLLOWING_STEPS = 2.0  # default following error, in units of max_step
+FOLLOWING_STEPS = 0.5  # default following error, in units of max_step
 SCALING = {"default_velocity_scaling_factor", "default_acceleration_scaling_factor"}  # a planner's habits
 NEEDED = {  # by what is commanded: what limits it
     "positions": ("position", "velocity"),

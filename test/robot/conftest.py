@@ -220,6 +220,9 @@ class Commands:
     def withhold(self) -> None:
         self.withheld += 1
 
+    def resumes(self) -> bool:
+        return False
+
     def repeat(self, observation: Observation) -> None:
         self.repeated.append(observation.stamp_ns)
 

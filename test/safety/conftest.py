@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
 import numpy as np
 from hypothesis import strategies as st
 
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.permission import Permission, Press
 
 PERIOD_S = 0.05
 HOLD_AFTER_S = 0.5
@@ -24,12 +23,33 @@ GARBAGE = st.one_of(
 class Robot:
     """A guard with one entry, and the time."""
 
-    def __init__(self, field: str, limit: dict[str, float], **config: Any) -> None:
+    def __init__(
+        self,
+        field: str,
+        limit: dict[str, float],
+        require_enable: bool = False,
+        enable_timeout_s: float = 0.5,
+    ) -> None:
         self.now_s = 100.0
+        self.published = 0
         limits = Limits.of(["a"], {"a": limit})
-        settings = GuardConfig(PERIOD_S, HOLD_AFTER_S, early=0.25, **config)
-        self.guard = Guard(Envelope(limits, field, PERIOD_S), settings, self.now_s)
+        self.permission = Permission(require_enable, enable_timeout_s, self.now_s)
+        settings = GuardConfig(PERIOD_S, HOLD_AFTER_S)
+        self.guard = Guard(Envelope(limits, field, PERIOD_S), settings, self.permission, self.now_s)
         self.guard.start(self.now_s)
+
+    def press(self, value: bool, age_s: float = 0.0) -> None:
+        """Receive a message of the only publisher on `enable`."""
+        self.published += 1
+        press = Press(value, self.now_s - age_s, age_s, self.published, 1)
+        self.permission.receive(press, self.now_s)
+
+    def happen(self, what: str) -> None:
+        """Let the operator enable or stop the robot, or start it."""
+        if what == "start":
+            self.guard.start(self.now_s)
+        else:
+            self.press(what == "allow")
 
     def wait(self, periods: int = 1) -> list[float]:
         """Let time pass; return what holds the robot meanwhile."""
@@ -43,7 +63,7 @@ class Robot:
 
     def act(self, wanted: float, measured: float | None = 0.0, new: bool = True) -> float | None:
         if new:
-            self.guard.heard(self.now_s)
+            self.guard.observed(self.now_s)
         where = None if measured is None else np.array([measured])
         command = self.guard.act(np.array([wanted]), where, self.now_s)
         return None if command is None else float(command[0])

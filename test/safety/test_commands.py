@@ -14,6 +14,7 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import HOLDS_AT_REST, Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.permission import Permission, Press
 
 PERIOD_S = 0.05
 HOLD_AFTER_S = 0.5
@@ -26,12 +27,20 @@ TRAJECTORY = Channel("command", "trajectory_msgs/msg/JointTrajectory")
 class Robot:
     """Commands of one entry, in degrees to the policy and in rad on the wire; and the time."""
 
-    def __init__(self, limit: dict[str, float], field: str = "positions", **config: Any) -> None:
+    def __init__(
+        self,
+        limit: dict[str, float],
+        field: str = "positions",
+        require_enable: bool = False,
+        timeout_s: float = 0.5,
+    ) -> None:
         self.now_s = 100.0
         align = Alignment("hold", "receive", 1.0)
         self.source = Source("action", TRAJECTORY, (f"{field}.a",), align, (OPERATORS["rad2deg"](None),))
         envelope = Envelope(Limits.of(["a"], {"a": limit}), field, PERIOD_S)
-        guard = Guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S, early=0.25, **config), self.now_s)
+        self.permission = Permission(require_enable, timeout_s, self.now_s)
+        self.published = 0
+        guard = Guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s)
         self.commands = Commands(guard, self.source, MeasuredPositions(("a",), (1,)))
         self.out: list[Outgoing] = []
 
@@ -43,6 +52,17 @@ class Robot:
         """Command an action of a new observation, in which the joint is the second number."""
         self.commands.heard(self.now_s)
         return self.sent(self.commands.send(np.array([degrees]), np.array([np.nan, measured]), self.now_s))
+
+    def press(self, value: bool) -> Outgoing:
+        """Receive a message of the only publisher on `enable`."""
+        self.published += 1
+        self.permission.receive(Press(value, self.now_s, 0.0, self.published, 1), self.now_s)
+        return self.sent(self.commands.look(self.now_s))
+
+    def call(self, enabled: bool) -> Outgoing:
+        """Receive a call of `~/set_enabled`."""
+        self.permission.set_enabled(enabled)
+        return self.sent(self.commands.look(self.now_s))
 
     def wait(self, periods: int = 1) -> list[Outgoing]:
         """Let time pass; return what goes out meanwhile."""
@@ -114,7 +134,7 @@ def test_after_an_intervention_that_is_commanded_which_the_wire_reads_back() -> 
 def test_what_has_held_the_robot_since_is_what_was_commanded() -> None:
     robot = moving()
     robot.commands.commanded()
-    braked = robot.sent(robot.commands.enable(False, robot.now_s)).command
+    braked = robot.press(False).command
     assert braked is not None
     assert braked[0] < np.deg2rad(FULL)
     commanded = robot.commands.commanded()
@@ -134,7 +154,7 @@ def test_a_repeated_observation_gets_the_command_again_until_the_robot_is_held()
     again = robot.commands.repeat(robot.now_s).command
     assert again is not None
     assert again.tolist() == command.tolist()
-    robot.sent(robot.commands.enable(False, robot.now_s))
+    robot.press(False)
     assert robot.commands.repeat(robot.now_s).command is None
 
 
@@ -180,12 +200,13 @@ def test_each_command_that_is_not_the_action_is_told() -> None:
 
 
 def test_a_change_of_being_enabled_is_told_once() -> None:
-    robot = Robot(WIDE, require_enable=True, enable_timeout_s=0.2).start()
-    assert records_of(robot.wait(3)) == []  # as it was
-    robot.sent(robot.commands.enable(True, robot.now_s))
+    robot = Robot(WIDE, require_enable=True, timeout_s=0.2).start()
+    assert [record.enabled for record in records_of(robot.wait(3))] == [False]
+    robot.told()
+    robot.press(True)
     robot.wait(10)
     assert [record.enabled for record in robot.told()] == [True, False]
-    robot.sent(robot.commands.set_enabled(False, robot.now_s))
+    robot.call(False)
     robot.wait(10)
     assert [(record.enabled, record.stopped) for record in robot.told()] == [(False, True)]
 
@@ -196,8 +217,10 @@ def test_a_robot_at_rest_that_may_not_move_is_told_of_once_however_often_it_is_w
         assert robot.act(UNEVEN).command is None
         robot.wait()
     told = robot.told()
-    assert [record.interventions for record in told] == [(Intervention.DISABLED,)]
+    assert [record.message for record in told] == ["disabled", "at rest: disabled"]
+    assert {record.interventions for record in told} == {(Intervention.DISABLED,)}
     assert told[0].holding
+    assert told[0].needs_press
     assert warnings(told) == ["held: disabled"]
 
 
@@ -207,7 +230,7 @@ def test_the_record_is_to_be_had_at_any_time_while_there_is_something_to_tell() 
     robot.start()
     for _ in range(3):
         record = robot.commands.record(robot.now_s)
-        assert record == SafetyRecord(True, False, False, (), (0,) * len(Intervention))
+        assert record == SafetyRecord(True, False, False, False, (), (0,) * len(Intervention))
     assert records_of(robot.wait(3)) == []  # told already
     robot.act(UNEVEN)
     robot.sent(robot.commands.stop(robot.now_s))
@@ -215,21 +238,20 @@ def test_the_record_is_to_be_had_at_any_time_while_there_is_something_to_tell() 
     record = robot.commands.record(robot.now_s)
     assert record is not None
     assert (record.enabled, record.holding, record.warning) == (False, True, "")
-    assert robot.commands.set_enabled(False, robot.now_s).record is None  # of no haste: it is not active
 
 
 def test_why_the_robot_is_held_is_said_once_per_change() -> None:
     robot = moving()
-    robot.wait(15)
+    robot.wait(11)
     told = robot.told()
-    assert sum(record.holding for record in told) > 3  # each command that brakes is told
+    assert sum(record.holding for record in told) > 1  # each command that holds is published
     assert warnings(told) == ["held: stale"]
-    robot.sent(robot.commands.enable(False, robot.now_s))
+    robot.press(False)
     robot.wait(40)
     told = robot.told()
     assert warnings(told) == ["held: disabled"]
     assert told[-1].counts[Intervention.DISABLED] == 1
-    robot.sent(robot.commands.enable(True, robot.now_s))
+    robot.press(True)
     robot.act(1.0)
     robot.wait()
     assert warnings(robot.told()) == []
@@ -297,25 +319,22 @@ def test_a_robot_that_takes_too_long_to_rest_is_halted() -> None:
 # Enabling
 
 
-def test_what_is_not_active_cannot_be_enabled_but_is_stopped_for_when_it_will_be() -> None:
+def test_what_is_not_active_is_stopped_for_when_it_will_be() -> None:
     robot = Robot(WIDE)
-    assert robot.commands.refusal(True) == "the node is not active"
-    assert robot.commands.refusal(False) == ""
-    robot.sent(robot.commands.set_enabled(False, robot.now_s))
+    robot.call(False)
     robot.start()
-    assert robot.commands.refusal(True) == ""
     assert robot.act(UNEVEN).command is None
     told = robot.told()
     assert [(record.enabled, record.stopped) for record in told] == [(False, True)]
-    robot.sent(robot.commands.set_enabled(True, robot.now_s))
+    robot.call(True)
     assert robot.act(UNEVEN).command is not None
 
 
 @pytest.mark.parametrize("by", ["topic", "service"])
 def test_a_false_holds_at_once_until_a_true(by: str) -> None:
     robot = moving()
-    says = robot.commands.enable if by == "topic" else robot.commands.set_enabled
-    held = robot.sent(says(False, robot.now_s))
+    says = robot.press if by == "topic" else robot.call
+    held = says(False)
     assert held.command is not None
     assert held.command[0] < np.deg2rad(FULL)
     assert held.record is not None
@@ -323,6 +342,6 @@ def test_a_false_holds_at_once_until_a_true(by: str) -> None:
     robot.wait(40)
     assert robot.act(UNEVEN).command is None
     robot.told()
-    robot.sent(says(True, robot.now_s))
+    says(True)
     assert [record.enabled for record in robot.told()] == [True]
     assert robot.act(UNEVEN).command is not None

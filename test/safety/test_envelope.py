@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adahi_ros.safety.checks import LARGEST
 from adahi_ros.safety.envelope import FIELDS, SHORTEST_S, Envelope
-from adahi_ros.safety.governors import PAUSE_PERIODS
+from adahi_ros.safety.envelope import BRAKES, FADES, RESTS
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits
 
@@ -52,9 +52,7 @@ garbage = st.one_of(
 intervals = st.one_of(
     st.just(PERIOD_S),
     st.floats(0.5 * PERIOD_S, 1.5 * PERIOD_S),
-    st.sampled_from(
-        [0.0, -1.0, 1e-9, 1e-6, 5e-324, 1e300, math.inf, math.nan, PAUSE_PERIODS * PERIOD_S, 10.0]
-    ),
+    st.sampled_from([0.0, -1.0, 1e-9, 1e-6, 5e-324, 1e300, math.inf, math.nan, 3.0 * PERIOD_S, 10.0]),
     st.floats(0.0, 0.3),
 )
 moments = st.lists(
@@ -95,9 +93,9 @@ class Judge:
     def interval(self, elapsed_s: float) -> float:
         if self.first:
             return PERIOD_S
-        return min(elapsed_s, PAUSE_PERIODS * PERIOD_S) if elapsed_s >= SHORTEST_S else 0.0
+        return min(elapsed_s, PERIOD_S) if elapsed_s >= SHORTEST_S else 0.0
 
-    def check(self, action: np.ndarray, start: np.ndarray, elapsed_s: float) -> None:
+    def check(self, action: np.ndarray, start: np.ndarray, elapsed_s: float, hold: bool) -> None:
         limits, interval_s = self.limits, self.interval(elapsed_s)
         before = start if self.position is None else self.position
         off = ULPS * np.spacing(np.maximum(np.abs(before), np.abs(action)))
@@ -106,14 +104,21 @@ class Judge:
         assert (action <= np.maximum(limits.position_high, before)).all()
         moved = action - before
         assert (np.abs(moved) <= _times(limits.velocity, interval_s) + off).all()
-        if interval_s >= PAUSE_PERIODS * PERIOD_S:
-            self.moved = np.zeros(2)
+        self.moved = self.moved * carried(elapsed_s, hold)
         ratio = interval_s / self.moved_s
         changed = np.abs(moved - self.moved * ratio)
         assert (changed <= _times(limits.acceleration, interval_s**2) + off * (1.0 + ratio)).all()
         self.position, self.first = action, False
         if interval_s > 0.0:
             self.moved, self.moved_s = moved, interval_s
+
+
+def carried(elapsed_s: float, hold: bool) -> float:
+    """Return the share of its commanded velocity that a robot has so long after a command."""
+    periods = elapsed_s / PERIOD_S
+    if math.isnan(periods) or periods <= FADES:
+        return 1.0
+    return 0.0 if hold and periods > BRAKES else max(0.0, (RESTS - periods) / (RESTS - FADES))
 
 
 def known(measured: list[float] | None) -> np.ndarray:
@@ -139,7 +144,7 @@ def test_whatever_comes_in_positions_stay_within_every_limit_at_once(
             continue
         start = np.clip(wanted, limits.position_low, limits.position_high)
         start = np.where(np.isnan(known(measured)), start, known(measured))
-        judge.check(admitted.action, start, elapsed_s)
+        judge.check(admitted.action, start, elapsed_s, hold or not sound)
         if sound and not admitted.interventions:
             assert admitted.action.tobytes() == np.array(wanted, dtype=np.float64).tobytes()
         if sound and admitted.interventions:
@@ -158,11 +163,12 @@ def test_whatever_comes_in_velocities_stay_within_every_limit_at_once(
         action = sent(
             envelope.hold(measured, elapsed_s) if hold else envelope.admit(wanted, measured, elapsed_s)
         )
-        interval_s = min(elapsed_s, PAUSE_PERIODS * PERIOD_S) if elapsed_s >= SHORTEST_S else 0.0
+        interval_s = min(elapsed_s, PERIOD_S) if elapsed_s >= SHORTEST_S else 0.0
         interval_s, first = PERIOD_S if first else interval_s, False
         assert np.isfinite(action).all()
         assert (np.abs(action) <= limits.velocity).all()
         off = ULPS * np.spacing(np.maximum(np.abs(before), np.abs(action)))
+        before = before * carried(elapsed_s, hold or not (np.abs(wanted) <= LARGEST).all())
         assert (np.abs(action - before) <= _times(limits.acceleration, interval_s) + off).all()
         if hold:
             assert (np.abs(action) <= np.abs(before)).all()

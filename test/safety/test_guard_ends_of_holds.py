@@ -15,6 +15,7 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import HELD, HOLDS_AT_REST, SETTLED_S, Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
 from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.permission import Permission
 from test.safety.conftest import GARBAGE, HIGH, HOLD_AFTER_S, LOW, PERIOD_S, SPEED, Robot
 
 ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "max_step": 0.05}
@@ -31,14 +32,14 @@ def nothing(robot: Robot) -> None:
 
 
 def disabled_for_a_while(robot: Robot) -> None:
-    robot.guard.forbid(robot.now_s)
+    robot.press(False)
     rest(robot)
-    robot.guard.allow(robot.now_s)
+    robot.press(True)
 
 
 def unverified_for_a_while(robot: Robot) -> None:
     for _ in range(30):
-        robot.guard.heard(robot.now_s)
+        robot.guard.observed(robot.now_s)
         robot.guard.withhold(robot.now_s)
         robot.wait()
     assert robot.guard.counts == {Intervention.UNVERIFIED: 1}
@@ -73,7 +74,9 @@ def test_motion_begins_from_where_the_robot_is_measured_when_a_hold_ends(
 
 def test_what_is_not_measured_goes_on_from_where_it_was_commanded() -> None:
     limits = Limits.of(["a", "b"], {"a": ARM, "b": {**ARM, "velocity": 1.0}})
-    guard = Guard(Envelope(limits, "positions", PERIOD_S), GuardConfig(PERIOD_S, HOLD_AFTER_S), 0.0)
+    permission = Permission(False, 0.5, 0.0)
+    config = GuardConfig(PERIOD_S, HOLD_AFTER_S)
+    guard = Guard(Envelope(limits, "positions", PERIOD_S), config, permission, 0.0)
     guard.start(0.0)
     assert guard.act(np.array([0.0, 0.5]), np.array([0.0, math.nan]), 0.0) is not None
     guard.stop()
@@ -100,9 +103,9 @@ def test_a_short_hold_makes_no_jerk_though_the_robot_lags() -> None:
             for _ in range(6):
                 robot.wait()
                 path.append(robot.act(3.0, measured=path[-1] - 0.05) or 0.0)
-            robot.guard.forbid(robot.now_s)
+            robot.press(False)
             path += robot.wait(periods)
-            robot.guard.allow(robot.now_s)
+            robot.press(True)
             path.append(robot.act(3.0, measured=path[-1] - 0.05) or 0.0)
             assert (np.diff(path) >= 0.0).all()
             assert Intervention.DISPLACED not in robot.guard.counts
@@ -114,10 +117,10 @@ def test_a_hold_that_still_brakes_may_end_elsewhere_without_a_jump() -> None:
     for _ in range(20):
         robot.wait()
         path.append(robot.act(3.0, measured=path[-1]) or 0.0)
-    robot.guard.forbid(robot.now_s)
+    robot.press(False)
     path += robot.wait(2)
     assert robot.guard.moving
-    robot.guard.allow(robot.now_s)
+    robot.press(True)
     assert abs((robot.act(3.0, measured=-1.0) or 0.0) + 1.0) <= 0.2
     assert robot.guard.counts[Intervention.DISPLACED] == 1
 
@@ -147,13 +150,13 @@ def test_a_robot_outside_of_its_positions_is_led_inwards_no_further_than_a_step(
 
 def test_a_hold_that_nobody_looked_at_ends_like_any_other() -> None:
     robot = Robot("positions", ARM, require_enable=True)
-    robot.guard.allow(robot.now_s)
+    robot.press(True)
     robot.act(0.0, measured=0.0)
     robot.now_s += 5.0
-    robot.guard.allow(robot.now_s)
+    robot.press(True)
     assert robot.act(1.0, measured=1.0) == 1.0
     robot.now_s += 5.0
-    robot.guard.allow_until_told(robot.now_s)
+    robot.permission.set_enabled(True)
     assert robot.act(-1.0, measured=-1.0) == -1.0
     robot.now_s += 5.0
     assert robot.act(1.0, measured=1.0) == 1.0
@@ -212,11 +215,11 @@ def test_no_command_that_ends_a_hold_lies_further_than_a_step_from_the_robot(
             looked = holds(robot.now_s)
             command = None if looked is None else float(looked[0])
         elif kind == "heard":
-            guard.heard(robot.now_s)
+            guard.observed(robot.now_s)
         elif kind == "stop":
             guard.stop()
         elif kind != "gap":
-            {"allow": guard.allow, "forbid": guard.forbid, "start": guard.start}[kind](robot.now_s)
+            robot.happen(kind)
         held = held or kind in ("stop", "start", "forbid") or bool(HELD.intersection(guard.interventions))
         if command is not None:
             assert LOW <= command <= HIGH

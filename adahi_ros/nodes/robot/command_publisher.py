@@ -10,10 +10,9 @@ from adahi_msgs.msg import SafetyState
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
-from std_msgs.msg import Bool, Header
-from std_srvs.srv import SetBool
+from std_msgs.msg import Header
 
-from adahi_ros.contract.assembler import EARLY, Observation
+from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.commanded import commanded, commanded_by_sink
 from adahi_ros.contract.contract import Contract
 from adahi_ros.nodes.common.messages import to_stamp
@@ -24,11 +23,13 @@ from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, Safety
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.named_limits import limits_warning, named_limits
+from adahi_ros.safety.permission import Permission
+from adahi_ros.texts import abridged
 
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
 STATE_PERIOD_S = 1.0  # of safety_state, where nothing happens
 STOP_LOOK_S = 0.05
-ENABLE_DEPTH = 100  # a true that comes close upon a false must not take its place
+MESSAGE_LENGTH = 512
 
 
 class CommandPublisher:
@@ -38,6 +39,7 @@ class CommandPublisher:
         node: gets publishers, subscriptions, services and timers.
         contract: of the robot.
         values: the node's parameters.
+        permission: of the operator to move.
         opened: what closes them.
 
     Raises:
@@ -46,7 +48,12 @@ class CommandPublisher:
     """
 
     def __init__(
-        self, node: LifecycleNode, contract: Contract, values: DraftPolicyParameters, opened: ExitStack
+        self,
+        node: LifecycleNode,
+        contract: Contract,
+        values: DraftPolicyParameters,
+        permission: Permission,
+        opened: ExitStack,
     ) -> None:
         self._node = node
         self._period_s = contract.period_s
@@ -58,31 +65,22 @@ class CommandPublisher:
         # Without a policy nobody knows which actions are those of a robot: any finite one of the target is.
         named, required = values.safety.limits, values.safety.require_limits or not values.checkpoint
         limits = named_limits(named, required, what, measured)
-        config = GuardConfig(
-            contract.period_s,
-            values.safety.hold_after_s,
-            EARLY,
-            values.safety.require_enable,
-            values.safety.enable_timeout_s,
-        )
+        config = GuardConfig(contract.period_s, values.safety.hold_after_s)
         envelope = Envelope(limits, what.fields, contract.period_s)
-        self.guard = Guard(envelope, config, time.monotonic())
+        permission.configure(values.safety.require_enable, values.safety.enable_timeout_s)
+        self.guard = Guard(envelope, config, permission, time.monotonic())
         self._commands = Commands(self.guard, contract.action, measured)
         interface, frame_id = values.command_interface, values.twist.frame_id
         self._sinks = open_sinks(node, contract, parts, interface, frame_id, opened)
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # before its publishers
-        enable = node.create_subscription(Bool, "enable", self._on_enable, QoSProfile(depth=ENABLE_DEPTH))
-        opened.callback(node.destroy_subscription, enable)
-        service = node.create_service(SetBool, "~/set_enabled", self._on_set_enabled)
-        opened.callback(node.destroy_service, service)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        watch = node.create_timer(contract.period_s, self._look, clock=steady)
+        watch = node.create_timer(contract.period_s, self.look, clock=steady)
         opened.callback(node.destroy_timer, watch)
         state = node.create_timer(STATE_PERIOD_S, self._tell_again, clock=steady)
         opened.callback(node.destroy_timer, state)
-        self.urgent = Urgent(services=[service], timers=[watch], subscriptions=[enable])
+        self.urgent = Urgent(timers=[watch])
         """What holds the robot."""
         warning = limits_warning(named, what, measured)
         if warning is not None:
@@ -106,7 +104,7 @@ class CommandPublisher:
         self._publish(self._commands.close(time.monotonic()))
         while self._commands.closing(time.monotonic()):
             time.sleep(min(self._period_s, STOP_LOOK_S))
-            self._look()
+            self.look()
         halted = self._commands.halt(time.monotonic())
         if halted.command is not None:
             self._node.get_logger().error(f"not at rest {LONGEST_STOP_S:g} s after the end; stopped at once")
@@ -130,6 +128,10 @@ class CommandPublisher:
         """Return what was commanded last, as an action (A,); None where nothing was since."""
         return self._commands.commanded()
 
+    def resumes(self) -> bool:
+        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+        return self._commands.resumes(time.monotonic())
+
     def withhold(self) -> None:
         """Hold the robot: there is an observation, and no action that may be commanded."""
         self._publish(self._commands.withhold(time.monotonic()))
@@ -138,8 +140,8 @@ class CommandPublisher:
         """Send the last command again, for an observation that was repeated, unless the robot was held."""
         self._publish(self._commands.repeat(time.monotonic()), observation.stamp_ns)
 
-    def _look(self) -> None:
-        """Hold the robot where that is due; called every control period."""
+    def look(self) -> None:
+        """Hold the robot where that is due; called every control period, and where a permission changes."""
         self._publish(self._commands.look(time.monotonic()))
 
     def _publish(self, outgoing: Outgoing, stamp_ns: int = AT_ONCE) -> None:
@@ -165,9 +167,11 @@ class CommandPublisher:
                 robot_id=self._robot_id,
                 enabled=record.enabled,
                 stopped=record.stopped,
+                needs_press=record.needs_press,
                 holding=record.holding,
                 interventions=[int(each) for each in record.interventions],
                 counts=list(record.counts),
+                message=abridged(record.message, MESSAGE_LENGTH),
             )
         )
 
@@ -175,15 +179,3 @@ class CommandPublisher:
         record = self._commands.record(time.monotonic())
         if record is not None:
             self._tell(record)
-
-    def _on_enable(self, message: Bool) -> None:
-        self._publish(self._commands.enable(message.data, time.monotonic()))
-
-    def _on_set_enabled(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        response.message = self._commands.refusal(request.data)
-        if response.message:
-            return response
-        self._publish(self._commands.set_enabled(request.data, time.monotonic()))
-        response.success = True
-        response.message = "enabled" if request.data else "disabled, held"
-        return response

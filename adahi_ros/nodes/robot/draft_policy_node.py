@@ -50,6 +50,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
     policy_and_contract,
     view_of,
 )
+from adahi_ros.nodes.robot.operator import Operator
 from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.nodes.robot.verifiers import Verifiers
 from adahi_ros.policy.interface import Policy
@@ -74,7 +75,9 @@ class DraftPolicyNode(ManagedNode):
 
     def __init__(self, **options: Any) -> None:
         self._condition = Condition(time.monotonic())
+        self._commands: Any = None  # a CommandPublisher, while the node is configured
         super().__init__("draft_policy", DraftPolicyParameters, **options)
+        self._operator = Operator(self, lambda: self._condition.active, self._on_operator)
 
     # Lifecycle
 
@@ -130,7 +133,8 @@ class DraftPolicyNode(ManagedNode):
                 "has the same draws again"
             )
         view = view_of(values, contract)
-        self._commands = CommandPublisher(self, contract, values, self._opened)
+        permission = self._operator.permission
+        self._commands = CommandPublisher(self, contract, values, permission, self._opened)
         # Not kept for who subscribes later: a bag would have old steps with the time at which it began.
         deep = QoSProfile(depth=STATUS_DEPTH)
         self._status_publisher = self._open_publisher(DraftStatus, "draft_status", deep)
@@ -172,9 +176,9 @@ class DraftPolicyNode(ManagedNode):
         holding = self._commands.urgent
         self.urgent = Urgent(
             clients=[clients.verifying for clients in self._verifiers.clients],
-            services=holding.services,
+            services=[self._operator.service],
             timers=[*holding.timers, self._due.timer],
-            subscriptions=[*holding.subscriptions, *observations],
+            subscriptions=[self._operator.subscription, *observations],
         )
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
@@ -225,6 +229,12 @@ class DraftPolicyNode(ManagedNode):
     def _close(self) -> None:
         self._condition.active = False
         super()._close()
+        self._commands = None
+
+    def _on_operator(self) -> None:
+        """The operator has enabled or stopped the robot."""
+        if self._commands is not None:
+            self._commands.look()
 
     def _stop_loop(self) -> None:
         self._loop.stop()

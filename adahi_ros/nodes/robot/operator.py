@@ -1,0 +1,89 @@
+"""What the operator says: the deadman on `enable`, and the service `~/set_enabled`.
+
+Both exist as long as the node does, so that a stop outlasts every transition of its lifecycle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import QoSProfile
+from std_msgs.msg import Bool
+from std_srvs.srv import SetBool
+
+from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.safety.permission import Permission, Press
+
+DEPTH = 100  # a true right after a false must not replace it
+TIMEOUT_S = 0.5  # before the node is configured
+UNSUPPORTED = 2**64 - 1  # a sequence number of a middleware that counts none
+WARNING_PERIOD_S = 1.0
+
+
+class Operator:
+    """Receives what the operator says.
+
+    Attributes:
+        permission: of the operator to move.
+        service, subscription: urgent for the node's executor.
+
+    Args:
+        node: gets the subscription and the service.
+        active: whether the node is active; only an active node can be enabled by the service.
+        changed: called after every message and call.
+    """
+
+    def __init__(self, node: LifecycleNode, active: Callable[[], bool], changed: Callable[[], None]) -> None:
+        self._node = node
+        self._active = active
+        self._changed = changed
+        self._warned_s = -WARNING_PERIOD_S
+        self.permission = Permission(True, TIMEOUT_S, time.monotonic())
+        on_enable: Any = self._on_enable  # rclpy's types know no callback with the message's info
+        self.subscription = node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
+        self.service = node.create_service(SetBool, "~/set_enabled", self._on_set_enabled)
+
+    def _on_enable(self, message: Bool, info: Mapping[str, int]) -> None:
+        now_s = time.monotonic()
+        ignored = self.permission.receive(press_of(message.data, info, self._publishers()), now_s)
+        if ignored and now_s - self._warned_s >= WARNING_PERIOD_S:
+            self._warned_s = now_s
+            self._node.get_logger().warning(f"ignored: {ignored}")
+        self._changed()
+
+    def _publishers(self) -> int:
+        return self._node.count_publishers(self.subscription.topic_name)
+
+    def _on_set_enabled(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        if request.data and not self._active():
+            response.message = "the node is not active"
+            return response
+        self.permission.set_enabled(request.data)
+        self._changed()
+        response.success = True
+        response.message = "enabled" if request.data else "disabled, held"
+        return response
+
+
+def press_of(value: bool, info: Mapping[str, int], publishers: int) -> Press:
+    """Return a message on `enable` with its age.
+
+    Args:
+        value: of the message.
+        info: rclpy's: timestamps in ns by the system's clock, 0 for none, and the publisher's count.
+        publishers: on the topic.
+    """
+    source_ns, received_ns = info.get("source_timestamp", 0), info.get("received_timestamp", 0)
+    stamp_ns = source_ns or received_ns
+    age_s = (time.time_ns() - stamp_ns) / NANOSECONDS if stamp_ns else 0.0
+    sequence = info.get("publication_sequence_number", UNSUPPORTED)
+    return Press(
+        value,
+        source_ns / NANOSECONDS if source_ns else None,
+        age_s,
+        None if sequence in (0, UNSUPPORTED) else sequence,
+        publishers,
+    )

@@ -1,0 +1,63 @@
+"""When an arm does not follow its commands: every moment is given, no clock is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adahi_ros.safety.following import WINDOW_S
+from adahi_ros.safety.guard import SETTLED_S
+from adahi_ros.safety.intervention import Intervention
+from test.safety.conftest import PERIOD_S, Robot
+
+ARM = {"position_low": -3.0, "position_high": 3.0, "velocity": 2.0, "acceleration": 8.0}
+ARM |= {"max_step": 0.1, "following": 0.05}
+
+
+def test_an_arm_in_protective_stop_is_held_until_a_fresh_press() -> None:
+    robot = Robot("positions", ARM, require_enable=True)
+    robot.press(True)
+    commands = []
+    for step in range(120):  # six seconds with the deadman pressed
+        commands.append(robot.act(0.03 * step, measured=0.0))
+        robot.wait()
+        robot.press(True)
+    assert robot.guard.counts[Intervention.FOLLOWING] == 1
+    assert commands[int(2 * WINDOW_S / PERIOD_S)] is None
+    assert "a is further than 0.05 from its commands" in robot.guard.reason(robot.now_s)
+    assert robot.permission.needs_press
+    robot.press(False)
+    robot.wait(10)
+    robot.press(True)
+    assert robot.act(3.0, measured=0.0) == pytest.approx(8.0 * PERIOD_S**2)
+
+
+@pytest.mark.parametrize("lag", [1, 3, 8])
+def test_an_arm_that_lags_follows_at_any_speed(lag: int) -> None:
+    robot = Robot("positions", {**ARM, "max_step": 1.0})
+    path = [0.0] * (lag + 1)
+    for step in range(200):
+        wanted = float(np.sin(0.02 * step))
+        path.append(robot.act(wanted, measured=path[-1 - lag]) or 0.0)
+        robot.wait()
+    assert Intervention.FOLLOWING not in robot.guard.counts
+
+
+def test_an_arm_that_was_moved_while_it_was_held_follows() -> None:
+    robot = Robot("positions", ARM)
+    for _ in range(20):
+        robot.act(0.0, measured=0.0)
+        robot.wait()
+    robot.press(False)
+    robot.wait(int(2 * SETTLED_S / PERIOD_S))
+    robot.press(True)
+    for _ in range(20):
+        assert robot.act(1.0, measured=1.0) == 1.0
+        robot.wait()
+
+
+def test_what_is_not_measured_is_not_checked() -> None:
+    robot = Robot("positions", ARM)
+    for step in range(60):
+        assert robot.act(0.001 * step, measured=None) is not None
+        robot.wait()

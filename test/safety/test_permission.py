@@ -1,0 +1,158 @@
+"""Which messages on `enable` let the robot move: every moment is given, no clock is read."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.safety.permission import AMBIGUOUS, START_S, STREAMS_KEPT, Permission, Press
+
+TIMEOUT_S = 0.5
+
+
+class Publisher:
+    """One publisher on `enable`, which counts its messages."""
+
+    def __init__(self, permission: Permission, sequence: int = 0, publishers: int = 1) -> None:
+        self.permission, self.sequence, self.publishers = permission, sequence, publishers
+
+    def say(self, value: bool, now_s: float, age_s: float = 0.0) -> str:
+        self.sequence += 1
+        press = Press(value, now_s - age_s, age_s, self.sequence, self.publishers)
+        return self.permission.receive(press, now_s)
+
+
+def required() -> Permission:
+    return Permission(True, TIMEOUT_S, 0.0)
+
+
+def test_a_press_lasts_for_the_timeout_from_when_it_was_published() -> None:
+    permission = required()
+    deadman = Publisher(permission)
+    assert deadman.say(True, 10.0, age_s=0.3) == ""
+    assert permission.enabled(10.19)
+    assert not permission.enabled(10.21)
+
+
+@pytest.mark.parametrize("age_s", [0.51, 7.0, -0.26, -3.0, math.inf])
+def test_a_true_that_is_old_or_of_the_future_enables_nothing_and_says_why(age_s: float) -> None:
+    permission = required()
+    deadman = Publisher(permission)
+    deadman.say(True, 10.0)
+    ignored = deadman.say(True, 20.0, age_s=age_s)
+    assert "s old by its source timestamp, allowed are -0.25 to 0.5 s" in ignored
+    assert not permission.enabled(20.0)
+
+
+def test_an_old_false_stops_all_the_same() -> None:
+    permission = required()
+    deadman = Publisher(permission)
+    deadman.say(True, 10.0)
+    deadman.say(False, 10.1, age_s=9.0)
+    assert permission.stopped
+
+
+def test_after_the_start_a_deadman_that_is_pressed_already_enables_nothing() -> None:
+    permission = required()
+    deadman = Publisher(permission, sequence=700)
+    for step in range(200):
+        deadman.say(True, 0.1 * step)
+        assert not permission.enabled(0.1 * step)
+    assert permission.needs_press
+    deadman.say(False, 20.1)
+    deadman.say(True, 20.2)
+    assert permission.enabled(20.2)
+    assert not permission.needs_press
+
+
+def test_a_publisher_that_comes_long_after_the_start_need_not_be_released_first() -> None:
+    permission = required()
+    Publisher(permission, sequence=3).say(True, START_S)
+    assert permission.enabled(START_S)
+
+
+def test_a_false_lasts_until_the_same_publisher_says_true() -> None:
+    permission = required()
+    deadman = Publisher(permission, publishers=2)
+    button = Publisher(permission, sequence=5000, publishers=2)
+    button.say(False, 9.0)
+    button.say(True, 9.0)
+    deadman.say(True, 10.0)
+    assert permission.enabled(10.0)
+    button.say(False, 10.1)
+    for step in range(50):
+        deadman.say(step % 3 != 0, 10.2 + 0.1 * step)
+        assert not permission.enabled(10.2 + 0.1 * step)
+    deadman.say(True, 20.0)
+    deadman.say(True, 20.1)
+    assert permission.stopped
+    button.say(True, 20.2)
+    assert permission.enabled(20.2)
+
+
+def test_where_publishers_cannot_be_distinguished_only_the_service_ends_a_stop() -> None:
+    permission = required()
+    for value in (True, False, True, False, True):
+        permission.receive(Press(value, 10.0, 0.0, None, 2), 10.0)
+    assert permission.stopped
+    permission.set_enabled(True)
+    assert permission.enabled(10.0)
+
+
+def test_messages_that_were_lost_are_no_silence() -> None:
+    permission = required()
+    deadman = Publisher(permission)
+    deadman.say(True, 10.0)
+    permission.set_enabled(False)
+    deadman.sequence += 40  # cut off for four seconds
+    deadman.say(True, 14.0)
+    assert permission.stopped
+    deadman.say(True, 15.0)  # nothing was lost: the deadman was silent
+    assert permission.enabled(15.0)
+
+
+def test_an_alarm_needs_a_fresh_press_though_the_deadman_is_held() -> None:
+    permission = Permission(False, TIMEOUT_S, 0.0)
+    deadman = Publisher(permission)
+    deadman.say(True, 10.0)
+    permission.require_press()
+    for step in range(30):
+        deadman.say(True, 10.1 + 0.1 * step)
+        assert not permission.enabled(10.1 + 0.1 * step)
+    deadman.say(False, 14.0)
+    deadman.say(True, 14.1)
+    assert permission.enabled(14.1)
+
+
+def test_an_alarm_ends_what_the_service_enabled() -> None:
+    permission = required()
+    permission.set_enabled(True)
+    permission.require_press()
+    assert not permission.enabled(1.0)
+    permission.set_enabled(True)
+    assert permission.enabled(1.0)
+
+
+def test_a_stop_outlasts_another_configuration() -> None:
+    permission = required()
+    permission.set_enabled(False)
+    permission.configure(False, 0.1)
+    assert not permission.enabled(1.0)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 3 * AMBIGUOUS), st.integers(1, 3)), max_size=80))
+def test_after_a_false_no_message_of_another_publisher_enables(
+    messages: list[tuple[bool, int, int]],
+) -> None:
+    """The publisher that stopped the robot has a count of its own, and says nothing more."""
+    permission = required()
+    button = Publisher(permission, sequence=10_000, publishers=4)
+    button.say(False, 10.0)
+    for step, (value, sequence, publishers) in enumerate(messages):
+        now_s = 10.0 + 0.1 * step
+        permission.receive(Press(value, now_s, 0.0, sequence, 1 + publishers), now_s)
+        assert not permission.enabled(now_s)
+    assert len(permission._streams) <= STREAMS_KEPT
