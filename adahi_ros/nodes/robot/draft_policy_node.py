@@ -262,7 +262,8 @@ class DraftPolicyNode(ManagedNode):
         self.get_logger().warning(f"no step: {fault}", throttle_duration_sec=WARNING_PERIOD_S)
 
     def _observe(self, observation: Observation) -> None:
-        self._condition.observed(observation.stamp_ns, time.monotonic())
+        if news := self._condition.observed(observation.stamp_ns, time.monotonic()):
+            self._say(news)
         if self._loop.begins_alone:
             self.get_logger().warning(
                 f"no verifier: {self._loop.fallback.label} until there is one",
