@@ -113,3 +113,15 @@ def test_a_message_names_its_topic_and_qos_as_they_are(path: Path) -> None:
         rf"^\| (?:publishes|serves) \| `{name}` \| [\w/]+ \| ([\w, ]+) \|", section, re.MULTILINE
     )
     assert qos.replace("keep last ", "").removesuffix(", volatile") in rows
+
+
+def test_every_reason_to_hold_is_on_the_page_about_stopping() -> None:
+    page = (ROOT / "docs/stopping.md").read_text()
+    message = (ROOT / "adahi_msgs/msg/SafetyState.msg").read_text()
+    held = re.findall(r"^uint8 INTERVENTION_(\w+)=\d+ .*: held", message, re.MULTILINE)
+    assert {"STALE", "DRIVER"} <= set(held)
+    assert [name for name in held if f"{name} |" not in page] == []
+    fields = ("enabled", "stopped", "needs_press", "holding", "interventions", "message")
+    assert all(f"| `{field}` |" in page for field in fields)
+    assert "stopping.md" in (ROOT / "README.md").read_text()
+    assert "stopping.md" in (ROOT / "docs/robot.md").read_text()

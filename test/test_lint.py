@@ -1,8 +1,10 @@
-"""The linters of ROS, where it is sourced: of its XML files. Python is ruff's and mypy's."""
+"""The linters of ROS, where it is sourced, and what else the packages say. Ruff and mypy check Python."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -21,3 +23,16 @@ def test_xml_is_well_formed_and_what_its_schema_says(
     if paths == PACKAGES and "failed to load external entity" in said:
         pytest.skip("the schema of package.xml cannot be reached at download.ros.org")
     assert code == 0, said
+
+
+@pytest.mark.parametrize("path", PACKAGES)
+def test_a_package_says_where_its_source_and_its_issues_are(path: str) -> None:
+    urls = ElementTree.parse(ROOT / path).findall("url")
+    assert {url.get("type") for url in urls} == {"website", "repository", "bugtracker"}
+    assert all((url.text or "").startswith("https://") for url in urls)
+
+
+def test_the_changelog_of_the_messages_names_their_protocol() -> None:
+    version = re.search(r"PROTOCOL_VERSION=(\d+)", (ROOT / "adahi_msgs/srv/VerifyDraft.srv").read_text())
+    assert version is not None
+    assert f"``PROTOCOL_VERSION`` is {version[1]}" in (ROOT / "adahi_msgs/CHANGELOG.rst").read_text()

@@ -16,6 +16,7 @@ from adahi_ros.vision.images import ImageError, from_image, resized
 
 LARGEST_NUMBER = 2**32 - 1  # of episodes and steps, as messages have them
 EARLY = 0.25  # of a control period: so much before its time a sample may make a step
+OTHER_CLOCK_S = 1e8  # an age that large means another clock: simulated time counts from 0
 EPISODE_GAP_S = 1.0  # without a step; then the robot counts a new episode
 
 NO_FEATURES = np.zeros(0, dtype=np.float32)
@@ -175,7 +176,8 @@ class ObservationAssembler:
             age_s = (now_ns - at_ns) / NANOSECONDS
             when = f"{abs(age_s):.3f} s {'old' if age_s > 0 else 'in the future'}"
             limit = f"at most max_age_s = {self.contract.max_age_s:g} s allowed"
-            raise InputError(f"{topic}.header.stamp", f"{when}, {limit}")
+            clock = "; is use_sim_time the same at both ends?" if abs(age_s) > OTHER_CLOCK_S else ""
+            raise InputError(f"{topic}.header.stamp", f"{when}, {limit}{clock}")
         return at_ns
 
     def _pace(self, message: Any, now_ns: int) -> None:

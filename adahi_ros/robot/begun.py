@@ -56,7 +56,7 @@ class Begun:
             episode=observation.episode,
             step=observation.step,
             gate=step.trigger.name,
-            deviation=float(step.deviation[0]),
+            deviation=_known(step.deviation[0]),
             score=float(step.score[0]),
             threshold=step.trigger.threshold,
             transmitted=self.pending is not None,
@@ -80,6 +80,11 @@ class Begun:
             request_bytes=0 if self.pending is None else self.pending.request_bytes,
             response_bytes=outcome.reply_bytes,
         )
+
+
+def _known(number: float) -> float:
+    """Return a number; NaN where it is infinite, because there is nothing to compare with."""
+    return float(number) if np.isfinite(number) else float("nan")
 
 
 def _numbers(action: np.ndarray) -> tuple[float, ...]:

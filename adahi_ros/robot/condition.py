@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.health import Health, Level
-from adahi_ros.robot.health import HealthWatch, LinkNews, News, Vitals
+from adahi_ros.robot.health import NO_OBSERVATION_S, HealthWatch, LinkNews, News, Vitals
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.session import VerifierSession
 
@@ -45,9 +45,15 @@ class Condition:
         self.refusal = ""
         self._misnamed_told = False
 
-    def observed(self, stamp_ns: int, now_s: float) -> None:
-        """There is an observation, whatever becomes of it."""
+    def observed(self, stamp_ns: int, now_s: float) -> News | None:
+        """Count an observation; return news where it ends a silence."""
+        first, silent_s = not self._newest_ns, now_s - self._heard_s
         self._newest_ns, self._heard_s = stamp_ns, now_s
+        if silent_s <= NO_OBSERVATION_S:
+            return None
+        if first:
+            return News(Level.OK, f"the first observation arrived after {silent_s:.1f} s")
+        return News(Level.OK, f"observations arrive again after {silent_s:.1f} s without one")
 
     def ignored(self, field: str) -> None:
         """An input was ignored for a fault of this field."""

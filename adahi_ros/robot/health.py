@@ -95,14 +95,15 @@ def _verdict(vitals: Vitals, before: _Counts, now: _Counts) -> tuple[Level, str]
         return Level.OK, "inactive"
     if now.undrafted > before.undrafted:
         return Level.ERROR, "no sound action for an observation, no command"
-    if now.faults > before.faults:
+    ignored = now.faults > before.faults
+    if now.at_s - vitals.heard_s > NO_OBSERVATION_S:  # also while held: the driver may be dead
+        return Level.ERROR, "no observation, input ignored" if ignored else "no observation"
+    if ignored:
         return Level.WARN, "input ignored"
     if vitals.stopped:
         return Level.WARN, "held: told to stop"
     if not vitals.enabled:
         return Level.WARN, "held: not enabled"
-    if now.at_s - vitals.heard_s > NO_OBSERVATION_S:
-        return Level.ERROR, "no observation"
     if vitals.withheld:
         return Level.ERROR, "held: no reply of the target"
     if now.fallbacks > before.fallbacks:

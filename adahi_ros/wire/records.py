@@ -40,6 +40,7 @@ class StepRecord:
         planned_action: A values, what the target's plan says for this step; empty where there is none.
         plan_age: how many steps ago that was asked for; `NO_PLAN` where there is none.
         expected_error: in action scales; `UNSAID` where the proposer says nothing.
+        deviation: of the draft from executed actions; NaN where there are none, or no draft.
         action: A values, what was executed; empty where nothing was.
     """
 

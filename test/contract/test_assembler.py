@@ -166,6 +166,17 @@ def test_stale_and_future_messages_are_refused(now_ms: int) -> None:
             inputs.add(topic, message, now * MS)
 
 
+@pytest.mark.parametrize(("stamp_ms", "now_ms"), [(10, 10**12), (10**12, 10)])
+def test_an_age_of_decades_names_the_clock(stamp_ms: int, now_ms: int) -> None:
+    with pytest.raises(InputError, match=r"allowed; is use_sim_time the same at both ends\?$"):
+        make().add(JOINTS, joints(stamp_ms), now_ms * MS)
+
+
+def test_an_age_of_hours_does_not_name_the_clock() -> None:
+    with pytest.raises(InputError, match=r"max_age_s = 1 s allowed$"):
+        make().add(JOINTS, joints(10), 10**7 * MS)
+
+
 JOINT_PART = {
     "channel": {"topic": JOINTS, "type": "sensor_msgs/msg/JointState"},
     "select": ["position.a", "position.b"],

@@ -9,6 +9,7 @@ import pytest
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.health import Health, Level
 from adahi_ros.robot.condition import Condition
+from adahi_ros.robot.health import News
 from adahi_ros.wire.request import RequestFault
 
 PERIOD_S = 0.05
@@ -65,6 +66,22 @@ def test_a_robot_that_hears_nothing_is_in_error_and_tells_how_old_its_newest_obs
     robot.pass_time(0.9)
     level, message, figures = report(condition, robot)
     assert (level, message, figures["observation_age_s"]) == (Level.OK, "stepping", "inf")
+
+
+def test_observations_that_are_back_after_a_silence_are_news(robot: Any, condition: Condition) -> None:
+    def observed() -> News | None:
+        now_s = robot.link.now_s
+        return condition.observed(int(now_s * NANOSECONDS), now_s)
+
+    robot.pass_time(0.9)
+    assert observed() is None
+    robot.pass_time(2.5)
+    assert observed() == News(Level.OK, "observations arrive again after 2.5 s without one")
+    robot.pass_time(PERIOD_S)
+    assert observed() is None
+    condition.begin(robot.link.now_s)
+    robot.pass_time(3.0)
+    assert observed() == News(Level.OK, "the first observation arrived after 3.0 s")
 
 
 def test_steps_are_counted_from_where_it_began(robot: Any) -> None:

@@ -75,6 +75,10 @@ def after_steps(make: Callable[..., StepRecord], count: int, reason: Reason = Re
         ({"enabled": False}, Level.WARN, "held: not enabled"),
         ({"withheld": True}, Level.ERROR, "held: no reply of the target"),
         ({"heard_s": 9.9 - NO_OBSERVATION_S}, Level.ERROR, "no observation"),
+        ({"heard_s": 8.0, "enabled": False}, Level.ERROR, "no observation"),
+        ({"heard_s": 8.0, "stopped": True, "enabled": False}, Level.ERROR, "no observation"),
+        ({"heard_s": 8.0, "faults": Counter(goal=1)}, Level.ERROR, "no observation, input ignored"),
+        ({"heard_s": 8.0, "active": False}, Level.OK, "inactive"),
     ],
 )
 def test_a_robot_says_what_is_worst(changes: dict[str, Any], level: Level, message: str) -> None:

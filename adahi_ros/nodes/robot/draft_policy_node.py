@@ -37,6 +37,7 @@ from adahi_ros.nodes.common.messages import to_link_state, to_status
 from adahi_ros.nodes.common.policies import cached_encoder_from, encoder_files_from, encoder_from
 from adahi_ros.nodes.common.qos import observation_qos
 from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
@@ -76,6 +77,7 @@ class DraftPolicyNode(ManagedNode):
     def __init__(self, **options: Any) -> None:
         self._condition = Condition(time.monotonic())
         self._commands: Any = None  # a CommandPublisher, while the node is configured
+        self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
         super().__init__("draft_policy", DraftPolicyParameters, **options)
         self._operator = Operator(self, lambda: self._condition.active, self._on_operator)
 
@@ -215,9 +217,9 @@ class DraftPolicyNode(ManagedNode):
     def _on_instruction(self, message: String) -> None:
         most = REQUEST["instruction"]
         if len(message.data) > most:
-            self.get_logger().warning(
-                f"ignored: instruction: {len(message.data)} characters, must be {most} at most",
-                throttle_duration_sec=WARNING_PERIOD_S,
+            length = len(message.data)
+            self._throttled.warning(
+                "instruction", f"ignored: instruction: {length} characters, must be {most} at most"
             )
             return
         if message.data == self._loop.instruction:
@@ -263,21 +265,20 @@ class DraftPolicyNode(ManagedNode):
                 self._observe(observation)
         except InputError as error:
             self._condition.ignored(error.field)
-            self.get_logger().warning(f"ignored: {error}", throttle_duration_sec=WARNING_PERIOD_S)
+            self._throttled.warning("input", f"ignored: {error}")
         except DraftError as error:
-            self.get_logger().warning(f"no command: {error}", throttle_duration_sec=WARNING_PERIOD_S)
+            self._throttled.warning("draft", f"no command: {error}")
 
     def _on_missed(self, fault: InputError) -> None:
         self._condition.missed(fault.field)
-        self.get_logger().warning(f"no step: {fault}", throttle_duration_sec=WARNING_PERIOD_S)
+        self._throttled.warning("step", f"no step: {fault}")
 
     def _observe(self, observation: Observation) -> None:
-        self._condition.observed(observation.stamp_ns, time.monotonic())
+        if news := self._condition.observed(observation.stamp_ns, time.monotonic()):
+            self._say(news)
         if self._loop.begins_alone:
-            self.get_logger().warning(
-                f"no verifier: {self._loop.fallback.label} until there is one",
-                throttle_duration_sec=WARNING_PERIOD_S,
-            )
+            label = self._loop.fallback.label
+            self._throttled.warning("verifier", f"no verifier: {label} until there is one")
         if self._declared.changed:
             self._declared.changed = False
             values = self._declared.read()

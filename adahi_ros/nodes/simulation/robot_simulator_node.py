@@ -44,6 +44,7 @@ from adahi_ros.nodes.common.messages import (
 )
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.simulation.command_inputs import CommandInputs, Input, inputs_of
 from adahi_ros.tasks import TASKS, make, make_expert
 from adahi_ros.tasks.base import has_camera
@@ -156,6 +157,7 @@ class RobotSimulatorNode(Node):
         if values.contract:
             inputs = inputs_of(values.contract, spec, frame_id)
         self._ignored = 0
+        self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
         self._over: list[EpisodeRecord] = []
         self.finished: Future = Future()
         """Done when the last episode is over and its result delivered."""
@@ -280,9 +282,7 @@ class RobotSimulatorNode(Node):
     def _on_fault(self, fault: ValueError) -> None:
         if self._robot.listens:
             self._ignored += 1
-            self.get_logger().warning(
-                f"ignored command ({self._ignored} so far): {fault}", throttle_duration_sec=WARNING_PERIOD_S
-            )
+            self._throttled.warning("command", f"ignored command ({self._ignored} so far): {fault}")
 
     def _on_action(self, action: np.ndarray, stamp_ns: int | None) -> None:
         if not self._robot.listens:
@@ -304,10 +304,10 @@ class RobotSimulatorNode(Node):
             self._publish_state()
             return
         if motion.late_s is not None:
-            self.get_logger().warning(
+            self._throttled.warning(
+                "late",
                 f"no command: the newest belongs to an observation {motion.late_s:.3f} s old, allowed are "
                 f"{self._values.max_command_age_s:g} s; holding still",
-                throttle_duration_sec=WARNING_PERIOD_S,
             )
         self._advance(motion.action)
 

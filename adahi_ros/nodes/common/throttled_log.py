@@ -1,0 +1,61 @@
+"""Warnings that may come in floods.
+
+The option `throttle_duration_sec` of rclpy's loggers inspects the call stack at every call, also for a
+warning that it then suppresses. This class decides before it calls the logger.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rclpy.node import Node
+
+MOST_KEYS = 64
+OVERFLOW = ""  # key of all warnings beyond those
+
+
+@dataclass
+class _Key:
+    """When a warning of this key was logged, and how many were suppressed since."""
+
+    logged_s: float
+    suppressed: int = 0
+
+
+class ThrottledLog:
+    """Logs at most one warning per key and period, each with the count of those suppressed before it.
+
+    Args:
+        node: has the logger.
+        period_s: between two warnings of one key.
+        clock: returns the time in seconds; must not be set back.
+    """
+
+    def __init__(self, node: Node, period_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._node = node
+        self._period_s = period_s
+        self._clock = clock
+        self._keys: dict[str, _Key] = {}
+
+    def warning(self, key: str, text: str | Callable[[], str]) -> None:
+        """Log a warning, or count it as suppressed.
+
+        Args:
+            key: names the kind of warning; kinds beyond `MOST_KEYS` share one key.
+            text: of the warning, or makes it; called only where the warning is logged.
+        """
+        if key not in self._keys and len(self._keys) >= MOST_KEYS:
+            key = OVERFLOW
+        now_s = self._clock()
+        before = self._keys.get(key)
+        if before is not None and now_s - before.logged_s < self._period_s:
+            before.suppressed += 1
+            return
+        self._keys[key] = _Key(now_s)
+        line = text if isinstance(text, str) else text()
+        if before is not None and before.suppressed:
+            plural = "" if before.suppressed == 1 else "s"
+            line += f" ({before.suppressed} similar warning{plural} suppressed)"
+        self._node.get_logger().warning(line)

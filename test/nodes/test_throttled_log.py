@@ -1,0 +1,125 @@
+"""Warnings that come in floods: what a suppressed one costs, and how the log counts them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rclpy
+from rclpy.context import Context
+from rclpy.impl import rcutils_logger
+from rclpy.node import Node
+
+from adahi_ros.nodes.common.throttled_log import MOST_KEYS, ThrottledLog
+
+NODES = Path(__file__).resolve().parents[2] / "adahi_ros/nodes"
+EXCEPT = {"command_sinks.py", "target_verifier_node.py"}
+
+
+class LoggingNode:
+    """Keeps what is logged.
+
+    Attributes:
+        now_s: the time.
+    """
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.logged: list[str] = []
+
+    def get_logger(self) -> LoggingNode:
+        return self
+
+    def warning(self, text: str) -> None:
+        self.logged.append(text)
+
+    def log(self, period_s: float = 1.0) -> ThrottledLog:
+        return ThrottledLog(self, period_s, lambda: self.now_s)  # type: ignore[arg-type]
+
+
+def test_one_warning_per_key_and_period_is_logged_with_the_count_of_the_others() -> None:
+    node = LoggingNode()
+    log = node.log()
+    for index in range(40):  # 10 Hz
+        node.now_s = 0.1 * index
+        log.warning("a", f"a {index}")
+    log.warning("b", "b")
+    assert node.logged == [
+        "a 0",
+        "a 10 (9 similar warnings suppressed)",
+        "a 20 (9 similar warnings suppressed)",
+        "a 30 (9 similar warnings suppressed)",
+        "b",
+    ]
+
+
+def test_a_warning_after_a_pause_still_reports_what_was_suppressed_before() -> None:
+    node = LoggingNode()
+    log = node.log()
+    for at_s, text in ((0.0, "first"), (0.5, "second"), (60.0, "third"), (120.0, "fourth")):
+        node.now_s = at_s
+        log.warning("a", text)
+    assert node.logged == ["first", "third (1 similar warning suppressed)", "fourth"]
+
+
+def test_a_text_is_made_only_where_it_is_logged() -> None:
+    node = LoggingNode()
+    log = node.log()
+    made: list[int] = []
+
+    def text() -> str:
+        made.append(1)
+        return "text"
+
+    for _ in range(100):
+        log.warning("a", text)
+    assert (node.logged, len(made)) == (["text"], 1)
+
+
+def test_a_flood_of_fresh_keys_is_throttled_as_one() -> None:
+    node = LoggingNode()
+    log = node.log()
+    for index in range(10 * MOST_KEYS):
+        log.warning(f"key {index}", f"text {index}")
+    assert len(node.logged) == MOST_KEYS + 1
+    node.now_s = 1.0
+    log.warning("another", "text")
+    assert node.logged[-1] == f"text ({9 * MOST_KEYS - 1} similar warnings suppressed)"
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    context = Context()
+    rclpy.init(context=context)
+    made = Node("throttled", context=context, start_parameter_services=False, enable_rosout=False)
+    yield made
+    made.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def test_rclpy_does_not_look_for_the_caller_of_a_suppressed_warning(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Any] = []
+    find = rcutils_logger._find_caller
+
+    def counted(frame: Any) -> Any:
+        looked.append(frame)
+        return find(frame)
+
+    monkeypatch.setattr(rcutils_logger, "_find_caller", counted)
+    node.get_logger().warning("counted")
+    assert len(looked) == 1
+    log = ThrottledLog(node, 3600.0)
+    for index in range(1000):
+        log.warning("a", f"text {index}")
+    assert len(looked) == 2
+
+
+def test_nodes_throttle_before_rclpy_does() -> None:
+    pattern = re.compile(r"throttle_duration_sec\s*=")
+    found = {path.name for path in NODES.rglob("*.py") if pattern.search(path.read_text())}
+    assert found <= EXCEPT
