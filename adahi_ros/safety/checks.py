@@ -19,6 +19,7 @@ LEAST = {
     "acceleration": SMALLEST,
     "max_step": SMALLEST,
     "effort": 0.0,
+    "following": SMALLEST,
 }
 
 ENDLESS = {"position_low": -math.inf, "position_high": math.inf}  # of a joint that turns on and on

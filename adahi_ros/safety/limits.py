@@ -19,6 +19,7 @@ from adahi_ros.yaml_files import read_yaml
 
 DEFAULT = "default"
 MARGIN = 0.1
+FOLLOWING_STEPS = 2.0  # default following error, in units of max_step
 SCALING = {"default_velocity_scaling_factor", "default_acceleration_scaling_factor"}  # a planner's habits
 NEEDED = {  # by what is commanded: what limits it
     "positions": ("position", "velocity"),
@@ -45,6 +46,8 @@ class Limits:
         acceleration: (A,) float64, largest change of velocity, per s^2.
         max_step: (A,) float64, largest distance of a commanded position from the measured one.
         effort: (A,) float64, largest force or torque, N or N m.
+        following: (A,) float64, largest following error: distance between commanded and measured position
+            that may last. A larger one means that the arm does not follow.
 
     Raises:
         ValueError: names entry, field, value and what was allowed.
@@ -57,6 +60,7 @@ class Limits:
     acceleration: np.ndarray
     max_step: np.ndarray
     effort: np.ndarray
+    following: np.ndarray
 
     def __post_init__(self) -> None:
         for field in fields(self)[1:]:
@@ -102,11 +106,20 @@ class Limits:
 
     @classmethod
     def of(cls, names: Sequence[str], limits: Mapping[str, Mapping[str, float]]) -> Limits:
-        """Make limits from those of each name by field; what is not given is unlimited."""
+        """Make limits from those of each name by field; what is not given is unlimited.
+
+        The exception is `following`: its default is `FOLLOWING_STEPS` times `max_step`.
+        """
+
+        def value(name: str, field: str) -> float:
+            given = limits.get(name, {})
+            if field == "following":
+                default = FOLLOWING_STEPS * given.get("max_step", math.inf)
+                return given.get(field, default if default <= LARGEST else math.inf)
+            return given.get(field, -math.inf if field == "position_low" else math.inf)
 
         def column(field: str) -> np.ndarray:
-            unlimited = -math.inf if field == "position_low" else math.inf
-            return np.array([limits.get(name, {}).get(field, unlimited) for name in names])
+            return np.array([value(name, field) for name in names])
 
         return cls(tuple(names), *(column(field.name) for field in fields(cls)[1:]))
 
@@ -118,7 +131,7 @@ def load_limits(path: Path, names: Sequence[str], commanded: Sequence[str] = ())
     no entry of their own:
 
         limits:
-          JOINT: {position: [LOW, HIGH], velocity: V, acceleration: A, max_step: S, effort: E}
+          JOINT: {position: [LOW, HIGH], velocity: V, acceleration: A, max_step: S, effort: E, following: F}
           default: {velocity: V}
 
     MoveIt's joint_limits.yaml. Or a URDF, which knows no accelerations.

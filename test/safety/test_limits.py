@@ -113,7 +113,27 @@ def test_infinite_is_unlimited(tmp_path: Path) -> None:
     assert row(Limits.of(["elbow"], {})) == UNLIMITED
 
 
-@pytest.mark.parametrize("field", ["velocity", "acceleration", "max_step", "effort"])
+@pytest.mark.parametrize(
+    ("entry", "following"),
+    [
+        ({"max_step": 0.5}, 1.0),
+        ({"max_step": 0.5, "following": 0.3}, 0.3),
+        ({"max_step": 0.5, "following": math.inf}, math.inf),
+        ({"max_step": math.inf}, math.inf),
+        ({"max_step": 1e9}, math.inf),
+        ({"following": 0.3}, 0.3),
+        ({}, math.inf),
+    ],
+)
+def test_the_following_error_is_twice_the_step_by_default(
+    tmp_path: Path, entry: dict[str, float], following: float
+) -> None:
+    limits = load_limits(written(tmp_path, {"limits": {"elbow": entry}}), ["elbow"])
+    assert limits.following.tolist() == [following]
+    assert limits.following.dtype == np.float64
+
+
+@pytest.mark.parametrize("field", ["velocity", "acceleration", "max_step", "effort", "following"])
 @pytest.mark.parametrize(
     "value", [math.nan, -1.0, -math.inf, True, "fast", None, [1.0], 1e10, 10**400, {"a": 1}]
 )
@@ -128,7 +148,7 @@ def test_a_value_that_is_no_limit_is_named_with_file_field_and_what_is_allowed(
 def test_only_an_effort_may_be_nought(tmp_path: Path) -> None:
     path = written(tmp_path, {"limits": {"elbow": {"effort": 0}}})
     assert load_limits(path, ["elbow"]).effort.tolist() == [0.0]
-    for field in ("velocity", "acceleration", "max_step"):
+    for field in ("velocity", "acceleration", "max_step", "following"):
         path = written(tmp_path, {"limits": {"elbow": {field: 0.0}}})
         with pytest.raises(ValueError, match=re.escape(f"limits.elbow.{field}: 0.0, {NUMBER}1e-09")):
             load_limits(path, ["elbow"])
@@ -193,7 +213,8 @@ def test_a_file_of_another_kind_or_none_at_all(tmp_path: Path) -> None:
 
 
 def test_limits_made_of_arrays_are_checked_too() -> None:
-    given: dict[str, Any] = {field: [1.0] for field in ("velocity", "acceleration", "max_step", "effort")}
+    named = ("velocity", "acceleration", "max_step", "effort", "following")
+    given: dict[str, Any] = {field: [1.0] for field in named}
     given |= {"position_low": [0.0], "position_high": [1.0]}
     assert row(Limits(("elbow",), **given)) == [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     with pytest.raises(ValueError, match=r"elbow\.velocity: nan, must be"):
