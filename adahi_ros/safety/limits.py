@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ NEEDED = {  # by what is commanded: what limits it
     "effort": ("effort",),
     GOALS: ("position",),
 }
+NEEDED_IF_MEASURED = {"positions": "max_step"}  # by what is commanded, where the joint's position is measured
 URDF_SUFFIXES = (".urdf", ".xml")
 YAML_SUFFIXES = (".yaml", ".yml")
 
@@ -124,7 +125,9 @@ class Limits:
         return cls(tuple(names), *(column(field.name) for field in fields(cls)[1:]))
 
 
-def load_limits(path: Path, names: Sequence[str], commanded: Sequence[str] = ()) -> Limits:
+def load_limits(
+    path: Path, names: Sequence[str], commanded: Sequence[str] = (), measured: Collection[str] = ()
+) -> Limits:
     """Read the limits of some entries.
 
     Three kinds of file. Our YAML, every key of an entry optional; `default` serves the names that have
@@ -141,6 +144,7 @@ def load_limits(path: Path, names: Sequence[str], commanded: Sequence[str] = ())
         names: the A commanded entries.
         commanded: (A,), what each entry is, a key of `NEEDED`: it must say what limits that, `.inf` where
             nothing does, and be limited by some of it; empty for entries that need not be limited.
+        measured: entries with a measured position. These also need what `NEEDED_IF_MEASURED` names.
 
     Raises:
         FileNotFoundError: no such file.
@@ -150,7 +154,9 @@ def load_limits(path: Path, names: Sequence[str], commanded: Sequence[str] = ())
     try:
         limits = _named(names, _read(path))
         if commanded:
-            _check_limited(limits, dict(zip(names, commanded, strict=True)))
+            field_of = dict(zip(names, commanded, strict=True))
+            _check_limited(limits, field_of)
+            _check_measured(limits, {name: field_of[name] for name in names if name in measured})
         return Limits.of(names, limits)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -177,6 +183,18 @@ def _check_limited(limits: dict[str, dict[str, float]], field_of: Mapping[str, s
         if not limited:
             some = " or ".join(NEEDED[commanded])
             raise ValueError(f"{name}: nothing limits commanded {commanded}, {some} must be finite")
+
+
+def _check_measured(limits: dict[str, dict[str, float]], field_of: Mapping[str, str]) -> None:
+    """Check that no limit relative to the measured position was forgotten."""
+    for name, commanded in field_of.items():
+        quantity = NEEDED_IF_MEASURED.get(commanded)
+        if quantity is not None and quantity not in limits[name]:
+            raise ValueError(
+                f"{name}.{quantity}: missing, must be there for commanded {commanded} that are measured: "
+                f"the largest distance of a command from the measured position, or .inf for none; only "
+                f"{' and '.join(YAML_SUFFIXES)} with `limits:` can give it"
+            )
 
 
 def _read(path: Path) -> dict[str, dict[str, float]]:

@@ -28,7 +28,8 @@ def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredP
     if name in ("", NO_LIMITS):
         return Limits.of(what.names, {})
     try:
-        limits = load_limits(limits_path(name), what.names, what.fields if required else ())
+        known = set(what.names).difference(measured.unknown)
+        limits = load_limits(limits_path(name), what.names, what.fields if required else (), known)
     except (ValueError, OSError) as error:
         raise ValueError(f"safety.limits: {name!r}, cannot be used: {error}") from None
     needing = limits.needing_position(what.fields) if required else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ def test_a_limit_that_cannot_hold_for_want_of_a_measured_position_is_named_with_
     with pytest.raises(ValueError, match=words):
         limits(tmp_path, field, text)
     assert limits(tmp_path, field, text, required=False).names == NAMES
+
+
+@pytest.mark.parametrize("text", [f"{{default: {{{ENDS}}}}}", f"{{elbow: {{{ENDS}}}, gripper: {{{ENDS}}}}}"])
+def test_a_measured_joint_that_is_commanded_by_positions_needs_a_largest_step(
+    tmp_path: Path, text: str
+) -> None:
+    with pytest.raises(ValueError, match=r"elbow\.max_step: missing, must be there .* or \.inf for none"):
+        limits(tmp_path, "positions", text)
+    assert limits(tmp_path, "positions", text, required=False).names == NAMES
+    unlimited = text.replace(ENDS, f"{ENDS}, max_step: .inf")
+    assert limits(tmp_path, "positions", unlimited).max_step.tolist() == [math.inf, math.inf]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,10 @@ def test_every_shipped_file_is_read_and_no_task_is_without() -> None:
 
 def test_a_robot_that_must_have_limits_takes_every_shipped_file(spec: TaskSpec) -> None:
     load_limits(
-        asset(f"config/limits/{spec.name}.yaml"), spec.commanded, [spec.command_field] * spec.action_dim
+        asset(f"config/limits/{spec.name}.yaml"),
+        spec.commanded,
+        [spec.command_field] * spec.action_dim,
+        spec.commanded,
     )
 
 
@@ -79,17 +82,34 @@ def test_an_arms_contract_and_its_limits_go_together(name: str) -> None:
     assert limits_warning(name, what, measured) is None
     *arm, gripper = range(contract.action.size)  # the gripper's ROS action is the last
     assert [sink.is_ros_action for sink in contract.action.sinks] == [False, True]
-    for column in (limits.position_low, limits.position_high, limits.velocity, limits.acceleration):
+    columns = (limits.position_low, limits.position_high, limits.velocity, limits.acceleration)
+    for column in (*columns, limits.max_step, limits.following):
         assert np.isfinite(column[arm]).all()
     assert np.isfinite([limits.position_low[gripper], limits.position_high[gripper]]).all()
     assert what.fields[gripper] == "goals"  # whatever its velocity's limit, it is not led there goal by goal
 
 
 @pytest.mark.parametrize("name", ARMS)
+def test_an_arm_that_is_released_is_asked_for_no_more_than_its_velocity(name: str) -> None:
+    contract = load_contract(name)
+    what = commanded(contract.action, (), "")
+    limits = named_limits(name, True, what, contract.measured(what.names))
+    envelope = Envelope(limits, what.fields, contract.period_s)
+    stuck = np.clip(np.zeros(contract.action.size), limits.position_low, limits.position_high)
+    action = None
+    for step in range(120):  # the policy goes on, and the arm does not move
+        action = envelope.admit(stuck + 0.03 * step, stuck, contract.period_s).action
+    arm = slice(0, contract.action.size - 1)
+    assert action is not None
+    asked = np.abs(action - stuck)[arm] / contract.period_s
+    assert (asked <= np.minimum(2.5 + 1e-9, limits.velocity[arm])).all()
+
+
+@pytest.mark.parametrize("name", ARMS)
 def test_an_arms_limits_hold_whatever_of_it_is_commanded(name: str) -> None:
     arm = [path.partition(".")[2] for path in load_contract(name).action.sinks[0].source.select]
     for field in ("positions", "velocities"):
-        load_limits(asset(f"config/limits/{name}.yaml"), arm, [field] * len(arm))
+        load_limits(asset(f"config/limits/{name}.yaml"), arm, [field] * len(arm), arm)
 
 
 def test_the_pandas_limits_are_those_of_no_other_arm() -> None:
