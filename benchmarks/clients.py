@@ -216,11 +216,23 @@ def compare(
 def table(task: str, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
     """Return the figures of `compare` for people."""
     episodes = next(iter(next(iter(found.values())).values()))["episodes"]
-    headings = ["success", "95 %", "calls\na step", "calls", "missed", "waits\ns", "longest\ns", "jerk"]
+    headings = [
+        "success",
+        "95 %",
+        "calls\na step",
+        "calls",
+        "missed",
+        "waits\ns",
+        "longest\ns",
+        "jerk",
+        "speed",
+        "accel.",
+    ]
     headings += ["bytes\nup", "down"]
     title = f"{task} by the clock across {PROFILE}, {episodes} episodes"
     loads = [load for each in found.values() for values in each.values() for load in values["load"]]
-    caption = "calls and waits an episode, bytes a step; missed: periods without a new command; load of the "
+    caption = "calls and waits an episode, bytes a step; missed: periods without a new command; "
+    caption += "speed, accel.: largest asked of a trajectory controller, mean of episodes; load of the "
     caption += f"machine as runs began {min(loads):.1f} to {max(loads):.1f}, median {median(loads):.1f}"
     made = narrow_table(title, ["link", "client"], headings, caption)
     for name, clients in found.items():
@@ -237,6 +249,8 @@ def table(task: str, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
                 number(values["waiting_s"], 2),
                 number(values["longest_gap_most_s"], 2),
                 number(values["jerk"], 0),
+                number(values["asked_speed"], 2),
+                number(values["asked_acceleration"], 0),
                 number(values["bytes_up_per_step"], 0),
                 number(values["bytes_down_per_step"], 0),
             )

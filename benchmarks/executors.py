@@ -42,7 +42,13 @@ NODES: dict[str, tuple[Any, Any]] = {
     "verifier": (target_verifier_node.TargetVerifierNode, target_verifier_node),
 }
 PARAMETERS = {
-    "robot": ["gate.name:=always", "deadline_s:=0.5", "verifier_wait_s:=60.0", "safety.limits:=none"],
+    "robot": [
+        "gate.name:=always",
+        "deadline_s:=0.5",
+        "verifier_wait_s:=60.0",
+        "safety.limits:=none",
+        "command.lockstep:=true",
+    ],
     "verifier": [],
 }
 BLOCK = 25  # steps of a turn

@@ -30,6 +30,12 @@ def generate_launch_description() -> LaunchDescription:
                 description="Without an observation for so long, the robot is held; where it is empty, "
                 "params_file says it. In lockstep 60: the world waits, however long a step takes",
             ),
+            DeclareLaunchArgument(
+                "command_lockstep",
+                default_value=PythonExpression(["'true' if '", lockstep, "'.lower() == 'true' else ''"]),
+                description="Commands carry the stamp of their observation; where it is empty, params_file "
+                "says it. In lockstep true: the simulator waits for the command to each state",
+            ),
             *before,
             *nodes,
         ]

@@ -27,6 +27,11 @@ OF_THE_ROBOT = {  # arguments that are left to params_file where they are empty
     "contract": ("contract", str, "Name or YAML file of what observation and action are made of"),
     "command_interface": ("command_interface", str, "Message type of command: what the controller takes"),
     "command_frame_id": ("command.frame_id", str, "Of a twist: the frame that it is expressed in"),
+    "command_lockstep": (
+        "command.lockstep",
+        bool,
+        "Commands carry the stamp of their observation, for a simulator in lockstep; never with a controller",
+    ),
     "safety_limits": ("safety.limits", str, "Name or file of the limits that no command may leave, or none"),
     "require_limits": ("safety.require_limits", bool, "Refuse to be configured where nobody named limits"),
     "hold_after_s": ("safety.hold_after_s", float, "Without an observation for so long, the robot is held"),

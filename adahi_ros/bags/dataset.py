@@ -230,7 +230,7 @@ def _acted(source: Source, reader: FieldReader, message: Any, received_ns: int) 
     if not hasattr(message, "header"):
         name = source.channel.topic.lstrip("/")
         raise InputError(f"{name}.header", "the message has none; its timeline must be receive")
-    return stamp_ns(message.header.stamp), values
+    return stamp_ns(message.header.stamp) or received_ns, values  # a stamp of 0 counts from receipt
 
 
 class _Pass:

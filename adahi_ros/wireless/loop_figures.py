@@ -41,7 +41,9 @@ def loop_figures(logs: Sequence[EpisodeLog], rate_hz: float) -> dict[str, Any]:
         `missed` is the share of control periods without a new command, `still` of those in which the robot
         was held still. `waiting_s` is how much of an episode, from its beginning, was without a new command,
         on average; `start_s` of that what went by before the first. `longest_gap_s` is the mean of the
-        longest time in an episode, `longest_gap_most_s` the longest of all.
+        longest time in an episode, `longest_gap_most_s` the longest of all. `asked_speed` and
+        `asked_acceleration` are the means of the largest that commands asked of a trajectory controller in an
+        episode, with `_most` the largest of all.
     """
     steps = sum(len(log.moved) for log in logs)
     successes = sum(log.success for log in logs)
@@ -62,6 +64,10 @@ def loop_figures(logs: Sequence[EpisodeLog], rate_hz: float) -> dict[str, Any]:
         "longest_gap_s": float(np.mean(gaps)),
         "longest_gap_most_s": max(gaps),
         "jerk": jerk([np.array(log.joints) for log in logs], rate_hz),
+        "asked_speed": float(np.mean([log.asked_speed for log in logs])),
+        "asked_speed_most": max(log.asked_speed for log in logs),
+        "asked_acceleration": float(np.mean([log.asked_acceleration for log in logs])),
+        "asked_acceleration_most": max(log.asked_acceleration for log in logs),
         "bytes_up_per_step": sum(log.bytes_up for log in logs) / steps,
         "bytes_down_per_step": sum(log.bytes_down for log in logs) / steps,
     }

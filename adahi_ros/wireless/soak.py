@@ -158,6 +158,7 @@ def _start(
         "control_rate_hz": rate_hz,
         "deadline_s": deadline_s,
         "verifier_wait_s": START_S,
+        "command": {"lockstep": True},  # the log finds the observation of each command by its stamp
     }
     verifier = {"checkpoint": str(folder / "target"), "seed": seed}
     robot = {"seed": seed, "rate_hz": rate_hz, "joint_names": JOINTS}

@@ -63,6 +63,7 @@ class Driven:
                 gate__name="never",
                 verifier_wait_s=0.0,
                 safety__limits=limits,
+                command__lockstep=True,
                 qos_overrides={f"/{each}": {"subscription": {"reliability": "reliable"}} for each in topics},
             ),
             stage.start(

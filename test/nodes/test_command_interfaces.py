@@ -78,7 +78,7 @@ def test_its_kind_is_the_name_of_its_messages(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_the_stamp_is_that_of_the_observation_where_there_is_one(name: str) -> None:
+def test_the_stamp_is_read_back_where_there_is_one(name: str) -> None:
     interface, names, field, message = message_of(name)
     assert interface.stamped is hasattr(message, "header")
     assert interface.stamp_ns(message) == (STAMP_NS if interface.stamped else 0)
@@ -212,3 +212,28 @@ def test_without_control_msgs_the_error_says_what_to_install(monkeypatch: pytest
 def test_commands_are_reliable_as_controllers_subscribe_them() -> None:
     assert command_qos().reliability == ReliabilityPolicy.RELIABLE
     assert command_qos() is not command_qos()
+
+
+def test_a_point_of_positions_carries_velocities_where_they_are_given() -> None:
+    interface, names, field = opened("joint_trajectory")
+    plain = interface.message(names, field, ACTION, PERIOD_S, 0)
+    assert interface.reach(plain, names) == (None, PERIOD_S)
+    velocities = np.array([1.0, -2.0, 0.0])
+    message = interface.message(names, field, ACTION, PERIOD_S, 0, velocities)
+    assert list(message.points[0].positions) == ACTION.tolist()
+    message.joint_names = message.joint_names[::-1]
+    back, time_s = interface.reach(message, names)
+    np.testing.assert_array_equal(back, velocities[::-1])
+    assert time_s == PERIOD_S
+    message.points[0].velocities = [math.nan, 0.0, 0.0]
+    with pytest.raises(ValueError, match=r"points\[0\].velocities: .*nan.* must be finite"):
+        interface.reach(message, names)
+    with pytest.raises(ValueError, match=r"velocities: 2 values, expected 3"):
+        interface.message(names, field, ACTION, PERIOD_S, 0, np.zeros(2))
+
+
+@pytest.mark.parametrize("name", ["forward_command", "twist"])
+def test_other_commands_carry_no_velocities_beside(name: str) -> None:
+    interface, names, field, plain = message_of(name)
+    assert interface.message(names, field, ACTION, PERIOD_S, STAMP_NS, ACTION) == plain
+    assert interface.reach(plain, names) == (None, None)

@@ -6,15 +6,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 import pytest
 from rclpy.lifecycle import LifecycleNode
 
-from adahi_ros.contract.commanded import commanded_by_sink
+from adahi_ros.contract.commanded import Commanded, commanded_by_sink
 from adahi_ros.contract.parsing import parse_contract
+from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.nodes.common.command_interfaces import command_interface
+from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.qos import command_qos
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
-from adahi_ros.nodes.robot.command_sinks import open_sinks
+from adahi_ros.nodes.robot.command_sinks import TopicSink, open_sinks
+from adahi_ros.tasks.trajectory_controller import TrajectoryController
 
 
 def half(topic: str, joint: str) -> dict[str, Any]:
@@ -66,3 +72,64 @@ def test_two_actions_may_not_meet_on_one_topic(
         said = f"^left.channel.topic: 'left/command' and '{right}' of right, both '{shared}', must be one"
         with pytest.raises(ParameterError, match=said):
             open_sinks(node, contract, parts, "by_contract", "", opened)
+
+
+JOINTS, PERIOD_S, LIMIT = ("a", "b"), 0.05, 2.0
+AXES, FRAME = ("linear.x", "angular.z"), "base_link"
+AGE_NS = 40_000_000  # of the observation, when its command is sent
+
+
+def sent(observer: Observer, name: str, stamp_ns: int, lockstep: bool = False, **given: Any) -> Any:
+    """Return the command that a sink sends, as it arrives over DDS."""
+    names, field = (AXES, "velocities") if name == "twist" else (JOINTS, "positions")
+    interface = command_interface(name, names, field, FRAME)
+    arrived: list[Any] = []
+    with ExitStack() as opened:
+        node = LifecycleNode("robot", context=observer.context, use_global_arguments=False)
+        opened.callback(node.destroy_node)
+        what = Commanded.alike(names, field)
+        sink = TopicSink(node, "command", what, interface, PERIOD_S, opened, lockstep)
+        subscription = observer.node.create_subscription(
+            interface.message_type, "command", arrived.append, command_qos()
+        )
+        opened.callback(observer.node.destroy_subscription, subscription)
+        observer.wait_until(lambda: sink._out.get_subscription_count() > 0, 30.0, "subscription")
+        sink.send(np.full(2, LIMIT * PERIOD_S), stamp_ns, **given)
+        observer.wait_until(lambda: bool(arrived), 30.0, "command")
+    return arrived[0]
+
+
+def asked_of_a_controller(message: Any, now_ns: int) -> float:
+    """Return the speed that a trajectory asks of an arm at 0, received at a time."""
+    interface = command_interface("joint_trajectory", JOINTS, "positions")
+    controller = TrajectoryController(np.zeros(2))
+    stamp_s = (interface.stamp_ns(message) - now_ns) / NANOSECONDS
+    stamp_s = 0.0 if from_stamp(message.header.stamp) == 0 else stamp_s
+    _, time_s = interface.reach(message, JOINTS)
+    assert time_s is not None
+    controller.receive(interface.action(message, JOINTS, "positions"), None, stamp_s, time_s, 0.0)
+    return float(controller.asked_speed.max())
+
+
+def test_a_point_has_its_whole_period_from_when_it_is_sent(observer: Observer) -> None:
+    """With the observation's stamp 10 of 50 ms are left, and five times the speed is asked."""
+    now_ns = observer.node.get_clock().now().nanoseconds
+    message = sent(observer, "joint_trajectory", now_ns - AGE_NS)
+    assert asked_of_a_controller(message, now_ns) <= LIMIT * (1 + 1e-9)
+    in_lockstep = sent(observer, "joint_trajectory", now_ns - AGE_NS, lockstep=True)
+    assert from_stamp(in_lockstep.header.stamp) == now_ns - AGE_NS
+    assert asked_of_a_controller(in_lockstep, now_ns) == pytest.approx(5.0 * LIMIT)
+
+
+@pytest.mark.parametrize("stamp_ns", [0, 12])
+def test_a_twist_bears_the_time_of_its_sending(observer: Observer, stamp_ns: int) -> None:
+    """A hold, too: MoveIt Servo takes a stamp of 0 for stale."""
+    before_ns = observer.node.get_clock().now().nanoseconds
+    stamp = from_stamp(sent(observer, "twist", stamp_ns).header.stamp)
+    assert before_ns <= stamp <= observer.node.get_clock().now().nanoseconds
+    assert from_stamp(sent(observer, "twist", stamp_ns, lockstep=True).header.stamp) == stamp_ns
+
+
+def test_velocities_are_sent_with_their_points(observer: Observer) -> None:
+    message = sent(observer, "joint_trajectory", 0, velocities=np.array([0.5, -0.5]))
+    assert list(message.points[0].velocities) == [0.5, -0.5]

@@ -224,6 +224,7 @@ class Scene:
             verification__reliability="reliable",
             max_age_s=1.0,
             safety__hold_after_s=60.0,
+            command__lockstep=True,
             qos_overrides={
                 f"/{topic}": {"subscription": {"reliability": "reliable", "depth": 100}}
                 for topic in ("joint_states", "task_state")

@@ -82,6 +82,7 @@ def watched(stage: Any, make_robot: Callable[[Any], Any], exported: Path, limits
         max_age_s=1.0,
         safety__limits=str(limits),
         safety__hold_after_s=0.3,
+        command__lockstep=True,
         qos_overrides={
             f"/{topic}": {"subscription": {"reliability": "reliable", "depth": 100}}
             for topic in ("joint_states", "task_state")

@@ -116,6 +116,7 @@ def test_six_commands_lead_from_bags_to_a_robot_that_goes_by_the_plans_of_anothe
         deadline_s=20.0,
         verifier_wait_s=60.0,
         safety__hold_after_s=60.0,
+        command__lockstep=True,
         qos_overrides=RELIABLE,
     )
     assert stage.change_state("configure")

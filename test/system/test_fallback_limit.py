@@ -40,6 +40,7 @@ def test_a_robot_without_its_target_is_held_and_goes_on_when_that_is_there(
         deadline_s=30.0,
         max_age_s=1.0,
         safety__hold_after_s=60.0,
+        command__lockstep=True,
         qos_overrides={
             f"/{topic}": {"subscription": {"reliability": "reliable", "depth": 100}}
             for topic in ("joint_states", "task_state")

@@ -17,7 +17,7 @@ def test_drafts_while_the_verifier_is_dead_then_verification_again(
     # In lockstep the world waits: a machine that is busy must not look like a robot without observations.
     patient = {"deadline_s": 0.3, "safety__hold_after_s": 60.0}
     draft = {"checkpoint": str(exported / "draft"), "gate__name": "always", **patient}
-    stage.start("draft_policy_node", verifier_wait_s=30.0, **draft)
+    stage.start("draft_policy_node", verifier_wait_s=30.0, command__lockstep=True, **draft)
     robot = make_robot(stage)
     assert stage.change_state("configure")
     assert stage.change_state("activate")
@@ -49,6 +49,7 @@ def test_a_verifier_that_is_not_active_is_none_and_keeps_its_policy(
     stage.processes.all.clear()
     verifier = stage.start("target_verifier_node", checkpoint=str(exported / "target"))
     draft = {"checkpoint": str(exported / "draft"), "gate__name": "always", "deadline_s": 5.0}
+    draft["command__lockstep"] = True
     stage.start("draft_policy_node", verifier_wait_s=30.0, safety__hold_after_s=60.0, **draft)
     robot = make_robot(stage)
     assert stage.change_state("configure")

@@ -78,6 +78,7 @@ def client(stage: Any, exported: Path) -> Iterator[Client]:
         deadline_s=5.0,
         verifier_wait_s=30.0,
         safety__hold_after_s=60.0,
+        command__lockstep=True,
     )
     client = Client(stage)
     client.start_runner()

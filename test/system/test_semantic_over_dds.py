@@ -45,7 +45,13 @@ def test_drafts_stand_by_the_round_trip_that_the_robot_has_measured(
         semantic__patience_ms=patience_ms,
         batch__quota_hz=0.0,  # a world that waits for replies asks as fast as they come
     )
-    stage.start("draft_policy_node", checkpoint=str(exported / "draft"), gate__name="always", **PATIENT)
+    stage.start(
+        "draft_policy_node",
+        checkpoint=str(exported / "draft"),
+        gate__name="always",
+        command__lockstep=True,
+        **PATIENT,
+    )
     robot = make_robot(stage)
     assert stage.change_state("configure")
     assert stage.change_state("activate")

@@ -75,6 +75,7 @@ def test_a_robot_asks_the_policy_that_it_names(stage: Any, server: Server, expor
         deadline_s=5.0,
         verifier_wait_s=30.0,
         safety__hold_after_s=60.0,
+        command__lockstep=True,
     )
     assert stage.change_state("configure")
     assert stage.change_state("activate")

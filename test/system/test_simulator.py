@@ -134,18 +134,23 @@ def test_lockstep(stage: Any) -> None:
 def test_real_time(stage: Any) -> None:
     """The clock starts with a command, and without a new one the joints hold still."""
     pilot = Pilot(stage)
+    references: list[JointState] = []
+    stage.node.create_subscription(JointState, "controller_reference", references.append, 1000)
     good = np.array([0.05, -0.1])
     stage.wait(lambda: pilot.command_out.get_subscription_count() > 0, "simulator's subscription")
     stamp = from_stamp(pilot.state(FIRST_EPISODE, 0).header.stamp)
     pilot.send(pilot.names, good, stamp + 3_600_000_000_000)
     stage.wait(lambda: "ignored command" in pilot.process.output, "warning of a command from the future")
-    assert "must be that of a state" in pilot.process.output
+    assert "s in the future, must be at most 0.15 s" in pilot.process.output
     seen = len(pilot.states)
     stage.wait(lambda: len(pilot.states) > seen + 2, "states after it")
     assert pilot.states[-1].step_id == 0
-    pilot.send(pilot.names, good, from_stamp(pilot.states[-1].header.stamp))
+    pilot.send(pilot.names, good, 0)
     stage.wait(lambda: "holding still" in pilot.process.output, "warning of no command")
     assert pilot.states[-1].step_id > 0
+    stage.wait(lambda: bool(references), "the controller's set point")
+    assert list(references[0].position) == good.tolist()
+    assert list(references[0].name) == list(pilot.names)
     stage.processes.all.remove(pilot.process)
     pilot.process.end()
     assert pilot.process.exit_code == 0, pilot.process.output

@@ -39,6 +39,7 @@ def test_every_step_is_verified_though_the_first_is_killed(
         checkpoint=str(exported / "draft"),
         gate__name="always",
         verification__backups=["backup"],
+        command__lockstep=True,
         **PATIENT,
     )
     robot = make_robot(stage)

@@ -95,9 +95,9 @@ def test_in_real_time_a_command_that_names_no_state_counts_from_when_it_came(sta
 def test_a_command_of_before_the_episode_does_not_move_it() -> None:
     robot = commanded()
     robot.show(100 * MS)
-    robot.take(np.zeros(2), BEGUN_NS - 1, 110 * MS)
+    robot.take(np.zeros(2), BEGUN_NS - 1, 100 * MS)
     assert robot.motion(110 * MS) is None
-    robot.take(np.zeros(2), BEGUN_NS, 110 * MS)
+    robot.take(np.zeros(2), BEGUN_NS, 100 * MS)
     assert robot.motion(110 * MS) is not None
     roll_off(robot)
     assert robot.begin_next(500 * MS)
@@ -107,6 +107,78 @@ def test_a_command_of_before_the_episode_does_not_move_it() -> None:
     assert robot.motion(510 * MS) is None
     robot.take(np.zeros(2), 500 * MS, 510 * MS)
     assert robot.motion(510 * MS) is not None
+
+
+LIMIT = 2.0  # rad/s
+PERIOD_NS = 50 * MS
+AGE_NS = 40 * MS  # of the observation, when its command arrives
+
+
+def drive(robot: CommandedTask, stamped: bool) -> float:
+    """Command steps as large as the limit allows; return the largest speed asked of the controller."""
+    largest = LIMIT * PERIOD_NS / 1e9
+    for step in range(4):
+        shown_ns = 100 * MS + step * PERIOD_NS
+        robot.show(shown_ns)
+        target, came_ns = np.full(2, (step % 2) * largest), shown_ns + AGE_NS
+        robot.take(target, shown_ns if stamped else 0, came_ns)
+        motion = robot.motion(came_ns)
+        assert motion is not None
+        np.testing.assert_array_equal(motion.action, target)  # reached within the period
+        robot.advance(motion.action)
+    assert robot.controller is not None
+    return float(robot.controller.asked_speed.max())
+
+
+def test_a_command_asks_for_no_more_than_the_limit_where_its_time_starts_at_receipt() -> None:
+    assert drive(commanded(), stamped=False) == pytest.approx(LIMIT)
+    assert drive(commanded(), stamped=True) == pytest.approx(5.0 * LIMIT)
+
+
+def test_a_point_beyond_the_period_is_approached_as_a_controller_does() -> None:
+    robot = commanded()
+    robot.show(100 * MS)
+    robot.take(np.array([0.1, -0.2]), 0, 110 * MS, None, 0.1)
+    for now_ns, share in ((110, 0.5), (135, 0.75), (160, 1.0), (200, 1.0)):
+        motion = robot.motion(now_ns * MS)
+        assert motion is not None
+        assert motion.velocities is not None
+        np.testing.assert_allclose(motion.action, share * np.array([0.1, -0.2]))
+        np.testing.assert_allclose(motion.velocities, (share < 1.0) * np.array([1.0, -2.0]))
+
+
+def test_velocities_make_a_cubic() -> None:
+    robot = commanded()
+    robot.show(100 * MS)
+    robot.take(np.array([0.1, 0.1]), 0, 110 * MS, np.array([0.0, np.nan]), 0.05)
+    assert robot.controller is not None
+    np.testing.assert_allclose(robot.controller.asked_speed, [3.0, 2.0])
+
+
+def test_a_stamp_that_no_controller_would_take_moves_nothing() -> None:
+    robot = commanded()
+    robot.show(100 * MS)
+    with pytest.raises(ValueError, match=r"header\.stamp: 0\.060 s old, must be at most 0\.05 s"):
+        robot.take(OFF_THE_PLATE, 100 * MS, 160 * MS)
+    with pytest.raises(ValueError, match=r"header\.stamp: 0\.200 s in the future, must be at most 0\.15 s"):
+        robot.take(OFF_THE_PLATE, 360 * MS, 160 * MS)
+    assert robot.motion(160 * MS) is None
+    robot.take(OFF_THE_PLATE, 150 * MS, 160 * MS)
+    assert robot.motion(160 * MS) is not None
+
+
+def test_only_positions_in_real_time_go_through_a_controller() -> None:
+    assert commanded().controller is not None
+    assert commanded(lockstep=True).controller is None
+    arguments = (SEED, FIRST_EPISODE, 0, False, 0.15, BEGUN_NS)
+    by_velocities = CommandedTask(make("kitchen"), *arguments)
+    assert by_velocities.controller is None
+    by_velocities.show(100 * MS)
+    by_velocities.take(np.full(9, 0.1), 0, 110 * MS)
+    motion = by_velocities.motion(110 * MS)
+    assert motion is not None
+    np.testing.assert_array_equal(motion.action, np.full(9, 0.1))
+    assert motion.velocities is None
 
 
 def test_episodes_follow_each_other_until_the_last_is_over() -> None:

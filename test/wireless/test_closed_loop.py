@@ -76,6 +76,13 @@ def test_the_world_goes_by_the_clock_to_the_end_of_its_episode() -> None:
     assert log.start_s == pytest.approx(0.25)
     np.testing.assert_allclose(np.diff(robot.ticks_s), 1.0 / RATE_HZ)
     assert (log.bytes_up, log.bytes_down) == (10, 1)
+    assert (log.asked_speed, log.asked_acceleration) == (0.0, 0.0)  # the plate is level from the start
+
+
+def test_what_commands_ask_of_the_joints_is_in_the_log() -> None:
+    log = Robot(action=OFF_THE_PLATE).run_episode()
+    assert log.asked_speed == pytest.approx(0.3 * RATE_HZ)
+    assert log.asked_acceleration == pytest.approx(0.3 * RATE_HZ**2)
 
 
 def test_a_slow_machine_delays_no_later_period() -> None:
@@ -205,8 +212,8 @@ def test_jerk_is_the_third_derivative() -> None:
 def test_figures_of_a_loop() -> None:
     joints = [[0.0]] * 4
     logs = [
-        EpisodeLog(0, True, 0.1, joints, [True, False, False, True], 1, 2, 400, 40),
-        EpisodeLog(1, False, 0.3, joints, [True, True, False, True], 0, 1, 400, 40),
+        EpisodeLog(0, True, 0.1, joints, [True, False, False, True], 1, 2, 400, 40, 1.0, 10.0),
+        EpisodeLog(1, False, 0.3, joints, [True, True, False, True], 0, 1, 400, 40, 3.0, 20.0),
     ]
     found = loop_figures(logs, 10.0)
     assert found["success_rate"] == 0.5
@@ -218,6 +225,8 @@ def test_figures_of_a_loop() -> None:
     assert found["longest_gap_s"] == pytest.approx(0.15)
     assert found["longest_gap_most_s"] == pytest.approx(0.2)
     assert (found["bytes_up_per_step"], found["bytes_down_per_step"]) == (100.0, 10.0)
+    assert (found["asked_speed"], found["asked_speed_most"]) == (2.0, 3.0)
+    assert (found["asked_acceleration"], found["asked_acceleration_most"]) == (15.0, 20.0)
     assert longest_gap([]) == 0
 
 

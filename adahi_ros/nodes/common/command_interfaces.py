@@ -18,6 +18,7 @@ from std_msgs.msg import Float64MultiArray, Header
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.contract.contract import COMMAND_FIELDS
+from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.common.messages import doubles, from_stamp, to_command, to_stamp
 from adahi_ros.nodes.common.parameters import ParameterError, parameter
 
@@ -49,14 +50,22 @@ class CommandInterface(ABC):
     names: tuple[str, ...] = ()
     """What it can command; empty for joints of any name."""
     stamped = True
-    """Its messages say which observation they belong to; a stamp of 0 is of none, and means at once."""
+    """Its messages have a stamp."""
+    zero_is_receipt = False
+    """The receiver counts a stamp of 0 from receipt; otherwise a command bears the time of its sending."""
 
     def __init__(self, frame_id: str = "") -> None:
         self.frame_id = frame_id
 
     @abstractmethod
     def message(
-        self, names: Sequence[str], field: str, action: np.ndarray, period_s: float, stamp_ns: int
+        self,
+        names: Sequence[str],
+        field: str,
+        action: np.ndarray,
+        period_s: float,
+        stamp_ns: int,
+        velocities: np.ndarray | None = None,
     ) -> Any:
         """Make the command of one control step.
 
@@ -65,7 +74,8 @@ class CommandInterface(ABC):
             field: what they are, one of `fields`. SI units (REP-103): rad or m, per s or s^2; N m or N.
             action: (A,) float.
             period_s: of the control.
-            stamp_ns: of the observation that it belongs to; 0 for a command that belongs to none.
+            stamp_ns: when its time starts; in lockstep that of the observation. 0 for at its receipt.
+            velocities: (A,) at the point, for positions; only a trajectory carries them.
 
         Raises:
             ValueError: the action has another size, or is not finite.
@@ -80,8 +90,16 @@ class CommandInterface(ABC):
         """
 
     def stamp_ns(self, message: Any) -> int:
-        """Return the stamp of the observation that a command belongs to; 0 where it names none."""
+        """Return a command's stamp; 0 where it has none."""
         return from_stamp(message.header.stamp) if self.stamped else 0
+
+    def reach(self, message: Any, names: Sequence[str]) -> tuple[np.ndarray | None, float | None]:
+        """Return the velocities (A,) at a trajectory's point and its time from start in s, None without.
+
+        Raises:
+            ValueError: names the message's field, its value and what was expected.
+        """
+        return None, None
 
 
 class JointTrajectoryInterface(CommandInterface):
@@ -89,11 +107,21 @@ class JointTrajectoryInterface(CommandInterface):
 
     kind = "trajectory_msgs/msg/JointTrajectory"
     message_type = JointTrajectory
+    zero_is_receipt = True
 
     def message(
-        self, names: Sequence[str], field: str, action: np.ndarray, period_s: float, stamp_ns: int
+        self,
+        names: Sequence[str],
+        field: str,
+        action: np.ndarray,
+        period_s: float,
+        stamp_ns: int,
+        velocities: np.ndarray | None = None,
     ) -> JointTrajectory:
-        return to_command(names, field, _checked(action, names, field), period_s, stamp_ns)
+        message = to_command(names, field, _checked(action, names, field), period_s, stamp_ns)
+        if velocities is not None and field == "positions":
+            message.points[0].velocities = doubles(_checked(velocities, names, "velocities"))
+        return message
 
     def action(self, message: JointTrajectory, names: Sequence[str], field: str) -> np.ndarray:
         order = _order(message.joint_names, names)
@@ -101,11 +129,18 @@ class JointTrajectoryInterface(CommandInterface):
             raise ValueError("points: none, must be at least one")
         return _checked(getattr(message.points[0], field), names, f"points[0].{field}")[order]
 
+    def reach(self, message: JointTrajectory, names: Sequence[str]) -> tuple[np.ndarray | None, float]:
+        order, point = _order(message.joint_names, names), message.points[0]
+        time_s = point.time_from_start.sec + point.time_from_start.nanosec / NANOSECONDS
+        if not len(point.velocities):
+            return None, time_s
+        return _checked(point.velocities, names, "points[0].velocities")[order], time_s
+
 
 class ForwardCommandInterface(CommandInterface):
     """Bare numbers in the order of the controller's joints (forward_command_controller).
 
-    Nothing in the message says which joints, which field, or which observation it belongs to.
+    The message names no joints and no field, and has no stamp.
     """
 
     kind = "std_msgs/msg/Float64MultiArray"
@@ -113,7 +148,13 @@ class ForwardCommandInterface(CommandInterface):
     stamped = False
 
     def message(
-        self, names: Sequence[str], field: str, action: np.ndarray, period_s: float, stamp_ns: int
+        self,
+        names: Sequence[str],
+        field: str,
+        action: np.ndarray,
+        period_s: float,
+        stamp_ns: int,
+        velocities: np.ndarray | None = None,
     ) -> Float64MultiArray:
         return Float64MultiArray(data=doubles(_checked(action, names, field)))
 
@@ -137,7 +178,13 @@ class TwistInterface(CommandInterface):
             )
 
     def message(
-        self, names: Sequence[str], field: str, action: np.ndarray, period_s: float, stamp_ns: int
+        self,
+        names: Sequence[str],
+        field: str,
+        action: np.ndarray,
+        period_s: float,
+        stamp_ns: int,
+        velocities: np.ndarray | None = None,
     ) -> TwistStamped:
         message = TwistStamped(header=Header(stamp=to_stamp(stamp_ns), frame_id=self.frame_id))
         for name, value in zip(names, _checked(action, names, field), strict=True):
@@ -173,7 +220,13 @@ class JointJogInterface(CommandInterface):
         self.message_type = JointJog
 
     def message(
-        self, names: Sequence[str], field: str, action: np.ndarray, period_s: float, stamp_ns: int
+        self,
+        names: Sequence[str],
+        field: str,
+        action: np.ndarray,
+        period_s: float,
+        stamp_ns: int,
+        velocities: np.ndarray | None = None,
     ) -> Any:
         return self.message_type(
             header=Header(stamp=to_stamp(stamp_ns)),

@@ -262,17 +262,14 @@ def _images(response: DescribeTarget.Response) -> tuple[ImageInput, ...]:
 def to_command(
     names: Sequence[str], field: str, action: np.ndarray, period_s: float, stamp_ns: int
 ) -> JointTrajectory:
-    """Make the command of one control step: one point, to be reached a period after the observation.
+    """Make the command of one control step: one point, to be reached a period after the stamp.
 
     Args:
         names: what the action's entries command.
         field: of the point that they go to, such as `positions` or `velocities`.
         action: (A,).
         period_s: of the control.
-        stamp_ns: of the observation.
-
-    The stamp is that of the observation, so a receiver can tell which one it belongs to, and a
-    trajectory controller refuses a command that comes more than a period late.
+        stamp_ns: when the period starts; 0 for at receipt, which leaves the controller the whole period.
     """
     reached = Duration(sec=int(period_s), nanosec=int(period_s % 1 * NANOSECONDS))
     return JointTrajectory(

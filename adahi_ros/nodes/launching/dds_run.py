@@ -72,8 +72,8 @@ def run_over_dds(
         "seed": seed,
         **observed(task),
         "verifier_wait_s": CONFIGURE_S,
-        # In lockstep the world waits, however long a step takes.
-        **({"safety.hold_after_s": LONGEST_STEP_S} if lockstep else {}),
+        # In lockstep the world waits, however long a step takes, for the command to its present state.
+        **({"safety.hold_after_s": LONGEST_STEP_S, "command.lockstep": True} if lockstep else {}),
         **draft_parameters,
     }
     verifier = {

@@ -71,7 +71,8 @@ class CommandPublisher:
         self.guard = Guard(envelope, config, permission, time.monotonic())
         self._commands = Commands(self.guard, contract.action, measured)
         interface, frame_id = values.command_interface, values.twist.frame_id
-        self._sinks = open_sinks(node, contract, parts, interface, frame_id, opened)
+        lockstep = values.command.lockstep
+        self._sinks = open_sinks(node, contract, parts, interface, frame_id, opened, lockstep)
         self._state_out = node.create_publisher(SafetyState, "safety_state", QoSProfile(depth=10))
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # before its publishers

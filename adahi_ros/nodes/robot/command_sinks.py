@@ -29,15 +29,23 @@ class OpenSink(Protocol):
     holds_by_itself: bool
     """Once `hold` was called it takes no command that brakes."""
 
-    def send(self, command: np.ndarray, stamp_ns: int) -> None:
-        """Send a command (D,); the stamp is that of the observation that it belongs to, 0 for none."""
+    def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
+        """Send a command.
+
+        Args:
+            command: (D,).
+            stamp_ns: of the observation that it belongs to, 0 for none.
+            velocities: (D,) at the commanded positions; None where they are unknown.
+        """
 
     def hold(self) -> None:
         """Stop what goes on by itself: the robot is held."""
 
 
 class TopicSink:
-    """Publishes each command.
+    """Publishes each command. Its time starts when it is sent, not with its observation.
+
+    The observation is named by `DraftStatus`. Only in lockstep do commands carry its stamp.
 
     Args:
         node: gets the publisher.
@@ -46,6 +54,7 @@ class TopicSink:
         interface: makes the messages.
         period_s: of the control.
         opened: what closes it.
+        lockstep: commands carry the stamp of their observation.
     """
 
     holds_by_itself = False
@@ -58,7 +67,10 @@ class TopicSink:
         interface: CommandInterface,
         period_s: float,
         opened: ExitStack,
+        lockstep: bool = False,
     ) -> None:
+        self._clock = node.get_clock()
+        self._lockstep = lockstep
         self._what = what
         self._interface = interface
         self._period_s = period_s
@@ -71,9 +83,13 @@ class TopicSink:
         )
         opened.callback(node.destroy_publisher, self._out)
 
-    def send(self, command: np.ndarray, stamp_ns: int) -> None:
-        what = self._what
-        self._out.publish(self._interface.message(what.names, what.field, command, self._period_s, stamp_ns))
+    def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
+        what, interface = self._what, self._interface
+        if not self._lockstep:
+            stamp_ns = 0 if interface.zero_is_receipt else self._clock.now().nanoseconds
+        self._out.publish(
+            interface.message(what.names, what.field, command, self._period_s, stamp_ns, velocities)
+        )
 
     def hold(self) -> None:
         """Nothing: the commands that are sent bring it to rest."""
@@ -103,7 +119,7 @@ class GripperSink:
         self._client = ActionClient(node, action.action_type, sink.channel.topic)
         opened.callback(self._client.destroy)
 
-    def send(self, command: np.ndarray, stamp_ns: int) -> None:
+    def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
         if not self._client.server_is_ready():
             self._node.get_logger().warning(
                 f"{self._sink.key}: no server of {self._sink.channel.topic} ({self._sink.channel.kind})",
@@ -154,6 +170,7 @@ def open_sinks(
     interface: str,
     frame_id: str,
     opened: ExitStack,
+    lockstep: bool = False,
 ) -> list[OpenSink]:
     """Open what takes the parts of a command, in the order of the contract.
 
@@ -164,6 +181,7 @@ def open_sinks(
         interface: name of the one of messages, or `BY_CONTRACT`.
         frame_id: of a twist.
         opened: what closes them.
+        lockstep: commands carry the stamp of their observation, for a simulator that waits for each.
 
     Raises:
         ParameterError: one cannot be had, or does not fit; names parameter, value and what is allowed.
@@ -184,6 +202,7 @@ def open_sinks(
             command_interface(name, part.names, part.field, frame_id),
             contract.period_s,
             opened,
+            lockstep,
         )
         for sink, part, name in zip(sinks, parts, names, strict=True)
     ]

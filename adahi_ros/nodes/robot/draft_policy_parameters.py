@@ -41,6 +41,11 @@ class CommandParameters:
         "What the entries of the policy's action are, and the field of a trajectory point where they go",
         choices=COMMAND_FIELDS,
     )
+    lockstep: bool = parameter(
+        False,
+        "Commands carry the stamp of their observation, for a simulator that waits for each command "
+        "(lockstep); never with a controller",
+    )
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,10 @@ class CommandInputs:
         node: gets the subscriptions.
         inputs: that all entries of an action are on, each on one.
         names: of these entries, in an action's order.
-        on_action: told an action (A,) and its stamp in ns: 0 where it is of none, None where it cannot tell.
-        on_fault: told why a message was ignored.
+        on_action: gets an action (A,); its stamp in ns, 0 where it has none, None where its kind cannot have
+            one; velocities (A,) at its positions, NaN where there are none; and in how many seconds it is to
+            be reached, None where it does not say.
+        on_fault: gets the reason why a message was ignored.
     """
 
     def __init__(
@@ -37,11 +39,12 @@ class CommandInputs:
         node: Node,
         inputs: Sequence[Input],
         names: Sequence[str],
-        on_action: Callable[[np.ndarray, int | None], None],
+        on_action: Callable[[np.ndarray, int | None, np.ndarray, float | None], None],
         on_fault: Callable[[ValueError], None],
     ) -> None:
         self._inputs = inputs
         self._joined = Joined([what for _, what, _ in inputs], names)
+        self._velocities = Joined([what for _, what, _ in inputs], names)
         self._on_action = on_action
         self._on_fault = on_fault
         for index, (topic, _, interface) in enumerate(inputs):
@@ -57,12 +60,15 @@ class CommandInputs:
         _, what, interface = self._inputs[index]
         try:
             values = interface.action(message, what.names, what.field)
+            velocities, time_s = interface.reach(message, what.names)
         except ValueError as fault:
             self._on_fault(fault)
             return
         whole = self._joined.add(index, values, interface.stamp_ns(message) if interface.stamped else None)
-        if whole is not None:
-            self._on_action(*whole)
+        without = np.full(len(values), np.nan)
+        speeds = self._velocities.add(index, without if velocities is None else velocities, None)
+        if whole is not None and speeds is not None:
+            self._on_action(*whole, speeds[0], time_s)
 
 
 def inputs_of(contract: str, spec: TaskSpec, frame_id: str) -> list[Input]:

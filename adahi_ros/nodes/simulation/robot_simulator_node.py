@@ -4,8 +4,9 @@ Publishes `joint_states` (sensor_msgs/JointState), `task_state` (adahi_msgs/Task
 `episode_result` (adahi_msgs/EpisodeResult) and, where the task has a camera, `camera/image_raw`
 (sensor_msgs/Image); subscribes `command`, as `command_interface` says, or the topics of a `contract`'s
 actions. In lockstep the world waits for the command to its state. In real time it does so only at the
-start of an episode. With `demonstrate` the task's expert acts, and `command` is published: what a recorder
-needs.
+start of an episode; there positions go through a model of joint_trajectory_controller, whose set points are
+on `controller_reference` (sensor_msgs/JointState). With `demonstrate` the task's expert acts, and `command`
+is published: what a recorder needs.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class RobotSimulatorParameters:
     )
     max_command_age_s: float = parameter(
         0.15,
-        "In real time, since the observation that a command is to; with none so new the joints hold still",
+        "In real time, from a command's stamp, or from its receipt where it has none; with none so new the "
+        "joints hold still",
         1e-3,
         60.0,
     )
@@ -184,6 +186,11 @@ class RobotSimulatorNode(Node):
         self._state_out = self._stream(TaskState, "task_state")
         kept = QoSProfile(depth=RESULTS_KEPT, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._result_out = self.create_publisher(EpisodeResult, "episode_result", kept)
+        self._reference_out = None
+        if self._robot.controller is not None:
+            self._reference_out = self.create_publisher(
+                JointState, "controller_reference", QoSProfile(depth=10)
+            )
         if values.demonstrate:
             self._command_out = self._stream(self._interface.message_type, "command")
         else:
@@ -284,11 +291,13 @@ class RobotSimulatorNode(Node):
             self._ignored += 1
             self._throttled.warning("command", f"ignored command ({self._ignored} so far): {fault}")
 
-    def _on_action(self, action: np.ndarray, stamp_ns: int | None) -> None:
+    def _on_action(
+        self, action: np.ndarray, stamp_ns: int | None, velocities: np.ndarray, time_s: float | None
+    ) -> None:
         if not self._robot.listens:
             return
         try:
-            moves = self._robot.take(action, stamp_ns, self._now())
+            moves = self._robot.take(action, stamp_ns, self._now(), velocities, time_s)
         except ValueError as fault:
             self._on_fault(fault)
             return
@@ -306,14 +315,18 @@ class RobotSimulatorNode(Node):
         if motion.late_s is not None:
             self._throttled.warning(
                 "late",
-                f"no command: the newest belongs to an observation {motion.late_s:.3f} s old, allowed are "
+                f"no command: the newest is {motion.late_s:.3f} s old, allowed are "
                 f"{self._values.max_command_age_s:g} s; holding still",
             )
+        if self._reference_out is not None and motion.velocities is not None:
+            names = self._task.spec.commanded
+            self._reference_out.publish(to_joint_state(names, motion.action, motion.velocities, self._now()))
         self._advance(motion.action)
 
     def _advance(self, action: np.ndarray) -> None:
         if self._robot.advance(action):
             self._tell_result()
+            self._log_asked()
             if not self._robot.begin_next(self._now()):
                 self._say_goodbye()
                 return
@@ -325,6 +338,15 @@ class RobotSimulatorNode(Node):
         self._result_out.publish(to_episode_result(record, self._now()))
         outcome = "success" if record.success else "failure"
         self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
+
+    def _log_asked(self) -> None:
+        """Log the largest speed and acceleration that the episode's commands asked of the controller."""
+        asked = self._robot.controller
+        if asked is not None:
+            self.get_logger().info(
+                f"episode {self._robot.episode}: commands asked the controller for at most "
+                f"{asked.asked_speed.max():.3g} rad/s and {asked.asked_acceleration.max():.3g} rad/s^2"
+            )
 
     def _say_goodbye(self) -> None:
         """Stay until somebody has the results, or nobody seems to want them.

@@ -80,6 +80,8 @@ class EpisodeLog:
         still: periods in which the newest command was too old, and the robot was held still.
         calls: plans that were asked for.
         bytes_up, bytes_down: that crossed the link, whole Ethernet frames; 0 without a link.
+        asked_speed, asked_acceleration: the largest that commands asked of a trajectory controller, in units
+            of the joints per s and s^2; 0 where no positions are commanded.
     """
 
     episode: int
@@ -91,6 +93,8 @@ class EpisodeLog:
     calls: int = 0
     bytes_up: int = 0
     bytes_down: int = 0
+    asked_speed: float = 0.0
+    asked_acceleration: float = 0.0
 
 
 def save_logs(logs: list[EpisodeLog], path: Path) -> None:
@@ -168,10 +172,17 @@ class RecordedTask(CommandedTask):
         first, last = CUT_STEPS
         self._cut_at = first + int(drawn * (last - first)) if self._outage_s else -1
 
-    def take(self, action: np.ndarray, stamp_ns: int | None, now_ns: int) -> bool:
+    def take(
+        self,
+        action: np.ndarray,
+        stamp_ns: int | None,
+        now_ns: int,
+        velocities: np.ndarray | None = None,
+        time_from_start_s: float | None = None,
+    ) -> bool:
         """See `CommandedTask`."""
         before = self._command
-        moves = super().take(action, stamp_ns, now_ns)
+        moves = super().take(action, stamp_ns, now_ns, velocities, time_from_start_s)
         if self._command is not before:
             self._moved = True
             if before is None:
@@ -200,6 +211,9 @@ class RecordedTask(CommandedTask):
                 now - before for now, before in zip(carried, self._carried, strict=True)
             )
             self.log.success = self.success
+            if self.controller is not None:
+                self.log.asked_speed = float(self.controller.asked_speed.max())
+                self.log.asked_acceleration = float(self.controller.asked_acceleration.max())
             self.logs.append(self.log)
         return over
 
