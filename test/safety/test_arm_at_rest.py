@@ -1,4 +1,4 @@
-"""What an arm does that reaches each command within its period, and then stands: after gaps, stalls and stops."""
+"""An arm that reaches each command within its period, and then stands: gaps, stalls and stops."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ class Arm:
             assert moved == 0.0  # a stop never starts a motion
         if interval_s > 0.0:
             speed = moved / interval_s
-            if (
-                elapsed_s > PERIOD_S
-            ):  # it has begun to stand: at most its mean speed since the command is left
+            if elapsed_s > PERIOD_S:  # it has begun to stand: its mean speed is left
                 mean = before * PERIOD_S / elapsed_s
                 before = float(np.clip(speed, min(0.0, mean), max(0.0, mean)))
             assert abs(speed - before) <= acceleration * interval_s + 1e-9

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adahi_ros.safety.checks import LARGEST
-from adahi_ros.safety.envelope import FIELDS, SHORTEST_S, Envelope
-from adahi_ros.safety.envelope import BRAKES, FADES, RESTS
+from adahi_ros.safety.envelope import BRAKES, FADES, FIELDS, RESTS, SHORTEST_S, Envelope
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.limits import Limits
 
