@@ -20,6 +20,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor, T
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerGuardCondition
+from rclpy.subscription import Subscription
 
 from adahi_ros.contract.times import NANOSECONDS
 
@@ -188,5 +189,6 @@ def _take_message(subscription: Any) -> bool:
     taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
     if taken is None:
         return False
-    subscription.callback(taken[0])
+    with_info = subscription._callback_type is Subscription.CallbackType.WithMessageInfo
+    subscription.callback(*(taken if with_info else taken[:1]))
     return True
