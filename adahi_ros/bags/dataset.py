@@ -230,7 +230,7 @@ def _acted(source: Source, reader: FieldReader, message: Any, received_ns: int) 
     if not hasattr(message, "header"):
         name = source.channel.topic.lstrip("/")
         raise InputError(f"{name}.header", "the message has none; its timeline must be receive")
-    return stamp_ns(message.header.stamp) or received_ns, values  # a stamp of 0 counts from receipt
+    return stamp_ns(message.header.stamp), values
 
 
 class _Pass:
@@ -278,7 +278,11 @@ class _Pass:
                     self._tally.observations += 1
             for (source, reader), taken in zip(self._acted, self._actions, strict=True):
                 if topic == source.channel.topic and reader.concerns(message):
-                    taken.append(_acted(source, reader, message, received.received_ns))
+                    at_ns, values = _acted(source, reader, message, received.received_ns)
+                    if not at_ns and self._observations:  # the newest one's; what follows is a hold
+                        at_ns = self._observations[-1].stamp_ns
+                        at_ns = 0 if taken and taken[-1][0] >= at_ns else at_ns
+                    taken.append((at_ns, values))
                     self._tally.actions += 1
         except InputError as error:
             self._tally.fault(error)

@@ -65,7 +65,7 @@ class Tally:
             self.intervals_ns[topic].append(now_ns - self.last_ns[topic])
         self.last_ns[topic] = now_ns
         header = getattr(received.message, "header", None)
-        if header is not None:
+        if header is not None and stamp_ns(header.stamp):  # a command's 0 is no time
             self.ages_ms[topic].append(1e-6 * (now_ns - stamp_ns(header.stamp)))
 
     def fault(self, error: InputError) -> None:

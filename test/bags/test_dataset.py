@@ -334,3 +334,21 @@ def test_a_dataset_is_saved_with_its_contract_and_a_picture(
     assert np.array_equal(loaded.observations, found.trajectories.observations)
     assert (tmp_path / "new/dataset.png").read_bytes().startswith(b"\x89PNG")
     assert dataset_table(found).row_count == 4
+
+
+def test_a_command_without_a_stamp_is_that_of_the_newest_observation(
+    lines: list[Any], contract: Contract, in_bag: Callable[..., Path], toy: Any
+) -> None:
+    """A robot sends stamp 0, and what it sends between two observations beside is a hold."""
+    expected = read_dataset([in_bag(lines)], contract)
+    unstamped = []
+    for line in lines:
+        if line.topic == "command":
+            line = line._replace(message=replace(line.message, header=toy.header(0)))
+            still = toy.command(0, np.zeros(2))
+            unstamped.append(line)
+            line = line._replace(message=still, received_ns=line.received_ns + 1)
+        unstamped.append(line)
+    found = read_dataset([in_bag(unstamped)], contract)
+    np.testing.assert_array_equal(found.trajectories.actions, expected.trajectories.actions)
+    assert lengths(found) == lengths(expected)

@@ -62,6 +62,7 @@ class Scene:
         return self.stage.start_draft(
             {
                 "checkpoint": str(self._checkpoints / "draft"),
+                "command": {"lockstep": True},
                 "seed": SEED,
                 "gate": {"name": GATE.name, "threshold": GATE.threshold},
                 "control_rate_hz": RATE_HZ,

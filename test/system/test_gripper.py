@@ -78,6 +78,7 @@ def test_a_gripper_gets_goals_and_is_held_with_the_arm(
         gate__name="never",
         verifier_wait_s=0.0,
         safety__hold_after_s=60.0,
+        command__lockstep=True,
     )
     robot = make_robot(stage)
     switch = stage.node.create_client(SetBool, "draft_policy/set_enabled")
