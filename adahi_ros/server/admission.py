@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 BURST_S = 0.5  # of a quota, that may come at once
@@ -10,6 +12,7 @@ ROBOTS_KEPT = 4096  # whose quota is counted; beyond that the one that was heard
 SMOOTHING = 0.1  # of how long a request takes
 FIRST_GUESS_S = 0.01  # likewise, before the first
 RETRY_MOST_S = 2.0
+RECENT_S = 1.0  # over which the computing that a sender used is forgotten
 
 
 class Refusal(NamedTuple):
@@ -28,36 +31,50 @@ class Refusal(NamedTuple):
 
 
 class Admission:
-    """Keeps a token bucket for each robot, and knows how fast requests are served.
+    """Keeps a token bucket for each robot's name and for each sender, and knows how fast requests are served.
 
     Args:
-        quota_hz: requests per second of one robot; 0 for any number.
+        quota_hz: requests per second of one robot, and of one sender; 0 for any number.
     """
 
     def __init__(self, quota_hz: float) -> None:
         self._quota_hz = quota_hz
         self._burst = max(1.0, BURST_S * quota_hz)
         # Tokens, when they were so many, and until when the robot was told to wait.
-        self._buckets: OrderedDict[str, tuple[float, float, float]] = OrderedDict()
+        self._buckets: OrderedDict[Hashable, tuple[float, float, float]] = OrderedDict()
+        self._used: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()  # seconds, and as of when
         self._each_s = FIRST_GUESS_S
 
-    def over_quota(self, robot_id: str, now_s: float) -> Refusal | None:
-        """Count a request of a robot; refuse it where there were too many of it before."""
+    def over_quota(self, robot_id: str, now_s: float, sender: Hashable = None) -> Refusal | None:
+        """Count a request; refuse it where its robot, or its sender, has sent too many before.
+
+        Args:
+            robot_id: name of the robot, which the sender chooses.
+            now_s: of a clock that only goes forward.
+            sender: the client, which the middleware knows; None or the name where it does not.
+        """
         if not self._quota_hz:
             return None
-        tokens, since_s, until_s = self._buckets.get(robot_id, (self._burst, now_s, now_s))
+        refusal = None
+        if sender not in (None, robot_id):  # first, so that it does not use up the quota of other names
+            refusal = self._over(("sender", sender), "sender", now_s)
+        return refusal or self._over(robot_id, "robot_id", now_s)
+
+    def _over(self, key: Hashable, kind: str, now_s: float) -> Refusal | None:
+        """Count a request of a robot or a sender."""
+        tokens, since_s, until_s = self._buckets.get(key, (self._burst, now_s, now_s))
         tokens = min(self._burst, tokens + self._quota_hz * (now_s - since_s))
         refused, told = tokens < 1.0, now_s < until_s
         retry_s = (1.0 - tokens) / self._quota_hz
         if refused and not told:
             until_s = now_s + retry_s
-        self._buckets[robot_id] = (tokens if refused else tokens - 1.0), now_s, until_s
-        self._buckets.move_to_end(robot_id)
+        self._buckets[key] = (tokens if refused else tokens - 1.0), now_s, until_s
+        self._buckets.move_to_end(key)
         if len(self._buckets) > ROBOTS_KEPT:
             self._buckets.popitem(last=False)
         if not refused:
             return None
-        why = f"robot_id: more requests than the {self._quota_hz:g} per second that each robot may send"
+        why = f"{kind}: more requests than the {self._quota_hz:g} per second that each may send"
         return Refusal(why, retry_s, told)
 
     def full(self, waiting: int) -> Refusal:
@@ -70,6 +87,23 @@ class Admission:
         retry_s = min(RETRY_MOST_S, max(FIRST_GUESS_S, waiting * self._each_s / 2))
         return Refusal("its reply was needed before its turn came", retry_s)
 
-    def served(self, requests: int, took_s: float) -> None:
-        """Take note of how long requests took that were served together."""
-        self._each_s += SMOOTHING * (took_s / requests - self._each_s)
+    def served(self, senders: Sequence[Hashable], took_s: float, now_s: float) -> None:
+        """Take note of how long requests took that were served together.
+
+        Args:
+            senders: of each request.
+            took_s: all of them together.
+            now_s: of a clock that only goes forward.
+        """
+        each_s = took_s / len(senders)
+        self._each_s += SMOOTHING * (each_s - self._each_s)
+        for sender in senders:
+            self._used[sender] = self.used_s(sender, now_s) + each_s, now_s
+            self._used.move_to_end(sender)
+            if len(self._used) > ROBOTS_KEPT:
+                self._used.popitem(last=False)
+
+    def used_s(self, sender: Hashable, now_s: float) -> float:
+        """Return how much computing a sender used recently, in seconds."""
+        used_s, since_s = self._used.get(sender, (0.0, now_s))
+        return used_s * math.exp((since_s - now_s) / RECENT_S)

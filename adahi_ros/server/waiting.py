@@ -43,10 +43,20 @@ class Turn(Generic[T]):
 
     @classmethod
     def of(
-        cls, heading: Heading, request: T, now_s: float, image_bytes: int = 0, unsaid_s: float = UNSAID_S
+        cls,
+        heading: Heading,
+        request: T,
+        now_s: float,
+        image_bytes: int = 0,
+        unsaid_s: float = UNSAID_S,
+        used_s: float = 0.0,
     ) -> Turn[T]:
-        """Return that of a request which has just come."""
-        return cls(heading, request, now_s, now_s + needed_in_s(heading, unsaid_s), image_bytes)
+        """Return that of a request which has just come.
+
+        Its sender cannot claim to need the reply sooner than in `used_s`, its recent computing time.
+        """
+        due_s = now_s + min(LATEST_S, max(used_s, needed_in_s(heading, unsaid_s)))
+        return cls(heading, request, now_s, due_s, image_bytes)
 
 
 def needed_in_s(heading: Heading, unsaid_s: float = UNSAID_S) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -80,21 +81,35 @@ class Air:
 
 
 class Front:
-    def __init__(self, at_once: int = 1, size: int = 1, late: str = "answer") -> None:
+    def __init__(
+        self,
+        at_once: int = 1,
+        size: int = 1,
+        late: str = "answer",
+        verifiers: tuple[Any, Any] | None = None,
+        wake: Callable[[], object] | None = None,
+        batch: BatchParameters | None = None,
+        service: Any = None,
+    ) -> None:
         self.air, self.woken = Air(), 0
-        self.first, self.other = Elsewhere(at_once), Elsewhere(at_once)
+        self.first, self.other = verifiers or (Elsewhere(at_once), Elsewhere(at_once))
         targets = ServedTargets(self._served(self.first, "first"))
         targets.put(self._served(self.other, OTHER))
-        batch = BatchParameters(size=size, late=late)
+        batch = batch or BatchParameters(size=size, late=late)
         self.service = VerificationService(targets)
         self.turns = Turns(
-            [("", self.air)], self.service, batch, lambda *_: None, lambda request: None, self._wake
+            [("", service or self.air)],
+            self.service,
+            batch,
+            lambda *_: None,
+            lambda request: None,
+            wake or self._wake,
         )
 
     def _wake(self) -> None:
         self.woken += 1
 
-    def _served(self, verifier: Elsewhere, name: str) -> ServedTarget:
+    def _served(self, verifier: Any, name: str) -> ServedTarget:
         return ServedTarget(Engine(verifier, 0), Description(name, "replace", SIGNATURE))
 
     def serve(self) -> list[tuple[int, int, float]]:
@@ -209,3 +224,20 @@ def test_a_verifier_that_breaks_its_word_costs_a_reply_and_not_the_service(how: 
     front.serve()
     front.first.say(1)
     assert front.serve() == [(2, OK, 0.0)]
+
+
+def test_the_end_does_not_wait_for_replies_that_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    front, now_s = Front(), [10.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+
+    def block(response: VerifyDraft.Response, header: int) -> None:
+        now_s[0] += 0.1
+        front.air.replies.append((response.step_id, response.status, 0.0))
+
+    monkeypatch.setattr(front.air, "send_response", block)
+    for number in range(256):
+        front.air.ask(f"gone {number}", number)
+    front.turns.dismiss()
+    assert 0 < len(front.air.replies) <= 6
+    assert now_s[0] < 11.0
+    assert not len(front.turns)

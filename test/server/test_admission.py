@@ -68,6 +68,23 @@ def test_names_that_nobody_uses_any_more_are_forgotten() -> None:
 def test_when_to_come_again_follows_how_fast_requests_are_served() -> None:
     admission = Admission(0.0)
     for _ in range(200):
-        admission.served(10, 0.05)
+        admission.served([b"arm"] * 10, 0.05, 0.0)
     assert admission.full(100).retry_after_s == pytest.approx(0.25, rel=1e-3)
     assert admission.full(10**6).retry_after_s == RETRY_MOST_S
+
+
+def test_fresh_names_do_not_give_a_sender_a_larger_quota() -> None:
+    admission = Admission(10.0)
+    admitted = sum(admission.over_quota(f"name {n}", 0.0, b"client") is None for n in range(100))
+    assert admitted == BURST_S * 10.0
+    assert len(admission._buckets) <= admitted + 1
+    assert admission.over_quota("arm", 0.0, b"other") is None
+
+
+def test_what_a_sender_used_is_counted_and_forgotten() -> None:
+    admission = Admission(10.0)
+    admission.served([b"flood", b"flood", b"flood", b"arm"], 0.4, 1.0)
+    assert admission.used_s(b"flood", 1.0) == pytest.approx(0.3)
+    assert admission.used_s(b"arm", 1.0) == pytest.approx(0.1)
+    assert admission.used_s(b"leg", 1.0) == 0.0
+    assert admission.used_s(b"flood", 10.0) < 1e-3

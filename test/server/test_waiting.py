@@ -151,3 +151,11 @@ def test_each_request_has_one_fate_and_the_newest_of_each_episode_is_served(arri
     assert {arrivals[turn][:3] for turn in turns} == newest.keys()
     assert all(arrivals[turn].step == newest[arrivals[turn][:3]] for turn in turns)
     assert all(arrivals[each].step < newest[arrivals[each][:3]] for each in overtaken)
+
+
+def test_who_used_much_computing_cannot_claim_to_be_first() -> None:
+    waiting: Waiting[str] = Waiting()
+    waiting.add(Turn.of(told("flood", 0)._replace(needed_in_s=0.001), "flood", 0.0, used_s=0.3))
+    waiting.add(Turn.of(told("arm", 0)._replace(needed_in_s=0.1), "arm", 0.0, used_s=0.02))
+    assert waiting.take(2) == ["arm", "flood"]
+    assert Turn.of(told("flood", 0), "flood", 0.0, used_s=100.0).due_s == LATEST_S

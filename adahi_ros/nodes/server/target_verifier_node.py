@@ -12,14 +12,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, LoadTarget, UnloadTarget, VerifyDraft
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.exceptions import InvalidHandle
 from rclpy.guard_condition import GuardCondition
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 
@@ -69,7 +71,8 @@ class TargetVerifierNode(ManagedNode):
         """Serve robots."""
         services = [(robot, self._open_services(robot)) for robot in self._values.robots or ("",)]
         woken = GuardCondition(None, None, self.context)  # by verdicts from elsewhere
-        turns = Turns(services, self._service, self._values.batch, self._served, self._unheard, woken.trigger)
+        wake = partial(_wake, woken)
+        turns = Turns(services, self._service, self._values.batch, self._served, self._unheard, wake)
         self._serving.callback(time.sleep, PARTING_S)
         self._serving.callback(turns.dismiss)  # of these the last is called first
         self.urgent = Urgent(turns=[turns], guards=[woken])
@@ -235,6 +238,12 @@ class TargetVerifierNode(ManagedNode):
 
 def _never_called(request: VerifyDraft.Request, response: VerifyDraft.Response) -> VerifyDraft.Response:
     raise AssertionError("verify_draft is served by turns")
+
+
+def _wake(woken: GuardCondition) -> None:
+    """Wake the executor from any thread; a verdict may come after the node's end."""
+    with suppress(InvalidHandle, rclpy_implementation.RCLError):
+        woken.trigger()
 
 
 def _load(values: TargetVerifierParameters, away: Callable[[str], None], loaded: Future) -> None:

@@ -20,6 +20,7 @@ from adahi_ros.nodes.common.policies import (
     encoder_from,
     policy_from,
 )
+from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.nodes.server.turns import BatchParameters
 from adahi_ros.policy.backends import COMPUTE, DTYPES
 from adahi_ros.policy.slowed import SlowedPolicy
@@ -234,7 +235,7 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
     except ValueError as error:
         of_rule = str(error).partition(":")[0] in arguments
         raise ParameterError(f"{values.rule}.{error}" if of_rule else str(error)) from error
-    return target_by(values, name, verifier, device)
+    return target_by(values, name, TargetWorker(verifier), device)
 
 
 def target_by(values: TargetVerifierParameters, name: str, verifier: Verifier, device: str) -> ServedTarget:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from adahi_msgs.srv import VerifyDraft
 from rclpy.callback_groups import CallbackGroup
@@ -21,16 +20,20 @@ from adahi_ros.nodes.common.bounds import check_request_bounds
 from adahi_ros.nodes.common.messages import from_request
 from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
+from adahi_ros.nodes.server.clients import Clients
+from adahi_ros.nodes.server.outgoing import Outgoing, Sender
 from adahi_ros.nodes.server.serving import heading_of, response_of
 from adahi_ros.server.admission import Admission
 from adahi_ros.server.service import Heading, Served, UnderWay, VerificationService
 from adahi_ros.server.waiting import LATEST_S, SOONEST_S, UNSAID_S, WAITING_MOST, Turn, Waiting, needed_in_s
 from adahi_ros.wire.request import RequestError, RequestFault
 from adahi_ros.wire.sent_reply import SentReply
+from adahi_ros.wire.texts import NAME_LENGTH
 
 SIZE = 16
 QUOTA_HZ = 100.0
 LATE = ("answer", "refuse")
+DISMISSING_S = 0.5  # the node may end without having replied to everyone
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,8 @@ class BatchParameters:
     )
     quota_hz: float = parameter(
         QUOTA_HZ,
-        "Requests per second of one robot; what goes beyond is told to come again (STATUS_BUSY). 0 for any "
-        "number",
+        "Requests per second of one robot, and of one client; what goes beyond is told to come again "
+        "(STATUS_BUSY). 0 for any number",
         0.0,
         1e6,
     )
@@ -84,14 +87,7 @@ class ByTurns(CallbackGroup):
         """See rclpy."""
 
 
-class _Sender(NamedTuple):
-    """Where a reply goes: by which service, and rclpy's header of the request."""
-
-    service: Any
-    header: Any
-
-
-_Taken = tuple[VerifyDraft.Request, _Sender, float]
+_Taken = tuple[VerifyDraft.Request, Sender, float]
 """A request, where its reply goes, and when it came."""
 
 
@@ -124,7 +120,8 @@ class Turns:
         self._verification = verification
         self._batch = batch
         self._served = served
-        self._unheard = unheard
+        self._clients = Clients()
+        self._outgoing = Outgoing(unheard)
         self._waiting: Waiting[_Taken] = Waiting(batch.waiting)
         self._admission = Admission(batch.quota_hz)
         self._most_waited = 0
@@ -200,7 +197,8 @@ class Turns:
             now_s = time.monotonic()
             replies = self._verification.finish(under_way, now_s)
             self._verification.spent(len(taken), now_s - begun_s)
-            self._admission.served(len(taken), (now_s - begun_s) / side_by_side)
+            clients = [sender.client for _, sender, _ in taken]
+            self._admission.served(clients, (now_s - begun_s) / side_by_side, now_s)
             for (request, sender, came_s), served in zip(taken, replies, strict=True):
                 self._reply(request, sender, served, came_s)
 
@@ -212,29 +210,38 @@ class Turns:
     def dismiss(self) -> None:
         """Reply to all that wait that they are not served any more; the service is to end.
 
-        To no more than wait at most: a client that does not cease to ask cannot keep it from ending.
+        Neither clients that continue to send nor ones that are gone can delay the end: it takes no more
+        replies than may wait, and gives up after `DISMISSING_S`.
         """
-        for turn in tuple(self._waiting):
-            request, sender, came_s = turn.request
-            self._send(request, sender, self._verification.dismissed(turn.heading), came_s)
-        self._waiting = Waiting()
-        for under_way, taken, _ in self._under_way:
-            self._verification.abandon(under_way)
-            for (request, sender, came_s), heading in zip(taken, under_way.headings, strict=True):
+        end_s = time.monotonic() + DISMISSING_S
+        for heading, (request, sender, came_s) in self._unserved():
+            if time.monotonic() < end_s:
                 self._send(request, sender, self._verification.dismissed(heading), came_s)
+        self._waiting = Waiting()
+        for under_way, _, _ in self._under_way:
+            self._verification.abandon(under_way)
         self._under_way.clear()
+        self._clients.close()
+
+    def _unserved(self) -> Iterator[tuple[Heading, _Taken]]:
+        """Return the requests that have no reply yet."""
+        for turn in tuple(self._waiting):
+            yield turn.heading, turn.request
+        for under_way, taken, _ in self._under_way:
+            yield from zip(under_way.headings, taken, strict=True)
         for _, request, sender in self._take():
-            reply = self._verification.dismissed(heading_of(request))
-            self._send(request, sender, reply, time.monotonic())
+            yield heading_of(request), (request, sender, time.monotonic())
 
     def _take_all(self) -> None:
         """Have the requests wait that have come, as far as they are let in."""
         for robot, request, sender in self._take():
             self._admit(robot, request, sender, time.monotonic())
 
-    def _admit(self, robot: str, request: VerifyDraft.Request, sender: _Sender, now_s: float) -> None:
-        heading, verification = heading_of(request), self._verification
-        refusal = self._admission.over_quota(robot or heading.robot_id, now_s)
+    def _admit(self, robot: str, request: VerifyDraft.Request, sender: Sender, now_s: float) -> None:
+        heading, verification, client = heading_of(request), self._verification, sender.client
+        if self._outgoing.paused(client):
+            return
+        refusal = self._admission.over_quota(robot or heading.robot_id, now_s, client)
         if refusal is not None:
             reply = verification.busy(heading, refusal)
             if not refusal.told:
@@ -255,32 +262,29 @@ class Turns:
             refusal = self._admission.full(len(self._waiting))
             self._send(request, sender, verification.busy(heading, refusal), now_s)
             return
-        turn = Turn.of(heading, (request, sender, now_s), now_s, image_bytes, self._batch.deadline_s)
+        used_s, unsaid_s = self._admission.used_s(client, now_s), self._batch.deadline_s
+        turn = Turn.of(heading, (request, sender, now_s), now_s, image_bytes, unsaid_s, used_s)
         self._all_held = False
         for overtaken, its_sender, came_s in self._waiting.add(turn):
             self._send(overtaken, its_sender, verification.overtaken(heading_of(overtaken)), came_s)
 
-    def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, _Sender]]:
+    def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, Sender]]:
         """Take requests from DDS, each with the robot that may ask by its service."""
         for robot, service in zip(self._robots, self.services, strict=True):
             for _ in range(REQUESTS_KEPT):  # no more: who floods is not to keep it from serving
                 request, header = service.handle.service_take_request(VerifyDraft.Request)
                 if header is None:
                     break
-                yield robot, request, _Sender(service, header)
+                client = self._clients.client_of(header) or request.robot_id[: NAME_LENGTH + 1]
+                yield robot, request, Sender(service, header, client)
 
-    def _reply(self, request: VerifyDraft.Request, sender: _Sender, served: Served, came_s: float) -> None:
+    def _reply(self, request: VerifyDraft.Request, sender: Sender, served: Served, came_s: float) -> None:
         self._send(request, sender, served.reply, came_s)
         if served.refusal or served.shared:
             self._served(served.refusal, served.shared)
 
-    def _send(self, request: VerifyDraft.Request, sender: _Sender, reply: SentReply, came_s: float) -> None:
-        response = response_of(reply, time.monotonic() - came_s)
-        with warnings.catch_warnings(record=True) as told:  # rclpy warns, and goes on
-            warnings.simplefilter("always", RuntimeWarning)
-            sender.service.send_response(response, sender.header)
-        if told:
-            self._unheard(request)
+    def _send(self, request: VerifyDraft.Request, sender: Sender, reply: SentReply, came_s: float) -> None:
+        self._outgoing.send(request, sender, response_of(reply, time.monotonic() - came_s))
 
 
 def _refuse(robot: str, heading: Heading) -> NoReturn:

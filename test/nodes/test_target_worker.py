@@ -1,0 +1,77 @@
+"""A target that stalls does not delay another, and its thread ends with it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from concurrent.futures import Future
+
+import numpy as np
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.nodes.server.target_worker import TargetWorker
+from adahi_ros.server.verifier import TargetVerifier
+from adahi_ros.wire.request import VerificationRequest
+from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK
+from test.nodes.test_turns_elsewhere import OTHER, Front, Still
+
+LONG_S = 20.0
+
+
+class Stalling(TargetVerifier):
+    """Waits, and then verifies or fails."""
+
+    def __init__(self, go_on: threading.Event, error: Exception | None = None) -> None:
+        super().__init__(Still(), "replace")
+        self._go_on, self._error = go_on, error
+
+    def submit(
+        self, request: VerificationRequest, draws: np.ndarray, until_s: float
+    ) -> Future[list[Verdict | Exception]]:
+        assert self._go_on.wait(LONG_S)
+        if self._error is not None:
+            raise self._error
+        return super().submit(request, draws, until_s)
+
+
+def served(front: Front, woken: threading.Event) -> list[tuple[int, int, float]]:
+    """Serve until a reply goes out."""
+    end_s = time.monotonic() + LONG_S
+    while not (sent := front.serve()) and time.monotonic() < end_s:
+        woken.wait(1.0)
+        woken.clear()
+    return sent
+
+
+def test_a_stalled_target_does_not_delay_another() -> None:
+    stall, free, woken = threading.Event(), threading.Event(), threading.Event()
+    free.set()
+    workers = TargetWorker(Stalling(stall)), TargetWorker(Stalling(free))
+    front = Front(verifiers=workers, wake=woken.set)
+    front.air.ask("arm", 0)
+    assert front.serve() == []
+    front.air.ask("hand", 1, target=OTHER)
+    assert served(front, woken) == [(1, OK, 0.0)]
+    stall.set()
+    assert served(front, woken) == [(0, OK, 0.0)]
+
+
+def test_a_fault_in_the_thread_costs_one_batch() -> None:
+    free, woken = threading.Event(), threading.Event()
+    free.set()
+    worker = TargetWorker(Stalling(free, OSError("broken")))
+    front = Front(verifiers=(worker, worker), wake=woken.set)
+    for step in range(2):
+        front.air.ask("arm", step)
+        assert served(front, woken) == [(step, INTERNAL_ERROR, 0.0)]
+
+
+def test_the_thread_ends_when_nothing_refers_to_its_target() -> None:
+    before = set(threading.enumerate())
+    worker = TargetWorker(Stalling(threading.Event()))
+    (thread,) = set(threading.enumerate()) - before
+    del worker
+    gc.collect()
+    thread.join(LONG_S)
+    assert not thread.is_alive()
