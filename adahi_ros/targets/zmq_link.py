@@ -25,6 +25,7 @@ class ZmqLink:
 
         self._alive = True
         self._socket: Any = zmq.Context.instance().socket(zmq.REQ)
+        self._socket.setsockopt(zmq.REQ_CORRELATE, 1)  # REP sockets return the id: other answers are dropped
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.RECONNECT_IVL, -1)
         self._socket.setsockopt(zmq.MAXMSGSIZE, LONGEST_ANSWER)
