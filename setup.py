@@ -45,13 +45,13 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "adahi = adahi_ros.cli:main",
-            "draft_policy_node = adahi_ros.nodes.robot.draft_policy_node:main",
-            "policy_runner_node = adahi_ros.nodes.robot.policy_runner_node:main",
-            "target_verifier_node = adahi_ros.nodes.server.target_verifier_node:main",
-            "robot_simulator_node = adahi_ros.nodes.simulation.robot_simulator_node:main",
-            "bag_recorder_node = adahi_ros.nodes.monitoring.bag_recorder_node:main",
-            "path_markers_node = adahi_ros.nodes.monitoring.path_markers_node:main",
+            "adahi = adahi_ros.start:adahi",
+            "draft_policy_node = adahi_ros.start:draft_policy_node",
+            "policy_runner_node = adahi_ros.start:policy_runner_node",
+            "target_verifier_node = adahi_ros.start:target_verifier_node",
+            "robot_simulator_node = adahi_ros.start:robot_simulator_node",
+            "bag_recorder_node = adahi_ros.start:bag_recorder_node",
+            "path_markers_node = adahi_ros.start:path_markers_node",
         ],
     },
 )

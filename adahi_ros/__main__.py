@@ -1,6 +1,6 @@
 """The command `adahi`, as `python -m adahi_ros`."""
 
-from adahi_ros.cli import main
+from adahi_ros.start import adahi
 
 if __name__ == "__main__":
-    main()
+    adahi()

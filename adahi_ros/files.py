@@ -15,6 +15,8 @@ from typing import Any
 LARGEST_TEXT = 1 << 22  # of a JSON file or a URDF, bytes
 LARGEST_WEIGHTS = 1 << 31  # of a network; ONNX has no larger ones either
 LARGEST_RECORDING = 1 << 34
+WORKING = ".working"  # the end of the name of the file that the one process of a folder locks
+LONGEST_NOTE = 200
 
 
 def check_size(path: Path, most: int) -> None:
@@ -123,6 +125,38 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(opened)  # which unlocks it
+
+
+@contextmanager
+def working_in(folder: Path, what: str) -> Iterator[None]:
+    """Hold a folder for one process at a time, which ends when the process does, however that happens.
+
+    Args:
+        folder: to hold; need not exist.
+        what: the process does there, for the message to the second.
+
+    Raises:
+        RuntimeError: another process holds it.
+    """
+    beside = folder.resolve()  # not in it: a training replaces its folder
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    opened = os.open(
+        beside.with_name(f".{beside.name}{WORKING}"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666
+    )
+    try:
+        try:
+            fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a process never locks itself out
+        except (BlockingIOError, PermissionError):
+            other = os.read(opened, LONGEST_NOTE).decode(errors="replace").strip()
+            raise RuntimeError(
+                f"{folder}: another process works in this folder ({other or 'unknown'}); wait until it ends, "
+                "or name another folder"
+            ) from None
+        os.ftruncate(opened, 0)
+        os.write(opened, f"{what}, process {os.getpid()}".encode()[:LONGEST_NOTE])
+        yield
+    finally:
+        os.close(opened)  # which unlocks it; the file stays: another process may wait with it open
 
 
 @contextmanager

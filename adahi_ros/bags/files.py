@@ -7,7 +7,10 @@ from pathlib import Path
 
 from rosbags.rosbag2 import Reader
 
+from adahi_ros.bags.bounds import bind_library
 from adahi_ros.bags.definitions import BagError, how_to_read
+
+bind_library()  # who opens a bag by the library imports this module
 
 METADATA = "metadata.yaml"
 MCAP, SQLITE = ".mcap", ".db3"

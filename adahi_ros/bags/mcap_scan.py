@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2
-from rosbags.rosbag2.storage_mcap import Schema, decompress, get_msgdef, get_qos, read_bytes, read_string
+from rosbags.rosbag2.storage_mcap import Schema, get_msgdef, get_qos, read_bytes, read_string
 
+from adahi_ros.bags.bounds import decompress
 from adahi_ros.bags.definitions import BagError
 
 MAGIC: Final = b"\x89MCAP0\r\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from adahi_ros.bags.files import files_of
-from adahi_ros.files import LARGEST_RECORDING, check_size, replacing, save_json
+from adahi_ros.files import LARGEST_RECORDING, check_size, replacing, save_json, working_in
 
 QUESTION = "question.json"
 BLOCK = 1 << 20
@@ -27,11 +28,17 @@ class PlanStore:
         folder: where stores are.
         question: all that the plans depend on; another question has another store.
         shape: S, H and A.
+
+    Raises:
+        RuntimeError: another process fills the store.
+        ValueError: a file of it is damaged.
     """
 
     def __init__(self, folder: Path, question: Mapping[str, Any], shape: tuple[int, int, int]) -> None:
         text = json.dumps(question, sort_keys=True).encode()
         self.folder = folder / hashlib.blake2b(text, digest_size=8).hexdigest()
+        self._held = ExitStack()  # as long as the store is used
+        self._held.enter_context(working_in(self.folder, "planning"))
         self._question = dict(question)
         self._shape = shape
         self._count = sum(len(part) for part in self._parts())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,9 +12,10 @@ from tempfile import TemporaryDirectory
 
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import Reader
-from rosbags.rosbag2.reader import zstd  # type: ignore[attr-defined]  # with what it unpacks itself
+from rosbags.rosbag2.storage_mcap import zstd  # type: ignore[attr-defined]  # with what it unpacks itself
 
 from adahi_ros.bags import mcap_scan, sqlite_scan
+from adahi_ros.bags.bounds import copy_unpacked, unpacked
 from adahi_ros.bags.definitions import BagError, check_cdr, in_words
 from adahi_ros.bags.files import MCAP, METADATA, PACKED, SQLITE, damaged, files_of, storage_of, why_unclosed
 from adahi_ros.contract.times import NANOSECONDS
@@ -35,7 +35,7 @@ def whole_messages(file: Path, faults: list[str]) -> Iterator[Message]:
         with _unpacked(file) as plain:
             for connection, time_ns, data in SCANS[storage_of(file)](plain):
                 if data.startswith(PACKED_MESSAGE):
-                    data = zstd.decompress(data)
+                    data = unpacked(data)
                 check_cdr(data)
                 yield connection, time_ns, data
     except Exception as error:  # noqa: BLE001 (of garbage the libraries raise this and that)
@@ -52,7 +52,7 @@ def _unpacked(file: Path) -> Iterator[Path]:
         copy = Path(folder, file.stem)
         # What lacks is told by who reads the copy.
         with suppress(EOFError, zstd.ZstdError), zstd.open(file) as packed, copy.open("wb") as plain:
-            shutil.copyfileobj(packed, plain)
+            copy_unpacked(packed, plain, file.stat().st_size)
         yield copy
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
+
+from adahi_ros.files import working_in
 
 STATES = "*.training.safetensors"
 
@@ -23,6 +26,7 @@ class StagedFolder:
     """
 
     def __init__(self, out: Path) -> None:
+        self._held = ExitStack()
         self.out = out.resolve()  # a link stays one
         self.folder = self.out.with_name(f"{self.out.name}.training")
         self._previous = self.out.with_name(f"{self.out.name}.previous")
@@ -32,7 +36,12 @@ class StagedFolder:
             raise ValueError(f"out: {out}, where something is mounted; must be a folder within it")
 
     def begin(self) -> None:
-        """Make the folder; of a stopped run's, leave its states alone."""
+        """Make the folder; of a stopped run's, leave its states alone.
+
+        Raises:
+            RuntimeError: another process trains into it.
+        """
+        self._held.enter_context(working_in(self.folder, "training"))
         if self._previous.exists() and not self.out.exists():  # stopped between the two moves
             self._previous.rename(self.out)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -54,6 +63,7 @@ class StagedFolder:
         self.folder.rename(self.out)
         if self._previous.exists():
             _remove(self._previous)
+        self._held.close()
 
 
 def _remove(path: Path) -> None:

@@ -29,6 +29,7 @@ from adahi_ros.wire.records import Reason
 from adahi_ros.wire.request import RequestFault
 from adahi_ros.wire.window_updates import WindowUpdate
 
+UNKNOWN = "policy_fingerprint: unknown, so its weights may differ; verification.hedge_unknown: true allows it"
 HEDGES = ("late", "at_once", "off")
 FIRST_NAMED_S = 0.3  # so long the others wait for it to say what the target is
 ANEW_S = (
@@ -45,7 +46,8 @@ class HedgedTransport:
 
     The verifier that is named first says what the target is; where it is not heard in time at the start, the
     next one does. One that describes another target, the same one with other weights, or none, is not asked.
-    Where nobody knows the weights of one, they may be the same: it is asked, and that is said once.
+    A backup with unknown weights may have other ones. It is not asked without `hedge_unknown`; one warning
+    says which of the two applies.
 
     Args:
         transports: to each verifier, by its name for people; at least one.
@@ -54,6 +56,7 @@ class HedgedTransport:
             is not asked for a while, whatever this is.
         clock: the time in seconds; never goes back. That of the session.
         on_news: told what becomes of single verifiers.
+        hedge_unknown: ask backups with unknown weights, too.
     """
 
     def __init__(
@@ -62,7 +65,9 @@ class HedgedTransport:
         hedge: str,
         clock: Callable[[], float],
         on_news: Callable[[News], None],
+        hedge_unknown: bool = False,
     ) -> None:
+        self._hedge_unknown = hedge_unknown
         self._ends = [VerifierEnd(name, transport) for name, transport in transports.items()]
         self._first = self._leading = self._ends[0]
         self._hedge = hedge
@@ -302,12 +307,24 @@ class HedgedTransport:
     def _compare(self, end: VerifierEnd) -> None:
         assert self._target is not None
         assert end.description is not None
-        self._refuse(end, end.description.unlike(self._target) or "")
+        trouble = end.description.unlike(self._target) or ""
         known = end.description.policy_fingerprint and self._target.policy_fingerprint
-        if not (known or end.trouble or end is self._named_by or end.unknown_told):
+        if known or trouble or end is self._named_by:
+            self._refuse(end, trouble)
+            return
+        self._refuse_unknown(end)
+
+    def _refuse_unknown(self, end: VerifierEnd) -> None:
+        """Ask a backup with unknown weights only where the operator allows it; warn once."""
+        end.trouble = "" if self._hedge_unknown else UNKNOWN
+        if not end.unknown_told:
             end.unknown_told = True
-            text = "nobody knows whether its policy has the same weights; it is asked all the same"
-            self._on_news(News(Level.WARN, f"verifier {end.name}: policy_fingerprint: {text}"))
+            what = (
+                "is asked although its weights are unknown"
+                if self._hedge_unknown
+                else f"is not asked: {UNKNOWN}"
+            )
+            self._on_news(News(Level.WARN, f"verifier {end.name} {what}"))
 
     def _tell_of(self, end: VerifierEnd, now_s: float) -> None:
         """Say once that a verifier is gone, or back."""

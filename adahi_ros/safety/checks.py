@@ -23,6 +23,7 @@ LEAST = {
 }
 
 ENDLESS = {"position_low": -math.inf, "position_high": math.inf}  # of a joint that turns on and on
+CONTINUOUS = "continuous"  # the key of such a joint: its position may be reported in (-pi, pi]
 
 
 def checked(where: str, quantity: str, value: Any) -> float:

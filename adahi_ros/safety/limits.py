@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from adahi_ros.contract.contract import GOALS
 from adahi_ros.files import read_bytes
-from adahi_ros.safety.checks import LARGEST, LEAST, check_keys, check_order, checked, shown
+from adahi_ros.safety.checks import CONTINUOUS, LARGEST, LEAST, check_keys, check_order, checked, shown
 from adahi_ros.safety.moveit import moveit_limits
 from adahi_ros.safety.urdf import urdf_limits
 from adahi_ros.yaml_files import read_yaml
@@ -49,6 +49,7 @@ class Limits:
         effort: (A,) float64, largest force or torque, N or N m.
         following: (A,) float64, largest following error: distance between commanded and measured position
             that may last. A larger one means that the arm does not follow.
+        continuous: (A,) bool, joints that turn without end, as a URDF names them; none where it is left out.
 
     Raises:
         ValueError: names entry, field, value and what was allowed.
@@ -62,17 +63,21 @@ class Limits:
     max_step: np.ndarray
     effort: np.ndarray
     following: np.ndarray
+    continuous: np.ndarray = field(default_factory=lambda: np.zeros(1, bool))
 
     def __post_init__(self) -> None:
-        for field in fields(self)[1:]:
-            values = np.array(getattr(self, field.name), dtype=np.float64)
+        continuous = np.zeros(len(self.names), bool) | self.continuous
+        continuous.flags.writeable = False
+        object.__setattr__(self, "continuous", continuous)
+        for each in fields(self)[1:-1]:
+            values = np.array(getattr(self, each.name), dtype=np.float64)
             if values.shape != (len(self.names),):
-                raise ValueError(f"{field.name}: shape {values.shape}, expected ({len(self.names)},)")
-            quantity = field.name.removesuffix("_low").removesuffix("_high")
+                raise ValueError(f"{each.name}: shape {values.shape}, expected ({len(self.names)},)")
+            quantity = each.name.removesuffix("_low").removesuffix("_high")
             for name, value in zip(self.names, values.tolist(), strict=True):
-                checked(f"{name}.{field.name}", quantity, value)
+                checked(f"{name}.{each.name}", quantity, value)
             values.flags.writeable = False
-            object.__setattr__(self, field.name, values)
+            object.__setattr__(self, each.name, values)
         for name, low, high in zip(self.names, self.position_low, self.position_high, strict=True):
             check_order(f"{name}.position", low, high)
 
@@ -122,7 +127,8 @@ class Limits:
         def column(field: str) -> np.ndarray:
             return np.array([value(name, field) for name in names])
 
-        return cls(tuple(names), *(column(field.name) for field in fields(cls)[1:]))
+        continuous = np.array([bool(limits.get(name, {}).get(CONTINUOUS)) for name in names])
+        return cls(tuple(names), *(column(field.name) for field in fields(cls)[1:-1]), continuous)
 
 
 def load_limits(

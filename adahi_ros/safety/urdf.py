@@ -6,7 +6,7 @@ import math
 from typing import Any
 from xml.etree import ElementTree
 
-from adahi_ros.safety.checks import ENDLESS, check_order, checked, shown
+from adahi_ros.safety.checks import CONTINUOUS, ENDLESS, check_order, checked, shown
 
 BOUNDED = ("revolute", "prismatic")
 REFUSED = ("<!DOCTYPE", "<!ENTITY")  # a few lines of entities expand to gigabytes
@@ -50,14 +50,14 @@ def _limits(name: str, joint: ElementTree.Element, bounded: bool) -> dict[str, f
     if limit is None:
         if bounded:
             raise ValueError(f"{name}.limit: missing")
-        return dict(ENDLESS)
+        return {**ENDLESS, CONTINUOUS: 1.0}
     limits: dict[str, float] = {
         quantity: checked(f"{name}.{quantity}", quantity, _number(f"{name}.{quantity}", limit.get(quantity)))
         for quantity in ("velocity", "effort")
         if quantity in limit.attrib
     }
     if not bounded:
-        return limits | ENDLESS
+        return limits | ENDLESS | {CONTINUOUS: 1.0}
     limits["position_low"], limits["position_high"] = _range(name, joint, limit)
     return limits
 

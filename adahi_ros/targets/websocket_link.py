@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 import socket
 import threading
@@ -12,6 +13,9 @@ from typing import Any
 from adahi_ros.targets.remote import LONGEST_ANSWER, ServerFault, error_line
 
 CLOSING_S = 1.0  # for the server to say goodbye; nobody here waits for it
+UNREQUESTED = "sent a message without a request: its answers cannot be matched to requests"
+# Faults of a connection become a `ServerFault`. The library would also log each of them with a traceback.
+_SILENT = logging.Logger(f"{__name__}.library", logging.CRITICAL + 1)
 
 
 class WebsocketLink:
@@ -20,6 +24,10 @@ class WebsocketLink:
     All that may block, such as looking up a name or sending to a server that reads nothing, is done in a
     thread, which a link that is closed leaves to itself. So nobody waits longer than told, and nobody hears a
     late answer.
+
+    The protocol has no request ids, so a message without a request would shift all later answers. A link that
+    receives one, before a request or together with an answer, is unusable. A message that arrives between a
+    request and its answer cannot be recognized; the answer that follows it makes the link unusable.
 
     Args:
         url: such as ws://gpu:8000.
@@ -51,7 +59,11 @@ class WebsocketLink:
         """See `Link.alive`."""
         from websockets.protocol import State
 
-        return not self._closed and self._connection.protocol.state is State.OPEN
+        if self._closed or self._connection.protocol.state is not State.OPEN:
+            return False
+        if _received(self._connection):
+            self.close()
+        return not self._closed
 
     def ask(self, message: bytes, timeout_s: float) -> bytes:
         """See `Link.ask`."""
@@ -92,6 +104,7 @@ class WebsocketLink:
                 open_timeout=timeout_s,
                 ping_interval=None,
                 close_timeout=CLOSING_S,
+                logger=_SILENT,
             ) as connection:
                 self._connection = connection
                 self._answers.put(connection.recv())
@@ -99,10 +112,28 @@ class WebsocketLink:
                     question = self._questions.get()
                     if question is None:
                         break
+                    if _received(connection):
+                        raise ServerFault(UNREQUESTED)
                     connection.send(question)
-                    self._answers.put(connection.recv())
+                    answer = connection.recv()
+                    if not isinstance(answer, str) and _received(connection):  # a text is an error: it closes
+                        raise ServerFault(UNREQUESTED)
+                    self._answers.put(answer)
+        except ServerFault as fault:
+            self._answers.put(fault)
         except Exception as error:  # noqa: BLE001 (of sockets, TLS, HTTP and websockets: all mean that none is there)
             self._answers.put(ServerFault(_fault(error)))
+
+
+def _received(connection: Any) -> bool:
+    """Whether a message waits to be read, which this discards; only while no other thread reads."""
+    from websockets.exceptions import ConnectionClosed
+
+    try:
+        connection.recv(timeout=0.0)
+    except (TimeoutError, ConnectionClosed):
+        return False
+    return True
 
 
 def _fault(error: Exception) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import Any
 
 from adahi_ros.targets.remote import LONGEST_ANSWER, ServerFault
@@ -25,6 +27,7 @@ class ZmqLink:
 
         self._alive = True
         self._socket: Any = zmq.Context.instance().socket(zmq.REQ)
+        self._socket.setsockopt(zmq.REQ_CORRELATE, 1)  # REP sockets return the id: other answers are dropped
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.RECONNECT_IVL, -1)
         self._socket.setsockopt(zmq.MAXMSGSIZE, LONGEST_ANSWER)
@@ -58,13 +61,16 @@ class ZmqLink:
         poller.register(self._socket, zmq.POLLIN)
         poller.register(self._monitor, zmq.POLLIN)
         try:
+            deadline_s = time.monotonic() + timeout_s
             self._socket.send(message, zmq.NOBLOCK)
             ready = dict(poller.poll(round(1e3 * timeout_s)))
-            if self._socket in ready:
-                answer: bytes = self._socket.recv(zmq.NOBLOCK)
-                if not self._socket.getsockopt(zmq.RCVMORE):
-                    return answer
-                raise ServerFault("answered in several parts: is no policy server")
+            while self._socket in ready:
+                with contextlib.suppress(zmq.Again):  # it was the answer to another request
+                    answer: bytes = self._socket.recv(zmq.NOBLOCK)
+                    if not self._socket.getsockopt(zmq.RCVMORE):
+                        return answer
+                    raise ServerFault("answered in several parts: is no policy server")
+                ready = dict(poller.poll(round(1e3 * max(0.0, deadline_s - time.monotonic()))))
         except zmq.ZMQError:  # nobody is there any more to send to
             ready = {self._monitor: zmq.POLLIN}
         if self._monitor in ready:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -191,6 +192,7 @@ def described_task(path: Path) -> GymnasiumTask:
         FileNotFoundError: no such file.
     """
     description = load_description(path)
+    _warn_of_code(path, description.modules)
     with faults_of(path):
         return GymnasiumTask(description)
 
@@ -204,6 +206,7 @@ def described_expert(path: Path) -> Expert:
     """
     named = load_description(path).expert
     module, _, name = named.partition(":")
+    _warn_of_code(path, (module,))
     with faults_of(path):
         try:
             found = getattr(import_module(module), name)
@@ -213,6 +216,13 @@ def described_expert(path: Path) -> Expert:
         except TypeError as error:
             raise ValueError(f"expert: {named!r}, must need no arguments ({error})") from error
     return expert
+
+
+def _warn_of_code(path: Path, modules: Sequence[str]) -> None:
+    """Name on stderr the modules whose code a file runs; those of this package are known."""
+    foreign = [module for module in modules if module.partition(".")[0] != "adahi_ros"]
+    if foreign:
+        warnings.warn(f"{path}: imports and runs the code of {', '.join(foreign)}", stacklevel=3)
 
 
 def _make_env(description: Description) -> gym.Env[np.ndarray, np.ndarray]:

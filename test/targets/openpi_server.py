@@ -54,6 +54,7 @@ class Serving:
         ready: it answers once this is set.
         closes: instead of answering.
         status: of HTTP, instead of a websocket.
+        copies: of each answer.
     """
 
     answer: Callable[[dict[str, Any]], Any] = plan_of
@@ -61,6 +62,7 @@ class Serving:
     ready: threading.Event = READY
     closes: bool = False
     status: http.HTTPStatus | None = None
+    copies: int = 1
 
 
 class PolicyServer:
@@ -93,6 +95,10 @@ class PolicyServer:
                 each.socket.shutdown(socket.SHUT_RDWR)
         self._connections.clear()
 
+    def say(self, message: Any) -> None:
+        """Send a message without a request."""
+        self._connections[-1].send(packed(message))
+
     def _request(self, connection: Any, request: Any) -> Any:
         self.headers.append(request.headers)
         return connection.respond(self.does.status, "no\n") if self.does.status is not None else None
@@ -108,6 +114,7 @@ class PolicyServer:
             if does.closes:
                 return
             answer = does.answer(self.heard[-1])
-            connection.send(answer if isinstance(answer, bytes | str) else packed(answer))
+            for _ in range(does.copies):
+                connection.send(answer if isinstance(answer, bytes | str) else packed(answer))
             if isinstance(answer, str):
                 return

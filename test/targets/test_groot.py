@@ -30,6 +30,8 @@ from test.targets.groot_server import (  # noqa: E402
     answer_n16,
     answer_sim,
     modalities,
+    packed,
+    unpacked,
 )
 
 STATE = np.arange(12, dtype=np.float32).reshape(2, 2, 3) / 10
@@ -305,3 +307,35 @@ def test_a_file_that_cannot_be_used_is_refused(changes: dict[str, Any], reason: 
 
 def test_nobody_here_knows_what_weights_its_server_has() -> None:
     assert fingerprint_of(target_of("tcp://127.0.0.1:9")) == ""
+
+
+def test_an_answer_too_many_is_no_answer_to_the_next_request() -> None:
+    """The server is a ROUTER: a REP socket cannot answer twice."""
+    stopped = threading.Event()
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as replying:
+        replying.setsockopt(zmq.LINGER, 0)
+        port = replying.bind_to_random_port("tcp://127.0.0.1")
+
+        def serve() -> None:
+            stale: list[list[bytes]] = []
+            while not stopped.is_set():
+                if replying.poll(20):
+                    *envelope, message = replying.recv_multipart()
+                    for parts in stale:  # arrives after the request was sent, and before its answer
+                        replying.send_multipart(parts)
+                    request = unpacked(message)
+                    configuring = request["endpoint"] == "get_modality_config"
+                    answer = packed(modalities() if configuring else answer_n16(request["data"]))
+                    replying.send_multipart([*envelope, answer])
+                    stale = [] if configuring else [[*envelope, answer]]
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            target = target_of(f"tcp://127.0.0.1:{port}")
+            for row in (0, 1, 0, 1):
+                plan = target.propose(SEEN.rows(np.array([row])), np.zeros((1, 0), np.float32)).actions
+                np.testing.assert_array_equal(plan[0, 0, :2], STATE[row, -1, :2])
+        finally:
+            stopped.set()
+            thread.join(10.0)

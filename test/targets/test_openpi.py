@@ -169,6 +169,47 @@ def test_a_server_that_stalls_is_waited_for_no_longer_and_its_late_answer_is_not
     np.testing.assert_array_equal(asked(target, 1)[0, 0], STATE[0, 0, :2])
 
 
+def test_a_message_without_a_request_is_no_answer_to_the_next_one(served: PolicyServer) -> None:
+    target = target_of(served.url)
+    asked(target, 1)
+    served.say({"actions": np.full((5, 2), 7.0)})
+    wait_for(lambda: not target._server._link.alive())
+    np.testing.assert_array_equal(asked(target, 1)[0, 0], STATE[0, 0, :2])
+    assert len(served.headers) == 2
+
+
+def test_answers_that_come_twice_shift_no_later_answer(served: PolicyServer) -> None:
+    clock = Clock()
+    target = target_of(served.url, clock)
+    served.does = Serving(copies=2)
+    for row in (0, 1, 0, 1, 0, 1):
+        clock.now_s += 10.0
+        try:
+            plan = target.propose(SEEN.rows(np.array([row])), DRAWS[:1]).actions
+        except TargetUnavailableError as error:
+            assert "sent a message without a request" in str(error)  # noqa: PT017
+        else:
+            np.testing.assert_array_equal(plan[0, 0], STATE[row, 0, :2])
+            wait_for(lambda: not target._server._link.alive())
+
+
+def test_no_fault_of_a_connection_is_logged_with_a_traceback(
+    served: PolicyServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(protocol: Any) -> None:
+        raise RuntimeError("a bug of the library")
+
+    target = target_of(served.url)
+    asked(target, 1)
+    monkeypatch.setattr("websockets.client.ClientProtocol.events_received", fail)
+    fault_of(target)
+    for thread in threads_of(served.url):
+        thread.join(10.0)
+    assert not [
+        record for record in caplog.records if "adahi" in record.name or record.name.endswith("client")
+    ]
+
+
 def test_a_server_that_takes_connections_and_says_nothing_is_waited_for_no_longer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = target_of(f"ws://127.0.0.1:{silent.getsockname()[1]}", timeout_s=0.2)

@@ -137,6 +137,11 @@ class DraftVerificationParameters(VerificationParameters):
         "quickest is asked first, but by off, and one that does not reply not at all, until it replies again",
         choices=HEDGES,
     )
+    hedge_unknown: bool = parameter(
+        False,
+        "Ask a backup although the weights of its policy, or of the first verifier's, are unknown; "
+        "by default it is not asked, and a warning says so",
+    )
     vision: str = parameter(
         BY_CONTRACT,
         "What the target sees of camera images: their features (float16, as the draft), the images as JPEG, "

@@ -64,7 +64,9 @@ class Verifiers:
             transports[clients.name] = DdsTransport(clients, sender, on_arrival)
         self._hedged: HedgedTransport | None = None
         if told.backups:
-            self._hedged = HedgedTransport(transports, told.hedge, time.monotonic, on_news)
+            self._hedged = HedgedTransport(
+                transports, told.hedge, time.monotonic, on_news, told.hedge_unknown
+            )
         self.transport: Transport = self._hedged or next(iter(transports.values()))
 
     @property

@@ -37,8 +37,8 @@ class BackupLink(SimulatedLink):
 class HedgedRobot(Robot):
     """A robot of two verifiers, `first` and `backup`; `link` and `verifier` are those of the first."""
 
-    def __init__(self, policy: Policy, hedge: str, **named: Any) -> None:
-        self.hedge = hedge
+    def __init__(self, policy: Policy, hedge: str, hedge_unknown: bool = False, **named: Any) -> None:
+        self.hedge, self.hedge_unknown = hedge, hedge_unknown
         self.news: list[News] = []
         super().__init__(policy, **named)
 
@@ -47,7 +47,9 @@ class HedgedRobot(Robot):
         self.backup = SimulatedVerifier(self.policy, self.verifier._plans)
         self.backup_link = BackupLink(self.backup, 7, self.link)
         links: dict[str, Transport] = {"first": self.link, "backup": self.backup_link}
-        self.hedged = HedgedTransport(links, self.hedge, lambda: self.link.now_s, self.news.append)
+        self.hedged = HedgedTransport(
+            links, self.hedge, lambda: self.link.now_s, self.news.append, self.hedge_unknown
+        )
         return self.hedged
 
     @property

@@ -35,10 +35,11 @@ def test_a_backup_of_another_policy_is_refused_by_name_and_not_asked(
 
 
 OTHER = "fedcba9876543210"
-UNKNOWN = (
-    "verifier backup: policy_fingerprint: nobody knows whether its policy has the same weights; it is asked "
-    "all the same"
+REFUSED = (
+    "verifier backup is not asked: policy_fingerprint: unknown, so its weights may differ; "
+    "verification.hedge_unknown: true allows it"
 )
+ALLOWED = "verifier backup is asked although its weights are unknown"
 
 
 def test_a_backup_with_other_weights_of_the_same_sizes_is_not_asked(
@@ -55,17 +56,18 @@ def test_a_backup_with_other_weights_of_the_same_sizes_is_not_asked(
 
 
 @pytest.mark.parametrize("unknown", [("first",), ("backup",), ("first", "backup")])
-def test_where_nobody_knows_the_weights_of_one_both_are_asked_and_that_is_said_once(
-    make_hedged: Callable[..., HedgedRobot], unknown: tuple[str, ...]
+@pytest.mark.parametrize(("allowed", "text", "asked"), [(False, REFUSED, 0), (True, ALLOWED, 50)])
+def test_a_backup_with_unknown_weights_needs_permission_and_one_warning_says_so(
+    make_hedged: Callable[..., HedgedRobot], unknown: tuple[str, ...], allowed: bool, text: str, asked: int
 ) -> None:
-    robot = make_hedged("at_once")
+    robot = make_hedged("at_once", hedge_unknown=allowed)
     for name, verifier in (("first", robot.verifier), ("backup", robot.backup)):
         verifier.load("" if name in unknown else WEIGHTS)
     robot.connect()
     robot.steps(50)  # it describes itself again meanwhile
-    assert robot.texts == [UNKNOWN]
+    assert robot.texts == [text]
     assert robot.news[0].level is Level.WARN
-    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (50, 50)
+    assert (requests_to(robot.link), requests_to(robot.backup_link)) == (50, asked)
 
 
 def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(

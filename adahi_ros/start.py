@@ -1,0 +1,58 @@
+"""Entry points of all executables: SIGINT while modules are imported ends them without a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+from importlib import import_module
+
+STOPPED = 130  # what shells expect after Ctrl-C
+
+
+def _leave(number: int, frame: object) -> None:
+    os._exit(STOPPED)  # nothing is open yet; an exception would become a traceback of an import
+
+
+def run_main(module: str) -> None:
+    """Import a module and call its `main`, which handles SIGINT itself."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+    main = import_module(module).main
+    signal.signal(signal.SIGINT, before)
+    main()
+
+
+def adahi() -> None:
+    """Run the command `adahi`."""
+    run_main("adahi_ros.cli")
+
+
+def draft_policy_node() -> None:
+    """Run the robot's node."""
+    run_main("adahi_ros.nodes.robot.draft_policy_node")
+
+
+def policy_runner_node() -> None:
+    """Run the node that serves RunPolicy."""
+    run_main("adahi_ros.nodes.robot.policy_runner_node")
+
+
+def target_verifier_node() -> None:
+    """Run the server's node."""
+    run_main("adahi_ros.nodes.server.target_verifier_node")
+
+
+def robot_simulator_node() -> None:
+    """Run the simulated robot."""
+    run_main("adahi_ros.nodes.simulation.robot_simulator_node")
+
+
+def bag_recorder_node() -> None:
+    """Run the node that records."""
+    run_main("adahi_ros.nodes.monitoring.bag_recorder_node")
+
+
+def path_markers_node() -> None:
+    """Run the node that shows paths."""
+    run_main("adahi_ros.nodes.monitoring.path_markers_node")

@@ -1,0 +1,173 @@
+"""What the operator says, over DDS: stops last, old messages move nothing, a new start needs a press."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from adahi_msgs.msg import SafetyState
+from std_msgs.msg import Bool
+from std_srvs.srv import SetBool
+
+TIMEOUT_S = 0.4
+PERIOD_S = 0.05
+STOPPED_S = 2.0
+
+
+class Cell:
+    """A robot in front of the policy's node, and its operator's deadman."""
+
+    def __init__(self, stage: Any, robot: Any, start: Callable[[], Any]) -> None:
+        self.stage, self.robot, self._start = stage, robot, start
+        self.process = start()
+        self.safety: list[SafetyState] = []
+        stage.node.create_subscription(SafetyState, "safety_state", self.safety.append, 1000)
+        self.deadman = stage.node.create_publisher(Bool, "enable", 100)
+        self._client = stage.node.create_client(SetBool, "draft_policy/set_enabled")
+        self._next_s, self._step = 0.0, 0
+
+    def activate(self) -> None:
+        assert self.stage.change_state("configure")
+        assert self.stage.change_state("activate")
+
+    def set_enabled(self, enabled: bool) -> None:
+        assert self.stage.call(self._client, SetBool.Request(data=enabled)).success
+
+    def start_again(self) -> None:
+        """Kill the node as a crash does, and start it as `respawn` does."""
+        self.stage.processes.kill(self.process)
+        self.process = self._start()
+        self.activate()
+
+    def run(self, done: Callable[[], bool], what: str, pressed: bool | None = True) -> None:
+        """Show observations and the deadman at the control rate until something is so.
+
+        Args:
+            done: it is.
+            what: it is, for people.
+            pressed: what the deadman says; None for nothing.
+        """
+
+        def period() -> bool:
+            now_s = time.monotonic()
+            if now_s >= self._next_s:
+                self._next_s = now_s + PERIOD_S
+                self._step += 1
+                self.robot.show(1, self._step)
+                if pressed is not None:
+                    self.deadman.publish(Bool(data=pressed))
+            return done()
+
+        self.stage.wait(period, what)
+
+    def moves(self) -> Callable[[], bool]:
+        """Return whether a command from now on asks for another position than the last one did."""
+        before = [command.points[0].positions for command in self.robot.commands]
+        at = before[-1:]
+
+        def moved() -> bool:
+            return any(each.points[0].positions not in at for each in self.robot.commands[len(before) :])
+
+        return moved
+
+    def steps(self, count: int) -> Callable[[], bool]:
+        """Return whether the policy has made so many steps from now on."""
+        before = len(self.robot.steps)
+        return lambda: len(self.robot.steps) >= before + count
+
+    def press_afresh(self) -> None:
+        self.deadman.publish(Bool(data=False))
+        self.run(lambda: not self.safety[-1].enabled, "the deadman let go", pressed=False)
+        self.run(self.moves(), "motion after a fresh press")
+
+    def stands_for(self, steps: int) -> None:
+        """Check that the policy acts, and that nothing is commanded."""
+        moves = self.moves()
+        self.run(self.steps(steps), "steps")
+        assert not moves()
+
+
+@pytest.fixture(scope="module")
+def cell(stage: Any, make_robot: Callable[[Any], Any], exported: Path) -> Iterator[Cell]:
+    def start() -> Any:
+        return stage.start(
+            "draft_policy_node",
+            checkpoint=str(exported / "draft"),
+            gate__name="never",
+            verifier_wait_s=0.0,
+            max_age_s=5.0,
+            safety__require_enable=True,
+            safety__enable_timeout_s=TIMEOUT_S,
+            safety__hold_after_s=5.0,
+        )
+
+    cell = Cell(stage, make_robot(stage), start)
+    cell.activate()
+    cell.run(cell.steps(3), "steps", pressed=False)
+    cell.press_afresh()
+    yield cell
+    stage.processes.end()
+
+
+def test_a_stop_survives_cleanup_and_configure(cell: Cell) -> None:
+    cell.set_enabled(False)
+    for label in ("deactivate", "cleanup", "configure", "activate"):
+        assert cell.stage.change_state(label)
+    cell.stands_for(20)
+    assert cell.safety[-1].stopped
+    cell.set_enabled(True)
+    cell.run(cell.moves(), "motion")
+
+
+def test_a_stop_is_kept_by_a_node_that_is_not_configured(cell: Cell) -> None:
+    cell.press_afresh()
+    for label in ("deactivate", "cleanup"):
+        assert cell.stage.change_state(label)
+    cell.deadman.publish(Bool(data=False))
+    cell.deadman.wait_for_all_acked()
+    cell.activate()
+    cell.run(cell.steps(10), "steps", pressed=None)
+    assert cell.safety[-1].stopped
+    cell.press_afresh()
+
+
+def test_what_arrived_while_the_node_stood_still_moves_nothing(cell: Cell) -> None:
+    cell.press_afresh()
+    os.kill(cell.process.pid, signal.SIGSTOP)
+    until_s = time.monotonic() + STOPPED_S
+    cell.run(lambda: time.monotonic() > until_s, "the deadman pressed, the node stopped")
+    let_go_s = time.monotonic() + 2 * TIMEOUT_S
+    cell.run(lambda: time.monotonic() > let_go_s, "the deadman let go", pressed=None)
+    moves = cell.moves()
+    os.kill(cell.process.pid, signal.SIGCONT)
+    cell.run(cell.steps(30), "steps", pressed=None)
+    assert not moves()
+    cell.press_afresh()
+
+
+def test_after_a_crash_a_deadman_that_is_still_pressed_moves_nothing(cell: Cell) -> None:
+    cell.press_afresh()
+    cell.start_again()
+    cell.stands_for(40)
+    assert cell.safety[-1].needs_press
+    cell.press_afresh()
+
+
+def test_a_false_of_another_publisher_lasts_until_it_says_true(cell: Cell) -> None:
+    cell.press_afresh()
+    button = cell.stage.node.create_publisher(Bool, "enable", 10)
+    cell.run(lambda: button.get_subscription_count() > 0, "the button")
+    for _ in range(200):  # its count is nowhere near the deadman's
+        button.publish(Bool(data=True))
+    cell.run(cell.moves(), "motion")
+    button.publish(Bool(data=False))
+    cell.run(lambda: cell.safety[-1].stopped, "the stop")
+    cell.stands_for(30)
+    button.publish(Bool(data=True))
+    cell.run(cell.moves(), "motion")
+    cell.stage.node.destroy_publisher(button)
