@@ -18,6 +18,7 @@ from adahi_ros.safety.urdf import urdf_limits
 from adahi_ros.yaml_files import read_yaml
 
 DEFAULT = "default"
+WORKSPACE = "workspace"  # of the whole robot; safety/workspace.py reads it
 MARGIN = 0.1
 FOLLOWING_STEPS = 2.0  # default following error, in units of max_step
 SCALING = {"default_velocity_scaling_factor", "default_acceleration_scaling_factor"}  # a planner's habits
@@ -137,6 +138,8 @@ def load_limits(
           JOINT: {position: [LOW, HIGH], velocity: V, acceleration: A, max_step: S, effort: E, following: F}
           default: {velocity: V}
 
+    The same file may have a `workspace` (`safety/workspace.py`).
+
     MoveIt's joint_limits.yaml. Or a URDF, which knows no accelerations.
 
     Args:
@@ -208,7 +211,7 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
     if isinstance(values, dict) and "joint_limits" in values:
         joints = check_keys("file", values, {"joint_limits", *SCALING})["joint_limits"]
         return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in _entries(joints)}
-    joints = check_keys("file", values, {"limits"}).get("limits")
+    joints = check_keys("file", values, {"limits", WORKSPACE}).get("limits")
     return {name: _entry(f"limits.{name}", entry) for name, entry in _entries(joints)}
 
 
