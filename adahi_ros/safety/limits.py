@@ -20,7 +20,7 @@ from adahi_ros.yaml_files import read_yaml
 DEFAULT = "default"
 WORKSPACE = "workspace"  # of the whole robot; safety/workspace.py reads it
 MARGIN = 0.1
-FOLLOWING_STEPS = 2.0  # default following error, in units of max_step
+FOLLOWING_STEPS = 0.8  # default following error, in units of max_step; from 1 on max_step would hide it
 SCALING = {"default_velocity_scaling_factor", "default_acceleration_scaling_factor"}  # a planner's habits
 NEEDED = {  # by what is commanded: what limits it
     "positions": ("position", "velocity"),
@@ -116,8 +116,7 @@ class Limits:
         def value(name: str, field: str) -> float:
             given = limits.get(name, {})
             if field == "following":
-                default = FOLLOWING_STEPS * given.get("max_step", math.inf)
-                return given.get(field, default if default <= LARGEST else math.inf)
+                return given.get(field, FOLLOWING_STEPS * given.get("max_step", math.inf))
             return given.get(field, -math.inf if field == "position_low" else math.inf)
 
         def column(field: str) -> np.ndarray:

@@ -116,16 +116,16 @@ def test_infinite_is_unlimited(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "following"),
     [
-        ({"max_step": 0.5}, 1.0),
+        ({"max_step": 0.5}, 0.4),
         ({"max_step": 0.5, "following": 0.3}, 0.3),
         ({"max_step": 0.5, "following": math.inf}, math.inf),
         ({"max_step": math.inf}, math.inf),
-        ({"max_step": 1e9}, math.inf),
+        ({"max_step": 1e9}, 8e8),
         ({"following": 0.3}, 0.3),
         ({}, math.inf),
     ],
 )
-def test_the_following_error_is_twice_the_step_by_default(
+def test_the_following_error_is_a_share_of_the_step_by_default(
     tmp_path: Path, entry: dict[str, float], following: float
 ) -> None:
     limits = load_limits(written(tmp_path, {"limits": {"elbow": entry}}), ["elbow"])
