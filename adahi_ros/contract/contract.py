@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.contract.fields import FieldReader, check_finite
+from adahi_ros.contract.monitors import Monitor
 from adahi_ros.contract.operators import Operator
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
@@ -237,6 +238,7 @@ class Contract:
         episode: has the numbers of episode and step; None where the robot counts them itself.
         action: what an action is, on the wire.
         images_for_target: the robot sends the images, and encodes none; the encoder is the verifier's.
+        driver: fields that must all allow motion; else the robot is held.
     """
 
     robot_type: str
@@ -250,6 +252,7 @@ class Contract:
     episode: Source | None
     action: Action
     images_for_target: bool = False
+    driver: tuple[Monitor, ...] = ()
 
     @property
     def number_dim(self) -> int:

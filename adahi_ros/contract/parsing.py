@@ -13,6 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.assets import asset
+from adahi_ros.contract.checks import (
+    LONGEST_S,
+    TOPIC,
+    TYPE,
+    check_keys,
+    is_number,
+    mapping,
+    one_of,
+    positive,
+    word,
+)
 from adahi_ros.contract.commanded import TWIST, check_topics_apart
 from adahi_ros.contract.contract import (
     COMMAND_FIELDS,
@@ -30,7 +41,8 @@ from adahi_ros.contract.contract import (
     Sink,
     Source,
 )
-from adahi_ros.contract.fields import LARGEST, NAMED, FieldReader, expanded
+from adahi_ros.contract.fields import NAMED, FieldReader, expanded
+from adahi_ros.contract.monitors import monitors
 from adahi_ros.contract.operators import Operator
 from adahi_ros.contract.operators import operator as make_operator
 from adahi_ros.texts import abridged
@@ -39,15 +51,11 @@ from adahi_ros.yaml_files import read_yaml
 SHIPPED = "config/contracts"
 IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 WITHOUT_HEADER = ("std_msgs/msg/",)
-NAME = "[A-Za-z_][A-Za-z0-9_]*"
-TOPIC = re.compile(f"/?{NAME}(/{NAME})*")
-TYPE = re.compile(f"{NAME}/msg/{NAME}")
 GRIPPER_PATH = re.compile(r"position\.\S+")
 CAMERA = "observation.images."
 MAX_AGE_S = 0.2
 DEEPEST = 10_000  # of a queue
 STRONGEST_N = 1e4  # effort of a gripper
-LONGEST_S = 1e6  # of any time, and the fastest rate
 # Sections of Rosetta's that say nothing about observation and action.
 PASSED_OVER = (
     "robot_interface",
@@ -122,15 +130,16 @@ def parse_contract(values: Any) -> Contract:
         "goal",
         "episode",
         "actions",
+        "driver",
     )
     top = {
         name: value
-        for name, value in _mapping("contract", values).items()
+        for name, value in mapping("contract", values).items()
         if name not in PASSED_OVER and not str(name).startswith("x-")
     }
-    _check_keys("contract", top, known, required=("robot_type", "fps", "observations", "actions"))
-    rate_hz = _positive("fps", top["fps"])
-    max_age_s = _positive("max_age_s", top.get("max_age_s", MAX_AGE_S))
+    check_keys("contract", top, known, required=("robot_type", "fps", "observations", "actions"))
+    rate_hz = positive("fps", top["fps"])
+    max_age_s = positive("max_age_s", top.get("max_age_s", MAX_AGE_S))
     parts = _Parts(1.0 / rate_hz, max_age_s)
     numbers, cameras = _observations(parts, top["observations"])
     goal = parts.source("goal", top["goal"]) if "goal" in top else None
@@ -148,9 +157,9 @@ def parse_contract(values: Any) -> Contract:
             "images_for_target there may be none"
         )
     contract = Contract(
-        _word("robot_type", top["robot_type"]),
+        word("robot_type", top["robot_type"]),
         rate_hz,
-        _word("paced_by", paced_by),
+        word("paced_by", paced_by),
         max_age_s,
         numbers,
         cameras,
@@ -159,6 +168,7 @@ def parse_contract(values: Any) -> Contract:
         episode,
         action,
         for_target,
+        monitors(top.get("driver", [])),
     )
     _check_whole(contract)
     return contract
@@ -173,29 +183,29 @@ class _Parts:
 
     def channel(self, where: str, values: Any, actions: tuple[str, ...] = ()) -> Channel:
         """Read a channel; of ROS actions it may be one of these types."""
-        values = _mapping(f"{where}.channel", values)
+        values = mapping(f"{where}.channel", values)
         # dtype and safety are Rosetta's: ours are float64, and the safety envelope's business.
         known = ("topic", "type", "qos", "dtype", "safety")
-        _check_keys(f"{where}.channel", values, known, required=("topic", "type"))
+        check_keys(f"{where}.channel", values, known, required=("topic", "type"))
         qos = self._qos(f"{where}.channel.qos", values.get("qos", {}))
-        topic = _word(f"{where}.channel.topic", values["topic"])
+        topic = word(f"{where}.channel.topic", values["topic"])
         if not TOPIC.fullmatch(topic):
             raise ValueError(
                 f"{where}.channel.topic: {topic!r}, must be names of letters, digits and _, with / between"
             )
-        kind = _word(f"{where}.channel.type", values["type"])
+        kind = word(f"{where}.channel.type", values["type"])
         if not TYPE.fullmatch(kind) and kind not in actions:
             allowed = " or ".join(["PACKAGE/msg/TYPE", *actions])
             raise ValueError(f"{where}.channel.type: {kind!r}, must be {allowed}")
         return Channel(topic, kind, **qos)
 
     def _qos(self, where: str, values: Any) -> dict[str, Any]:
-        values = _mapping(where, values)
+        values = mapping(where, values)
         choices = {"reliability": RELIABILITIES, "durability": DURABILITIES, "history": HISTORIES}
-        _check_keys(where, values, (*choices, "depth"))
+        check_keys(where, values, (*choices, "depth"))
         for name, allowed in choices.items():
             if name in values:
-                _one_of(f"{where}.{name}", values[name], allowed)
+                one_of(f"{where}.{name}", values[name], allowed)
         depth = values.get("depth", 1)
         if type(depth) is not int or not 1 <= depth <= DEEPEST:
             raise ValueError(f"{where}.depth: {depth!r}, must be an integer from 1 to {DEEPEST}")
@@ -204,21 +214,21 @@ class _Parts:
     def align(self, where: str, values: Any, kind: str) -> Alignment:
         header = not kind.startswith(WITHOUT_HEADER)
         default = {"strategy": "hold", "timeline": "header" if header else "receive"}
-        values = default | _mapping(f"{where}.align", values)
-        _check_keys(f"{where}.align", values, ("strategy", "timeline", "tolerance_ms"))
+        values = default | mapping(f"{where}.align", values)
+        check_keys(f"{where}.align", values, ("strategy", "timeline", "tolerance_ms"))
         strategy, timeline = values["strategy"], values["timeline"]
-        _one_of(f"{where}.align.strategy", strategy, STRATEGIES)
-        _one_of(f"{where}.align.timeline", timeline, TIMELINES if header else ("receive",))
+        one_of(f"{where}.align.strategy", strategy, STRATEGIES)
+        one_of(f"{where}.align.timeline", timeline, TIMELINES if header else ("receive",))
         usual_s = {"hold": self._max_age_s, "asof": self._period_s / 2, "drop": self._period_s}[strategy]
         tolerance_ms = values.get("tolerance_ms", 1e3 * usual_s)
-        if not _is_number(tolerance_ms) or not 0 <= tolerance_ms <= 1e3 * LONGEST_S:
+        if not is_number(tolerance_ms) or not 0 <= tolerance_ms <= 1e3 * LONGEST_S:
             raise ValueError(
                 f"{where}.align.tolerance_ms: {tolerance_ms!r}, must be from 0 to {1e3 * LONGEST_S:g}"
             )
         return Alignment(strategy, timeline, 1e-3 * tolerance_ms)
 
     def sink(self, where: str, values: Any) -> Sink:
-        values = _mapping(where, values)
+        values = mapping(where, values)
         told = {name: values.pop(name) for name in ("names", "field", "max_effort") if name in values}
         source = self.source(where, values, GRIPPER_ACTIONS)
         names, max_effort = told.get("names", []), told.get("max_effort", 0.0)
@@ -227,7 +237,7 @@ class _Parts:
         if names and (len(names) != source.size or len(set(names)) != len(names)):
             raise ValueError(f"{where}.names: {names!r}, must be {source.size} different ones, as of select")
         if "field" in told:
-            _one_of(f"{where}.field", told["field"], COMMAND_FIELDS)
+            one_of(f"{where}.field", told["field"], COMMAND_FIELDS)
         if bool(names) != ("field" in told):
             raise ValueError(f"{where}: names and field, must both be there, or neither")
         kind = source.channel.kind
@@ -235,7 +245,7 @@ class _Parts:
             raise ValueError(
                 f"{where}.names: {names!r}, must not be there: select names the entries of {kind}"
             )
-        if not _is_number(max_effort) or not 0.0 <= max_effort <= STRONGEST_N:
+        if not is_number(max_effort) or not 0.0 <= max_effort <= STRONGEST_N:
             raise ValueError(f"{where}.max_effort: {max_effort!r}, must be from 0 to {STRONGEST_N:g} N")
         sink = Sink(source, tuple(names), told.get("field", ""), float(max_effort))
         if sink.is_ros_action and (source.size != 1 or not GRIPPER_PATH.fullmatch(source.select[0])):
@@ -245,8 +255,8 @@ class _Parts:
         return sink
 
     def source(self, where: str, values: Any, actions: tuple[str, ...] = ()) -> Source:
-        values = _mapping(where, values)
-        _check_keys(
+        values = mapping(where, values)
+        check_keys(
             where, values, ("channel", "select", "align", "apply", "kind"), required=("channel", "select")
         )
         channel = self.channel(where, values["channel"], actions)
@@ -266,17 +276,17 @@ class _Parts:
         return Source(where, channel, paths, align, _operators(where, values.get("apply", [])))
 
     def camera(self, where: str, values: Any) -> Camera:
-        values = _mapping(where, values)
-        _check_keys(where, values, ("channel", "align", "apply"), required=("channel", "apply"))
+        values = mapping(where, values)
+        check_keys(where, values, ("channel", "align", "apply"), required=("channel", "apply"))
         channel = self.channel(where, values["channel"])
-        _one_of(f"{where}.channel.type", channel.kind, IMAGE_TYPES)
+        one_of(f"{where}.channel.type", channel.kind, IMAGE_TYPES)
         rows, columns = _resize(where, values["apply"])
         return Camera(where, channel, self.align(where, values.get("align", {}), channel.kind), rows, columns)
 
 
 def _observations(parts: _Parts, values: Any) -> tuple[tuple[Source, ...], tuple[Camera, ...]]:
     numbers, cameras = [], []
-    for key, entry in _mapping("observations", values).items():
+    for key, entry in mapping("observations", values).items():
         if str(key).startswith(CAMERA):
             cameras.append(parts.camera(key, entry))
         else:
@@ -290,7 +300,7 @@ def _observations(parts: _Parts, values: Any) -> tuple[tuple[Source, ...], tuple
 
 def _action(parts: _Parts, values: Any) -> Action:
     sinks = tuple(
-        parts.sink(_word("actions", key), entry) for key, entry in _mapping("actions", values).items()
+        parts.sink(word("actions", key), entry) for key, entry in mapping("actions", values).items()
     )
     if not sinks:
         raise ValueError("actions: none, must be at least one")
@@ -347,41 +357,3 @@ def _resize(where: str, values: Any) -> tuple[int, int]:
     if not all(type(edge) is int and 1 <= edge <= 4096 for edge in size):
         raise ValueError(f"{where}.apply: resize {size!r}, must be two integers from 1 to 4096")
     return size[0], size[1]
-
-
-def _mapping(where: str, values: Any) -> dict[str, Any]:
-    if not isinstance(values, Mapping):
-        raise ValueError(f"{where}: {values!r}, must be a mapping")
-    return dict(values)
-
-
-def _check_keys(
-    where: str, values: Mapping[str, Any], known: tuple[str, ...], required: tuple[str, ...] = ()
-) -> None:
-    for name in values:
-        if name not in known:
-            raise ValueError(f"{where}.{name}: unknown, must be one of {', '.join(known)}")
-    for name in required:
-        if name not in values:
-            raise ValueError(f"{where}.{name}: missing")
-
-
-def _word(where: str, value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or any(character.isspace() for character in value):
-        raise ValueError(f"{where}: {value!r}, must be a word")
-    return value
-
-
-def _one_of(where: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{where}: {value!r}, must be one of {', '.join(allowed)}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
-
-
-def _positive(where: str, value: Any) -> float:
-    if not _is_number(value) or not 1.0 / LONGEST_S <= value <= LONGEST_S:
-        raise ValueError(f"{where}: {value!r}, must be a number from {1.0 / LONGEST_S:g} to {LONGEST_S:g}")
-    return float(value)

@@ -18,8 +18,9 @@ from adahi_ros.safety.urdf import urdf_limits
 from adahi_ros.yaml_files import read_yaml
 
 DEFAULT = "default"
+WORKSPACE = "workspace"  # of the whole robot; safety/workspace.py reads it
 MARGIN = 0.1
-FOLLOWING_STEPS = 0.5  # default following error, in units of max_step
+FOLLOWING_STEPS = 0.8  # default following error, in units of max_step; from 1 on max_step would hide it
 SCALING = {"default_velocity_scaling_factor", "default_acceleration_scaling_factor"}  # a planner's habits
 NEEDED = {  # by what is commanded: what limits it
     "positions": ("position", "velocity"),
@@ -120,8 +121,7 @@ class Limits:
         def value(name: str, field: str) -> float:
             given = limits.get(name, {})
             if field == "following":
-                default = FOLLOWING_STEPS * given.get("max_step", math.inf)
-                return given.get(field, default if default <= LARGEST else math.inf)
+                return given.get(field, FOLLOWING_STEPS * given.get("max_step", math.inf))
             return given.get(field, -math.inf if field == "position_low" else math.inf)
 
         def column(field: str) -> np.ndarray:
@@ -142,6 +142,8 @@ def load_limits(
         limits:
           JOINT: {position: [LOW, HIGH], velocity: V, acceleration: A, max_step: S, effort: E, following: F}
           default: {velocity: V}
+
+    The same file may have a `workspace` (`safety/workspace.py`).
 
     MoveIt's joint_limits.yaml. Or a URDF, which knows no accelerations.
 
@@ -214,7 +216,7 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
     if isinstance(values, dict) and "joint_limits" in values:
         joints = check_keys("file", values, {"joint_limits", *SCALING})["joint_limits"]
         return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in _entries(joints)}
-    joints = check_keys("file", values, {"limits"}).get("limits")
+    joints = check_keys("file", values, {"limits", WORKSPACE}).get("limits")
     return {name: _entry(f"limits.{name}", entry) for name, entry in _entries(joints)}
 
 

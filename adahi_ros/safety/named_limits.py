@@ -6,6 +6,7 @@ from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.contract import JOINT_STATE, MeasuredPositions
 from adahi_ros.safety.limits import Limits, load_limits
 from adahi_ros.safety.shipped import limits_path
+from adahi_ros.safety.workspace import Workspace, load_workspace
 
 NO_LIMITS = "none"
 
@@ -40,6 +41,24 @@ def named_limits(name: str, required: bool, what: Commanded, measured: MeasuredP
                 f"contract must observe position.{joint} of a {JOINT_STATE}, or the file leave that limit out"
             )
     return limits
+
+
+def named_workspace(name: str, what: Commanded) -> Workspace | None:
+    """Return the workspace box in the limits of this name; None where there is none.
+
+    Args:
+        name: of the limits, or their file; empty or `NO_LIMITS` for none.
+        what: is commanded.
+
+    Raises:
+        ValueError: it cannot be used; names the parameter, its value and what is allowed.
+    """
+    if name in ("", NO_LIMITS):
+        return None
+    try:
+        return load_workspace(limits_path(name), what.names, what.fields)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"safety.limits: {name!r}, cannot be used: {error}") from None
 
 
 def limits_warning(name: str, what: Commanded, measured: MeasuredPositions) -> str | None:

@@ -12,6 +12,22 @@ BOUNDED = ("revolute", "prismatic")
 REFUSED = ("<!DOCTYPE", "<!ENTITY")  # a few lines of entities expand to gigabytes
 
 
+def urdf_text(content: bytes) -> str:
+    """Return the text of a URDF.
+
+    Raises:
+        ValueError: it is not UTF-8, or has entities.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8, must be a URDF in it") from None
+    for refused in REFUSED:
+        if refused in text:
+            raise ValueError(f"{refused}: must not be in a URDF")
+    return text
+
+
 def urdf_limits(content: bytes) -> dict[str, dict[str, float]]:
     """Return the limits of every joint that turns or slides, by name and field.
 
@@ -21,13 +37,7 @@ def urdf_limits(content: bytes) -> dict[str, dict[str, float]]:
     Raises:
         ValueError: no URDF, or a limit is missing or no number; names joint and attribute.
     """
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError("not UTF-8, must be a URDF in it") from None
-    for refused in REFUSED:
-        if refused in text:
-            raise ValueError(f"{refused}: must not be in a URDF")
+    text = urdf_text(content)
     try:
         robot = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:

@@ -116,16 +116,16 @@ def test_infinite_is_unlimited(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "following"),
     [
-        ({"max_step": 0.5}, 0.25),
+        ({"max_step": 0.5}, 0.4),
         ({"max_step": 0.5, "following": 0.3}, 0.3),
         ({"max_step": 0.5, "following": math.inf}, math.inf),
         ({"max_step": math.inf}, math.inf),
-        ({"max_step": 1e9}, 5e8),
+        ({"max_step": 1e9}, 8e8),
         ({"following": 0.3}, 0.3),
         ({}, math.inf),
     ],
 )
-def test_the_following_error_is_half_the_step_by_default(
+def test_the_following_error_is_a_share_of_the_step_by_default(
     tmp_path: Path, entry: dict[str, float], following: float
 ) -> None:
     limits = load_limits(written(tmp_path, {"limits": {"elbow": entry}}), ["elbow"])
@@ -180,10 +180,10 @@ def test_positions_are_two_numbers_in_order(tmp_path: Path, position: Any, fault
         ("limits: {elbow: 1.0}", "limits.elbow: 1.0, must be a mapping of acceleration"),
         ("limits: []", "limits: [], must be a mapping from names"),
         ("limits: {}", "limits: {}, must be a mapping from names"),
-        ("limit: {elbow: {}}", "file.limit: unknown, must be one of limits"),
+        ("limit: {elbow: {}}", "file.limit: unknown, must be one of limits, workspace"),
         ("joint_limits: {elbow: {}}\nlimits: {}", "file.limits: unknown"),
-        ("nonsense", "file: 'nonsense', must be a mapping of limits"),
-        ("", "file: None, must be a mapping of limits"),
+        ("nonsense", "file: 'nonsense', must be a mapping of limits, workspace"),
+        ("", "file: None, must be a mapping of limits, workspace"),
         ("limits: [", "not YAML: "),
         ("\0", "not YAML: "),
         ("limits: !!python/object:os.system {}", "not YAML: "),

@@ -85,6 +85,8 @@ def test_an_arms_contract_and_its_limits_go_together(name: str) -> None:
     columns = (limits.position_low, limits.position_high, limits.velocity, limits.acceleration)
     for column in (*columns, limits.max_step, limits.following):
         assert np.isfinite(column[arm]).all()
+    # No command is further than max_step from the measured position, so a larger error never occurs.
+    assert (limits.following[arm] < limits.max_step[arm]).all()
     assert np.isfinite([limits.position_low[gripper], limits.position_high[gripper]]).all()
     assert what.fields[gripper] == "goals"  # whatever its velocity's limit, it is not led there goal by goal
 

@@ -1,0 +1,67 @@
+"""Whether the driver's state allows motion."""
+
+from __future__ import annotations
+
+import pytest
+
+from adahi_ros.contract.monitors import Monitor, Value
+from adahi_ros.safety.driver_state import DriverState
+
+MODE = Monitor("robot_mode", "ur_dashboard_msgs/msg/RobotMode", "mode", (7,))
+SAFETY = Monitor("safety_mode", "ur_dashboard_msgs/msg/SafetyMode", "mode", (1, 2), timeout_s=0.5)
+
+
+def test_all_monitors_must_run_and_the_text_says_which_one_does_not() -> None:
+    state = DriverState([MODE, SAFETY])
+    assert state.fault(0.0) == "driver robot_mode mode: no message yet, must be 7"
+    state.seen(0, 7, 0.0)
+    assert state.fault(0.0) == "driver safety_mode mode: no message yet, must be 1 or 2"
+    state.seen(1, 3, 0.0)
+    assert state.fault(0.0) == "driver safety_mode mode: 3, must be 1 or 2"
+    state.seen(1, 2, 0.1)
+    assert state.fault(0.1) == ""
+    state.seen(0, 5, 0.2)
+    assert state.fault(0.2) == "driver robot_mode mode: 5, must be 7"
+
+
+def test_silence_is_a_fault_only_where_there_is_a_timeout() -> None:
+    state = DriverState([MODE, SAFETY])
+    state.seen(0, 7, 0.0)
+    state.seen(1, 1, 0.0)
+    assert state.fault(0.5) == ""
+    assert state.fault(0.6) == "driver safety_mode mode: no message for more than 0.5 s"
+    state.seen(1, 1, 100.0)
+    assert state.fault(100.0) == ""
+
+
+def test_without_monitors_nothing_is_at_fault() -> None:
+    assert DriverState([]).fault(0.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("running", "value", "allowed"),
+    [
+        ((7,), 7, True),
+        ((True,), True, True),
+        ((True,), False, False),
+        ((False,), None, False),
+        (("active",), "active", True),
+        (("active",), "Active", False),
+        (("7",), 7, False),
+        ((7,), "7", False),
+        ((7,), None, False),
+    ],
+)
+def test_a_value_is_compared_as_number_or_text(
+    running: tuple[Value, ...], value: Value | None, allowed: bool
+) -> None:
+    state = DriverState([Monitor("mode", "a/msg/B", "mode", running)])
+    state.seen(0, value, 0.0)
+    assert (state.fault(0.0) == "") is allowed
+
+
+def test_the_text_stays_short() -> None:
+    name = "a" * 100
+    state = DriverState([Monitor(name, "a/msg/B", name, (name,) * 32)])
+    state.seen(0, "b" * 10_000, 0.0)
+    assert len(state.fault(0.0)) < 512
