@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from adahi_ros.safety.continuous import Unwrapped
 from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.following import Following
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.permission import Permission
+from adahi_ros.safety.workspace import Workspace
 
 HELD = frozenset(
     (
@@ -71,15 +73,26 @@ class Guard:
         config: when it is held.
         permission: of the operator; it outlasts the guard.
         now_s: the time.
+        workspace: a box that the tool may not leave; None for none.
     """
 
-    def __init__(self, envelope: Envelope, config: GuardConfig, permission: Permission, now_s: float) -> None:
+    def __init__(
+        self,
+        envelope: Envelope,
+        config: GuardConfig,
+        permission: Permission,
+        now_s: float,
+        workspace: Workspace | None = None,
+    ) -> None:
         self._envelope = envelope
         self._config = config
         self.permission = permission
         self.counts: Counter[Intervention] = Counter()
         self.interventions: tuple[Intervention, ...] = ()
         self._following = Following(envelope.following)
+        self._unwrapped = Unwrapped(envelope.limits.continuous)
+        self._workspace = workspace
+        self._at: np.ndarray | None = None  # the last command
         self._active = False
         self._moving = False  # what was commanded may move the robot, or may have been lost
         self._why: Intervention | None = None  # it is held
@@ -176,6 +189,8 @@ class Guard:
             now_s: the time.
         """
         self._commanded = self._owed = None
+        if measured is not None:
+            measured = self._unwrapped(measured, self._at)
         self._check_following(measured, now_s)
         why = self._fault(now_s)  # stale where the observation is long past
         if why is not None:
@@ -190,6 +205,11 @@ class Guard:
             self._held = True
             self._count((Intervention.POSITION,))
             return None
+        start = self._at if measured is None or not (self._held or self._at is None) else measured
+        if start is not None:
+            wanted = self._unwrapped(wanted, start)
+            if self._leaves_workspace(start, wanted):
+                return self._brake(Intervention.WORKSPACE, now_s)
         elapsed_s = self._elapsed_s(now_s)
         displaced = self._begin(measured, elapsed_s, now_s)
         self._held = self._interrupted = False
@@ -267,6 +287,13 @@ class Guard:
             self._envelope.begin(measured)
         return displaced
 
+    def _leaves_workspace(self, start: np.ndarray, wanted: np.ndarray) -> bool:
+        """Whether the next command towards a wanted position takes the tool out of its box."""
+        if self._workspace is None:
+            return False
+        reach = self._envelope.limits.velocity * self._config.period_s
+        return not self._workspace.admits(start, start + np.clip(wanted - start, -reach, reach))
+
     def _check_following(self, measured: np.ndarray | None, now_s: float) -> None:
         if self._held or not self._active:
             return
@@ -306,6 +333,8 @@ class Guard:
 
     def _put(self, admitted: Admitted) -> np.ndarray | None:
         self._count(admitted.interventions)
+        if admitted.action is not None:
+            self._at = admitted.action
         return admitted.action
 
     def _count(self, interventions: tuple[Intervention, ...]) -> None:

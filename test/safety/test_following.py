@@ -61,3 +61,55 @@ def test_what_is_not_measured_is_not_checked() -> None:
     for step in range(60):
         assert robot.act(0.001 * step, measured=None) is not None
         robot.wait()
+
+
+def test_a_continuous_joint_that_wraps_does_not_turn_back() -> None:
+    robot = Robot("positions", {"velocity": 2.0, "max_step": 0.2, "continuous": True})
+    path = [robot.act(3.0, measured=3.0) or 0.0]
+    for _ in range(40):
+        robot.wait()
+        wrapped = (path[-1] + np.pi) % (2 * np.pi) - np.pi
+        path.append(robot.act(wrapped + 0.05, measured=wrapped) or 0.0)
+    assert path[-1] == pytest.approx(3.0 + 40 * 0.05)
+    assert Intervention.DISPLACED not in robot.guard.counts
+
+
+def test_a_driver_that_stops_holds_until_a_fresh_press() -> None:
+    robot = Robot("positions", ARM, require_enable=True)
+    robot.press(True)
+    assert robot.act(0.0, measured=0.0) == 0.0
+    robot.guard.driver("robot_mode.mode: 5, must be 7")
+    assert "must be 7" in robot.guard.reason(robot.now_s)
+    assert robot.act(0.0, measured=0.0) is None
+    robot.guard.driver("")
+    for _ in range(30):
+        robot.wait()
+        robot.press(True)
+        assert robot.act(0.0, measured=0.0) is None
+    assert robot.guard.counts[Intervention.DRIVER] == 1
+    robot.press(False)
+    robot.press(True)
+    assert robot.act(0.0, measured=0.0) == 0.0
+
+
+def test_a_hold_or_a_gap_makes_plans_outdated() -> None:
+    robot = Robot("positions", {})
+    robot.act(0.0)
+    robot.wait(2)
+    assert not robot.guard.resumes(robot.now_s)
+    robot.wait(20)
+    assert robot.guard.resumes(robot.now_s)
+    robot.act(0.0)
+    assert not robot.guard.resumes(robot.now_s)
+    robot.press(False)
+    robot.wait()
+    robot.press(True)
+    assert robot.guard.resumes(robot.now_s)
+
+
+def test_a_position_far_outside_holds_what_moves_by_itself_too() -> None:
+    robot = Robot("positions", {"position_low": -1.0, "position_high": 1.0})
+    robot.act(0.0, measured=1e5)
+    assert robot.guard.holding
+    robot.act(0.0, measured=0.0)
+    assert not robot.guard.holding

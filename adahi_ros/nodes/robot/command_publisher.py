@@ -19,10 +19,11 @@ from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.urgent_executor import Urgent
 from adahi_ros.nodes.robot.command_sinks import open_sinks
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
+from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 from adahi_ros.safety.commands import LONGEST_STOP_S, Commands, Outgoing, SafetyRecord
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
-from adahi_ros.safety.named_limits import limits_warning, named_limits
+from adahi_ros.safety.named_limits import limits_warning, named_limits, named_workspace
 from adahi_ros.safety.permission import Permission
 from adahi_ros.texts import abridged
 
@@ -68,7 +69,8 @@ class CommandPublisher:
         config = GuardConfig(contract.period_s, values.safety.hold_after_s)
         envelope = Envelope(limits, what.fields, contract.period_s)
         permission.configure(values.safety.require_enable, values.safety.enable_timeout_s)
-        self.guard = Guard(envelope, config, permission, time.monotonic())
+        workspace = named_workspace(named, what)
+        self.guard = Guard(envelope, config, permission, time.monotonic(), workspace)
         self._commands = Commands(self.guard, contract.action, measured)
         interface, frame_id = values.command_interface, values.twist.frame_id
         lockstep = values.command.lockstep
@@ -81,7 +83,8 @@ class CommandPublisher:
         opened.callback(node.destroy_timer, watch)
         state = node.create_timer(STATE_PERIOD_S, self._tell_again, clock=steady)
         opened.callback(node.destroy_timer, state)
-        self.urgent = Urgent(timers=[watch])
+        driver = DriverMonitor(node, contract.driver, self._on_driver, self._on_driver, opened)
+        self.urgent = Urgent(timers=[watch], subscriptions=driver.subscriptions)
         """What holds the robot."""
         warning = limits_warning(named, what, measured)
         if warning is not None:
@@ -144,6 +147,10 @@ class CommandPublisher:
     def look(self) -> None:
         """Hold the robot where that is due; called every control period, and where a permission changes."""
         self._publish(self._commands.look(time.monotonic()))
+
+    def _on_driver(self, fault: str = "") -> None:
+        """The driver stops allowing motion for this reason, or allows it again."""
+        self._publish(self._commands.driver(fault, time.monotonic()))
 
     def _publish(self, outgoing: Outgoing, stamp_ns: int = AT_ONCE) -> None:
         """Send what goes out; the stamp is that of the observation that the command belongs to."""

@@ -180,7 +180,7 @@ class DraftPolicyNode(ManagedNode):
             clients=[clients.verifying for clients in self._verifiers.clients],
             services=[self._operator.service],
             timers=[*holding.timers, self._due.timer],
-            subscriptions=[self._operator.subscription, *observations],
+            subscriptions=[self._operator.subscription, *holding.subscriptions, *observations],
         )
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         timer = self.create_timer(LINK_STATE_PERIOD_S, self._publish_link_state, clock=steady)
