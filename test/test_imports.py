@@ -139,7 +139,12 @@ def test_only_the_verb_that_runs_nodes_imports_them() -> None:
 
 
 def test_beside_the_rooms_is_only_what_anyone_may_import_and_the_client() -> None:
-    assert {file.stem for file in PACKAGE.glob("*.py")} == ANYONE | {"__init__", "__main__", "client"}
+    assert {file.stem for file in PACKAGE.glob("*.py")} == ANYONE | {
+        "__init__",
+        "__main__",
+        "client",
+        "start",
+    }
     importers = [str(file) for file in PACKAGE.rglob("*.py") if "adahi_ros.client" in imported(file)]
     assert not importers
 

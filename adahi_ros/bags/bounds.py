@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from lz4.frame import LZ4FrameDecompressor
+from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
 from rosbags.rosbag2 import reader as library
 from rosbags.rosbag2 import storage_mcap
 from rosbags.rosbag2.storage_mcap import zstd  # type: ignore[attr-defined]
@@ -52,7 +52,7 @@ def _rest(unpacker: Any, part: bytes, before: int, most: int) -> bytes:
     return rest
 
 
-def decompress(data: bytes, compression: str, size: int, checksum: int) -> bytes:
+def decompress(data: bytes, compression: str, size: int, crc: int) -> bytes:
     """Return a chunk of an mcap, as the library does, but refuse a large one before it is unpacked.
 
     Raises:
@@ -62,14 +62,14 @@ def decompress(data: bytes, compression: str, size: int, checksum: int) -> bytes
         raise BagError(f"uncompressed_size: {size}, must be at most {LARGEST_CHUNK}")
     if compression in _UNPACK:
         data, compression = _UNPACK[compression](data, size), ""
-    return _library_decompress(data, compression, size, checksum)
+    return _library_decompress(data, compression, size, crc)
 
 
 _UNPACK: dict[str, Callable[[bytes, int], bytes]] = {"zstd": unpacked, "lz4": _unpacked_lz4}
 _library_decompress = storage_mcap.decompress
 
 
-def copy_unpacked(packed: BinaryIO, plain: BinaryIO, size: int) -> None:
+def copy_unpacked(packed: Any, plain: BinaryIO, size: int) -> None:
     """Copy a stream that unpacks a file of so many bytes.
 
     Raises:
@@ -111,5 +111,5 @@ def _packed_size(packed: Any) -> int:
 def bind_library() -> None:
     """Have the library's reader unpack within these bounds; it has none, and no parameter for them."""
     storage_mcap.decompress = decompress
-    library.zstd = _Zstd  # type: ignore[attr-defined]
-    library.shutil = _Copies  # type: ignore[attr-defined]
+    library.zstd = _Zstd  # type: ignore[assignment,attr-defined]
+    library.shutil = _Copies  # type: ignore[assignment,attr-defined]

@@ -128,7 +128,8 @@ class Limits:
             return np.array([value(name, field) for name in names])
 
         continuous = np.array([bool(limits.get(name, {}).get(CONTINUOUS)) for name in names])
-        return cls(tuple(names), *(column(field.name) for field in fields(cls)[1:-1]), continuous)  # type: ignore[call-arg]
+        columns: list[np.ndarray] = [column(each.name) for each in fields(cls)[1:-1]]
+        return cls(tuple(names), *columns, continuous)  # type: ignore[call-arg]
 
 
 def load_limits(
