@@ -37,7 +37,7 @@ setup(
     ],
     python_requires=">=3.10",
     install_requires=["setuptools"],
-    extras_require={"ray": required("ray.txt")},
+    extras_require={"ray": required("ray.txt"), "test": ["pytest"]},  # colcon test runs pytest for "test"
     zip_safe=True,
     maintainer="adahi_ros maintainers",
     maintainer_email="maintainers@adahi-ros.example",
