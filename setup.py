@@ -18,7 +18,7 @@ def shared(folder: str) -> list[tuple[str, list[str]]]:
 
 def required(name: str) -> list[str]:
     """What a file of requirements/ lists."""
-    lines = Path("requirements", name).read_text().splitlines()
+    lines = Path(__file__).resolve().with_name("requirements").joinpath(name).read_text().splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
@@ -37,7 +37,7 @@ setup(
     ],
     python_requires=">=3.10",
     install_requires=["setuptools"],
-    extras_require={"ray": required("ray.txt")},
+    extras_require={"ray": required("ray.txt"), "tests": ["pytest"]},  # colcon test looks for it
     zip_safe=True,
     maintainer="adahi_ros maintainers",
     maintainer_email="maintainers@adahi-ros.example",

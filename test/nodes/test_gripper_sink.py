@@ -1,0 +1,195 @@
+"""Goals of a gripper end when the robot is held, when another goal replaces them, and when the node ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from rclpy.action import ActionServer, CancelResponse, GoalResponse  # type: ignore[attr-defined]
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode
+from rclpy.node import Node
+from rclpy.task import Future
+
+from adahi_ros.contract.parsing import parse_contract
+from adahi_ros.nodes.common.gripper_actions import gripper_action
+from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.robot.command_sinks import GripperSink
+from adahi_ros.safety.goals import CANCEL_ATTEMPTS
+
+GRIPPER = "control_msgs/action/GripperCommand"
+DEADLINE_S = 30.0
+OPEN, SHUT = np.array([0.04]), np.array([0.0])
+CONTRACT = {
+    "robot_type": "hand",
+    "fps": 20,
+    "observations": {
+        "observation.state": {
+            "channel": {"topic": "joint_states", "type": "sensor_msgs/msg/JointState"},
+            "select": ["position.finger"],
+        }
+    },
+    "actions": {"hand": {"channel": {"topic": "hand/goal", "type": GRIPPER}, "select": ["position.finger"]}},
+}
+
+
+class Driver:
+    """Accepts goals and never ends them by itself.
+
+    Args:
+        context: of its node.
+        refused: how many cancel requests it refuses.
+        waits: it accepts a goal once `accept` was called.
+    """
+
+    def __init__(self, context: Any, refused: int, waits: bool) -> None:
+        self.node = Node("driver", context=context, use_global_arguments=False)
+        self.refused = refused
+        self.asked = 0
+        self.cancels = 0
+        self.handles: list[Any] = []
+        self._executor = SingleThreadedExecutor(context=context)
+        self._may_accept = Future(executor=self._executor)
+        if not waits:
+            self._may_accept.set_result(True)
+        self._server = ActionServer(
+            self.node,
+            gripper_action(GRIPPER).action_type,
+            "hand/goal",
+            callback_group=ReentrantCallbackGroup(),
+            goal_callback=self._on_goal,
+            execute_callback=lambda handle: None,
+            handle_accepted_callback=self.handles.append,
+            cancel_callback=self._on_cancel,
+        )
+        self._executor.add_node(self.node)
+        self._thread = Thread(target=self._executor.spin, daemon=True)
+        self._thread.start()
+
+    def accept(self) -> None:
+        self._may_accept.set_result(True)
+        self._executor.wake()
+
+    def close(self) -> None:
+        self._executor.shutdown(timeout_sec=1.0)
+        self._thread.join(DEADLINE_S)
+        self._server.destroy()
+        self.node.destroy_node()
+
+    async def _on_goal(self, goal: Any) -> GoalResponse:
+        self.asked += 1
+        await self._may_accept
+        return GoalResponse.ACCEPT
+
+    def _on_cancel(self, handle: Any) -> CancelResponse:
+        self.cancels += 1
+        return CancelResponse.REJECT if self.cancels <= self.refused else CancelResponse.ACCEPT
+
+
+@pytest.fixture(scope="module")
+def observer() -> Iterator[Observer]:
+    with exclusive_domain() as domain:
+        observer = Observer(domain, "watcher")
+        yield observer
+        observer.close()
+
+
+@pytest.fixture
+def opened() -> Iterator[ExitStack]:
+    with ExitStack() as opened:
+        yield opened
+
+
+class Hand:
+    """A sink and its driver; `until` spins the sink's node."""
+
+    def __init__(self, observer: Observer, opened: ExitStack, refused: int = 0, waits: bool = False) -> None:
+        self.driver = Driver(observer.context, refused, waits)
+        opened.callback(self.driver.close)
+        node = LifecycleNode("robot", context=observer.context)
+        opened.callback(node.destroy_node)
+        self._executor = SingleThreadedExecutor(context=observer.context)
+        self._executor.add_node(node)
+        opened.callback(self._executor.shutdown, timeout_sec=1.0)
+        self.closing = opened.enter_context(ExitStack())
+        (sink,) = parse_contract(CONTRACT).action.sinks
+        self.sink = GripperSink(node, sink, gripper_action(GRIPPER), self.closing)
+        self._observer = observer
+
+    def until(self, done: Callable[[], bool], step: Callable[[], None] = lambda: None) -> None:
+        def stepped() -> bool:
+            step()
+            self._executor.spin_once(timeout_sec=0.01)
+            return done()
+
+        self._observer.wait_until(stepped, DEADLINE_S, "the driver")
+
+    def goals(self, count: int, position: np.ndarray) -> None:
+        self.until(lambda: len(self.driver.handles) >= count, lambda: self.sink.send(position, 0))
+
+
+def test_a_goal_that_another_has_replaced_is_cancelled(observer: Observer, opened: ExitStack) -> None:
+    hand = Hand(observer, opened)
+    hand.goals(1, OPEN)
+    hand.goals(2, SHUT)
+    old, new = hand.driver.handles
+    hand.until(lambda: old.is_cancel_requested, lambda: hand.sink.send(SHUT, 0))
+    assert not new.is_cancel_requested
+    assert hand.sink.fault == ""
+    hand.until(lambda: new.is_cancel_requested, hand.sink.hold)
+
+
+def test_a_hold_cancels_every_goal_at_once(observer: Observer, opened: ExitStack) -> None:
+    hand = Hand(observer, opened, refused=1)
+    hand.goals(1, OPEN)
+    hand.until(lambda: hand.driver.cancels == 1 and hand.sink.fault != "", hand.sink.hold)
+    assert hand.sink.fault == "hand: hand/goal does not cancel a goal (1 requests)"
+    hand.until(lambda: hand.driver.handles[0].is_cancel_requested, hand.sink.hold)
+    hand.until(lambda: hand.sink.fault == "", hand.sink.hold)
+
+
+def test_a_driver_that_refuses_to_cancel_is_asked_a_bounded_number_of_times(
+    observer: Observer, opened: ExitStack
+) -> None:
+    hand = Hand(observer, opened, refused=10**6)
+    hand.goals(1, OPEN)
+    said = f"({CANCEL_ATTEMPTS} requests)"
+    hand.until(lambda: said in hand.sink.fault and hand.driver.cancels == CANCEL_ATTEMPTS, hand.sink.hold)
+    for _ in range(100):
+        hand.sink.hold()
+    assert hand.driver.cancels == CANCEL_ATTEMPTS
+    assert said in hand.sink.fault
+
+
+def test_a_goal_that_is_accepted_after_the_hold_is_cancelled(observer: Observer, opened: ExitStack) -> None:
+    hand = Hand(observer, opened, waits=True)
+    hand.until(lambda: hand.driver.asked > 0, lambda: hand.sink.send(OPEN, 0))
+    hand.sink.hold()
+    hand.driver.accept()
+    hand.until(lambda: bool(hand.driver.handles) and hand.driver.handles[0].is_cancel_requested)
+
+
+def test_a_goal_that_is_accepted_while_the_node_ends_is_cancelled(
+    observer: Observer, opened: ExitStack
+) -> None:
+    hand = Hand(observer, opened, waits=True)
+    hand.until(lambda: hand.driver.asked > 0, lambda: hand.sink.send(OPEN, 0))
+    hand.sink.hold()
+    hand.driver.accept()  # its answer is read by nothing but the end
+    hand.closing.close()
+    assert [handle.is_cancel_requested for handle in hand.driver.handles] == [True]
+
+
+def test_a_driver_without_an_answer_does_not_keep_the_node_from_its_end(
+    observer: Observer, opened: ExitStack
+) -> None:
+    hand = Hand(observer, opened, waits=True)
+    hand.until(lambda: hand.driver.asked > 0, lambda: hand.sink.send(OPEN, 0))
+    hand.closing.close()
+    assert hand.driver.handles == []
