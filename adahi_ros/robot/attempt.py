@@ -10,7 +10,7 @@ from adahi_ros.wire.records import Reason, StepRecord
 
 
 class End(IntEnum):
-    """What ended a run. The numbers are those of `RunPolicy.action`."""
+    """What ended a run. The numbers are the error codes of `RunPolicy.action`, where success is NONE."""
 
     SUCCESS = 0
     FAILURE = 1
@@ -153,7 +153,7 @@ class Attempt:
 
     def deactivated(self) -> None:
         """The policy's node is active no more, though nobody here has asked for that."""
-        self.end(End.DEACTIVATED, "the policy's node was deactivated; its log and /diagnostics say why")
+        self.end(End.DEACTIVATED, "the policy's node was deactivated")
 
     def shut_down(self) -> None:
         """Whoever runs the policy is to end."""

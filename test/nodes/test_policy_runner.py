@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import EpisodeResult
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
@@ -22,6 +23,11 @@ NO_LIMITS = AttemptLimits(time_s=0.0, no_verifier_s=0.0, no_steps_s=0.0, stopped
 LIMITS = AttemptLimits(time_s=2.0, no_verifier_s=2.0, no_steps_s=2.0, stopped_s=0.0)
 GOAL: Any = SimpleNamespace(request=SimpleNamespace(policy=""), is_cancel_requested=False)
 KEPT = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def test_error_codes_are_those_of_the_action() -> None:
+    for end in End:
+        assert getattr(RunPolicy.Result, "NONE" if end is End.SUCCESS else end.name) == end
 
 
 @pytest.fixture
@@ -92,8 +98,8 @@ def test_what_it_takes_to_activate_the_policy_is_not_of_the_goals_time(
         now_s += 30.0
 
     monkeypatch.setattr(policy_runner_node.time, "monotonic", lambda: now_s)
-    monkeypatch.setattr(runner, "_state", state)
-    monkeypatch.setattr(runner, "_change", change)
+    monkeypatch.setattr(runner._policy, "state", state)
+    monkeypatch.setattr(runner._policy, "change", change)
     with pytest.raises(StopIteration):
         runner._start(GOAL, LIMITS).send(None)
     attempt = runner._attempt

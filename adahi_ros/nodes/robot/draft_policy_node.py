@@ -301,6 +301,7 @@ class DraftPolicyNode(ManagedNode):
             return
         self._say(news)
         if news.refuses:
+            self.last_error = news.text
             self.trigger_deactivate()
 
     def _say(self, news: News) -> None:

@@ -18,36 +18,27 @@ from typing import Any
 
 from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, SafetyState
-from lifecycle_msgs.msg import State, Transition, TransitionEvent
-from lifecycle_msgs.srv import ChangeState, GetState
-from rcl_interfaces.srv import SetParametersAtomically
+from lifecycle_msgs.msg import State, TransitionEvent
 from rclpy.action import ActionServer, CancelResponse, GoalResponse  # type: ignore[attr-defined]
+from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.task import Future
 from std_msgs.msg import Float32
 
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import Parameters, parameter
-from adahi_ros.nodes.common.replies import NotRepliedError, elapsed, replied
+from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
 from adahi_ros.nodes.common.spin import run
-from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, Preparation, preparations
+from adahi_ros.nodes.robot.policy_node import CALL_S, NotStartedError, PolicyNode
+from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, Preparation
 from adahi_ros.texts import abridged
 
 LOOK_S = 0.05
-CALL_S = 5.0  # for a service of the policy's node and its reply
-CONFIGURE_S = 180.0  # the first time may export a network
-HOLD_S = 2.0  # for the same, where the process is to end
+HOLD_S = 2.0  # for a service of the policy's node and its reply, where the process is to end
 PARTING_S = 0.2  # for a result to be fetched by whoever waits for it
 STATUS_DEPTH = 100
 MESSAGE_LENGTH = 512
-CHANGES = {
-    Preparation.DEACTIVATE: Transition.TRANSITION_DEACTIVATE,
-    Preparation.CLEAN_UP: Transition.TRANSITION_CLEANUP,
-    Preparation.CONFIGURE: Transition.TRANSITION_CONFIGURE,
-    Preparation.ACTIVATE: Transition.TRANSITION_ACTIVATE,
-}
+NANOSECONDS = 10**9
 
 
 @dataclass(frozen=True)
@@ -71,10 +62,6 @@ class CanceledError(RuntimeError):
     """The goal is cancelled before the policy acts."""
 
 
-class NotStartedError(RuntimeError):
-    """The policy's node cannot be made to act; the message says why."""
-
-
 class PolicyRunnerNode(Node):
     """See the module. One goal at a time; another is refused meanwhile."""
 
@@ -86,13 +73,8 @@ class PolicyRunnerNode(Node):
         self._attempt: Attempt | None = None
         self._begun_ns = 0  # of DDS's own clock
         self._busy = self._closing = False
-        self._given_up = Future()  # done once the goal that is being run must not wait for the policy's node
         name = values.policy_node
-        self._change_state = self.create_client(ChangeState, f"{name}/change_state")
-        self._get_state = self.create_client(GetState, f"{name}/get_state")
-        self._set_parameters = self.create_client(
-            SetParametersAtomically, f"{name}/set_parameters_atomically"
-        )
+        self._policy = PolicyNode(self, name)
         deep = QoSProfile(depth=STATUS_DEPTH)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
         self.create_subscription(LinkState, "link_state", self._on_link, 1)
@@ -120,7 +102,7 @@ class PolicyRunnerNode(Node):
             return
         if self._attempt is not None:
             self._attempt.shut_down()
-        self._given_up.set_result(None)
+        self._policy.given_up.set_result(None)
         self._spin_while(lambda: self._busy, 2 * HOLD_S)
         self._spin_while(lambda: True, PARTING_S)
 
@@ -166,18 +148,20 @@ class PolicyRunnerNode(Node):
             why = "the policy runner is shut down" if self._closing else "another one is being run"
             self.get_logger().warning(f"a goal is refused: {why}")
             return GoalResponse.REJECT
-        if not 0.0 <= goal.time_limit_s < float("inf"):
+        limit = goal.time_limit
+        if limit.sec < 0 or limit.nanosec >= NANOSECONDS:
             self.get_logger().warning(
-                f"a goal is refused: time_limit_s: {goal.time_limit_s}, must be from 0 on"
+                f"a goal is refused: time_limit: {limit.sec} s and {limit.nanosec} ns, must be 0 or more, "
+                f"with less than {NANOSECONDS} ns"
             )
             return GoalResponse.REJECT
-        self._busy, self._given_up = True, Future()
+        self._busy = True
         return GoalResponse.ACCEPT
 
     async def _execute(self, handle: Any) -> RunPolicy.Result:
         values = self._values
         allowed = values.no_verifier_s, values.no_steps_s, values.stopped_s
-        limits = AttemptLimits(handle.request.time_limit_s, *allowed)
+        limits = AttemptLimits(_seconds(handle.request.time_limit), *allowed)
         try:
             try:
                 await self._start(handle, limits)
@@ -212,7 +196,7 @@ class PolicyRunnerNode(Node):
                         fallbacks=attempt.fallbacks,
                         success_estimate=attempt.success_estimate,
                         holding=attempt.holding,
-                        elapsed_s=attempt.elapsed_s(now_s),
+                        elapsed=_duration(attempt.elapsed_s(now_s)),
                     )
                 )
 
@@ -222,6 +206,8 @@ class PolicyRunnerNode(Node):
         ended = attempt.ended(now_s)
         assert ended is not None
         why, message = ended
+        if why is End.DEACTIVATED:
+            message = f"{message}: {await self._policy.last_error()}"
         held = await self._hold()
         if not held:
             message = f"{message}; the policy's node does not say that it is inactive"
@@ -233,12 +219,12 @@ class PolicyRunnerNode(Node):
         else:
             handle.abort()
         return RunPolicy.Result(
-            ended=int(why),
-            message=abridged(message)[:MESSAGE_LENGTH],
+            error_code=int(why),
+            error_msg=abridged(message, MESSAGE_LENGTH),
             steps=attempt.steps,
             calls=attempt.calls,
             fallbacks=attempt.fallbacks,
-            duration_s=attempt.elapsed_s(now_s),
+            duration=_duration(attempt.elapsed_s(now_s)),
             held=held,
         )
 
@@ -256,54 +242,28 @@ class PolicyRunnerNode(Node):
             NotRepliedError: a service of it does not reply.
             CanceledError: the goal was cancelled before the node was told to act.
         """
-        policy, name = handle.request.policy, self._values.policy_node
-        try:
-            way = preparations(await self._state(CALL_S, self._given_up), bool(policy))
-        except ValueError as error:
-            raise NotStartedError(f"{name} cannot be activated, it {error}") from None
-        for each in way:
-            if each is Preparation.CHOOSE_POLICY:
-                await self._choose(policy)
-            elif each is not Preparation.ACTIVATE:
-                await self._change(each)
+        policy, state = self._policy, await self._policy.state()
+        await policy.prepare(state, handle.request.policy)
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
         self._attempt = Attempt(limits, time.monotonic())
         self._begun_ns = time.time_ns()
-        if Preparation.ACTIVATE in way:
-            await self._change(Preparation.ACTIVATE)
+        if handle.request.policy or state != State.PRIMARY_STATE_ACTIVE:
+            await policy.change(Preparation.ACTIVATE)
             self._attempt.activated(time.monotonic())
 
-    async def _choose(self, policy: str) -> None:
-        checkpoint = Parameter("checkpoint", value=policy).to_parameter_msg()
-        request = SetParametersAtomically.Request(parameters=[checkpoint])
-        reply = await replied(self, self._set_parameters, request, CALL_S, self._given_up)
-        if not reply.result.successful:
-            raise NotStartedError(f"policy: {policy!r}, refused: {reply.result.reason}")
-
-    async def _change(self, how: Preparation) -> None:
-        request = ChangeState.Request(transition=Transition(id=CHANGES[how]))
-        wait_s = CONFIGURE_S if how is Preparation.CONFIGURE else CALL_S
-        if not (await replied(self, self._change_state, request, wait_s, self._given_up)).success:
-            raise NotStartedError(f"{self._values.policy_node} cannot be {how.value}; its log says why")
-
     async def _hold(self) -> bool:
-        """Deactivate the node, where it is active; return whether it is not.
+        """Deactivate the node, where it is active; return whether it is not."""
+        state = await self._policy.deactivate(HOLD_S if self._closing else CALL_S)
+        return state is not None and state != State.PRIMARY_STATE_ACTIVE
 
-        It is asked to whatever its state seems to be: it may have a request to activate itself yet, that it
-        has not replied to, and this one comes after that.
-        """
-        deactivate = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE))
-        wait_s = HOLD_S if self._closing else CALL_S
-        try:
-            reply = await replied(self, self._change_state, deactivate, wait_s)
-            return reply.success or await self._state(wait_s) != State.PRIMARY_STATE_ACTIVE
-        except NotRepliedError:
-            return False
 
-    async def _state(self, wait_s: float, given_up: Future | None = None) -> int:
-        reply = await replied(self, self._get_state, GetState.Request(), wait_s, given_up)
-        return int(reply.current_state.id)
+def _seconds(duration: Any) -> float:
+    return float(duration.sec) + duration.nanosec / NANOSECONDS
+
+
+def _duration(seconds: float) -> Any:
+    return Duration(seconds=max(0.0, seconds)).to_msg()
 
 
 def main() -> None:
