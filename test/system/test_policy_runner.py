@@ -226,6 +226,16 @@ def test_a_runner_that_is_shut_down_ends_its_goal_and_holds_the_robot(
     client.start_runner()
 
 
+def test_a_runner_that_is_killed_stops_the_policy(client: Client) -> None:
+    handle = client.send()
+    client.feedback.clear()
+    client.stage.wait(lambda: bool(client.feedback), "feedback")
+    assert handle.accepted
+    client.stage.processes.kill(client.runner)
+    client.stage.wait(lambda: client.state() == "inactive", "that the policy's node deactivates itself")
+    client.start_runner()
+
+
 def test_a_dead_verifier_ends_it(client: Client) -> None:
     """Nobody verifies any more, in this test and those after it."""
     client.stage.processes.kill(client.stage.verifier)

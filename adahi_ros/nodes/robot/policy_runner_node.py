@@ -5,7 +5,8 @@ node, and whatever ends it deactivates that, which holds the robot. Subscribes `
 (adahi_msgs/DraftStatus), `link_state` (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState),
 `episode_result` (adahi_msgs/EpisodeResult), which ends a goal by success or failure,
 `success_estimate` (std_msgs/Float32), which the feedback passes on, and the `transition_event`
-(lifecycle_msgs/TransitionEvent) of that node.
+(lifecycle_msgs/TransitionEvent) of that node. Publishes `run_policy_heartbeat` (std_msgs/Empty) while a goal
+runs; without it the policy's node deactivates itself.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
 from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatPublisher
 from adahi_ros.nodes.robot.policy_node import CALL_S, NotStartedError, PolicyNode
 from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, Preparation
 from adahi_ros.texts import abridged
@@ -75,6 +77,7 @@ class PolicyRunnerNode(Node):
         self._busy = self._closing = False
         name = values.policy_node
         self._policy = PolicyNode(self, name)
+        self._heartbeat = HeartbeatPublisher(self)
         deep = QoSProfile(depth=STATUS_DEPTH)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
         self.create_subscription(LinkState, "link_state", self._on_link, 1)
@@ -176,6 +179,7 @@ class PolicyRunnerNode(Node):
                 await self._until_ended(handle, attempt)
             return await self._over(handle, attempt)
         finally:
+            self._heartbeat.end()
             self._attempt = None
             self._busy = False
 
@@ -208,6 +212,7 @@ class PolicyRunnerNode(Node):
         why, message = ended
         if why is End.DEACTIVATED:
             message = f"{message}: {await self._policy.last_error()}"
+        self._heartbeat.end()
         held = await self._hold()
         if not held:
             message = f"{message}; the policy's node does not say that it is inactive"
@@ -248,6 +253,7 @@ class PolicyRunnerNode(Node):
             raise CanceledError("the goal was cancelled before the policy was activated")
         self._attempt = Attempt(limits, time.monotonic())
         self._begun_ns = time.time_ns()
+        self._heartbeat.begin()
         if handle.request.policy or state != State.PRIMARY_STATE_ACTIVE:
             await policy.change(Preparation.ACTIVATE)
             self._attempt.activated(time.monotonic())
