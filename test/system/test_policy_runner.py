@@ -15,6 +15,7 @@ from lifecycle_msgs.msg import TransitionEvent
 from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from std_msgs.msg import Float32
 from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.robot.attempt import End
 
@@ -196,6 +197,20 @@ def test_a_robot_that_is_stopped_ends_it_and_the_next_goal_waits_until_it_is_ena
     handle = started(client.send(time_limit=Duration(sec=3)))
     assert client.stage.call(switch, SetBool.Request(data=True)).success
     assert client.result_of(handle)[1].error_code == Result.TIME_LIMIT
+
+
+def test_a_goal_that_names_a_policy_keeps_the_operators_stop(client: Client, exported: Path) -> None:
+    """The stop outlasts that the goal configures the node again: no command moves the robot."""
+    commands: list[JointTrajectory] = []
+    client.stage.node.create_subscription(JointTrajectory, "command", commands.append, 100)
+    switch = client.stage.node.create_client(SetBool, "draft_policy/set_enabled")
+    assert client.stage.call(switch, SetBool.Request(data=False)).success
+    simulator = client.stage.start("robot_simulator_node", episodes=0, task="ball")
+    handle = client.send(policy=str(exported / "draft"), time_limit=Duration(sec=2))
+    status, result = client.result_of(handle)
+    client.stage.processes.kill(simulator)
+    assert (status, result.error_code) == (GoalStatus.STATUS_ABORTED, Result.TIME_LIMIT)
+    assert not commands
 
 
 def test_a_node_that_somebody_else_deactivates_ends_it_and_that_is_said(client: Client) -> None:

@@ -33,6 +33,7 @@ from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatPublisher
 from adahi_ros.nodes.robot.policy_node import CALL_S, NotStartedError, PolicyNode
 from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, Preparation
+from adahi_ros.safety.commands import LONGEST_STOP_S
 from adahi_ros.texts import abridged
 
 LOOK_S = 0.05
@@ -40,6 +41,8 @@ HOLD_S = 2.0  # for a service of the policy's node and its reply, where the proc
 PARTING_S = 0.2  # for a result to be fetched by whoever waits for it
 STATUS_DEPTH = 100
 MESSAGE_LENGTH = 512
+REST_S = LONGEST_STOP_S + 2.0  # safety_state is published once a second
+AT_REST = "at rest"  # with this its message begins
 NANOSECONDS = 10**9
 
 
@@ -74,6 +77,8 @@ class PolicyRunnerNode(Node):
         parameters.frozen = True
         self._attempt: Attempt | None = None
         self._begun_ns = 0  # of DDS's own clock
+        self._rest_ns = 0  # when the newest safety_state was sent, if it says that the arm is at rest
+        self._left_ns = 0  # when the policy's node began to deactivate; 0 for not since the goal began
         self._busy = self._closing = False
         name = values.policy_node
         self._policy = PolicyNode(self, name)
@@ -81,14 +86,16 @@ class PolicyRunnerNode(Node):
         deep = QoSProfile(depth=STATUS_DEPTH)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
         self.create_subscription(LinkState, "link_state", self._on_link, 1)
-        self.create_subscription(SafetyState, "safety_state", self._on_safety, 10)
+        safety: Any = self._on_safety  # rclpy's types do not know callbacks with a message's information
+        self.create_subscription(SafetyState, "safety_state", safety, 10)
         # Whoever judges may keep what was said, for who meets it late, or may not.
         self.create_subscription(EpisodeResult, "episode_result", self._on_result, 10)
         kept = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         heard: Any = self._on_kept_result  # rclpy's own types know no callback that is told more
         self.create_subscription(EpisodeResult, "episode_result", heard, kept)
         self.create_subscription(Float32, "success_estimate", self._on_estimate, 1)
-        self.create_subscription(TransitionEvent, f"{name}/transition_event", self._on_transition, 10)
+        transition: Any = self._on_transition
+        self.create_subscription(TransitionEvent, f"{name}/transition_event", transition, 10)
         self._server = ActionServer(
             self,
             RunPolicy,
@@ -124,7 +131,9 @@ class PolicyRunnerNode(Node):
         if self._attempt is not None:
             self._attempt.linked(message.verifier == LinkState.VERIFIER_READY, time.monotonic())
 
-    def _on_safety(self, message: SafetyState) -> None:
+    def _on_safety(self, message: SafetyState, information: Mapping[str, int]) -> None:
+        at_rest = message.holding and message.message.startswith(AT_REST)
+        self._rest_ns = information["source_timestamp"] if at_rest else 0
         if self._attempt is not None:
             self._attempt.safety(message.stopped, message.holding)
 
@@ -140,8 +149,11 @@ class PolicyRunnerNode(Node):
         if self._attempt is not None:
             self._attempt.success_estimate = message.data
 
-    def _on_transition(self, message: TransitionEvent) -> None:
-        if self._attempt is not None and message.start_state.id == State.PRIMARY_STATE_ACTIVE:
+    def _on_transition(self, message: TransitionEvent, information: Mapping[str, int]) -> None:
+        if message.start_state.id != State.PRIMARY_STATE_ACTIVE:
+            return
+        self._left_ns = information["source_timestamp"]
+        if self._attempt is not None:
             self._attempt.deactivated()
 
     # A goal
@@ -213,9 +225,9 @@ class PolicyRunnerNode(Node):
         if why is End.DEACTIVATED:
             message = f"{message}: {await self._policy.last_error()}"
         self._heartbeat.end()
-        held = await self._hold()
-        if not held:
-            message = f"{message}; the policy's node does not say that it is inactive"
+        moving = await self._hold(self._attempt is not None)
+        if moving:
+            message = f"{message}; {moving}"
         self.get_logger().info(f"goal over: {why.name.lower()}, {message}")
         if why is End.SUCCESS:
             handle.succeed()
@@ -230,7 +242,7 @@ class PolicyRunnerNode(Node):
             calls=attempt.calls,
             fallbacks=attempt.fallbacks,
             duration=_duration(attempt.elapsed_s(now_s)),
-            held=held,
+            held=not moving,
         )
 
     # The policy's node
@@ -252,16 +264,34 @@ class PolicyRunnerNode(Node):
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
         self._attempt = Attempt(limits, time.monotonic())
-        self._begun_ns = time.time_ns()
+        self._begun_ns, self._left_ns = time.time_ns(), 0
         self._heartbeat.begin()
         if handle.request.policy or state != State.PRIMARY_STATE_ACTIVE:
             await policy.change(Preparation.ACTIVATE)
             self._attempt.activated(time.monotonic())
 
-    async def _hold(self) -> bool:
-        """Deactivate the node, where it is active; return whether it is not."""
+    async def _hold(self, moved: bool) -> str:
+        """Deactivate the node, where it is active, and wait for the arm's rest, for a bounded time.
+
+        Args:
+            moved: the policy's node was active, so the arm may move.
+
+        Returns:
+            Why the robot is not known to be held, for people; empty where the arm is at rest.
+        """
         state = await self._policy.deactivate(HOLD_S if self._closing else CALL_S)
-        return state is not None and state != State.PRIMARY_STATE_ACTIVE
+        if state is None or state == State.PRIMARY_STATE_ACTIVE:
+            return "the policy's node does not say that it is inactive"
+        if not moved or state != State.PRIMARY_STATE_INACTIVE:  # an unconfigured one has come to rest
+            return ""
+        since_ns = self._left_ns or time.time_ns()
+        limit_s = HOLD_S if self._closing else REST_S
+        end_s = time.monotonic() + limit_s
+        while self._rest_ns < since_ns:
+            if time.monotonic() >= end_s:
+                return f"no safety_state said within {limit_s:g} s that the arm is at rest"
+            await elapsed(self, LOOK_S)
+        return ""
 
 
 def _seconds(duration: Any) -> float:
