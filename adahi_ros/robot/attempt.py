@@ -10,7 +10,7 @@ from adahi_ros.wire.records import Reason, StepRecord
 
 
 class End(IntEnum):
-    """What ended a run. The numbers are those of `RunPolicy.action`."""
+    """What ended a run. The numbers are the error codes of `RunPolicy.action`, where success is NONE."""
 
     SUCCESS = 0
     FAILURE = 1
@@ -114,6 +114,7 @@ class Attempt:
         self._limits = limits
         self._begun_s = self._step_s = self._verifier_s = now_s
         self._verifier = False
+        self._served = False
         self._stopped = self._free = False  # the second: it may have moved since it began
         self._end: tuple[End, str] | None = None
 
@@ -129,7 +130,11 @@ class Attempt:
         """The policy has made a step."""
         self.steps += 1
         self.calls += record.transmitted
-        self.fallbacks += record.reason is not Reason.NONE
+        served = record.reason is Reason.NONE
+        self._served |= served
+        # Before the first reply, a step that executes nothing merely waits for the reply that is requested.
+        waits = not self._served and not record.action and record.requests_pending > 0
+        self.fallbacks += not served and not waits
         self._step_s = now_s
 
     def linked(self, ready: bool, now_s: float) -> None:
@@ -153,7 +158,7 @@ class Attempt:
 
     def deactivated(self) -> None:
         """The policy's node is active no more, though nobody here has asked for that."""
-        self.end(End.DEACTIVATED, "the policy's node was deactivated; its log and /diagnostics say why")
+        self.end(End.DEACTIVATED, "the policy's node was deactivated")
 
     def shut_down(self) -> None:
         """Whoever runs the policy is to end."""

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from adahi_msgs.msg import EpisodeResult
+from adahi_msgs.action import RunPolicy
+from adahi_msgs.msg import EpisodeResult, SafetyState
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from adahi_ros.nodes.launching.domain import exclusive_domain
@@ -22,6 +23,11 @@ NO_LIMITS = AttemptLimits(time_s=0.0, no_verifier_s=0.0, no_steps_s=0.0, stopped
 LIMITS = AttemptLimits(time_s=2.0, no_verifier_s=2.0, no_steps_s=2.0, stopped_s=0.0)
 GOAL: Any = SimpleNamespace(request=SimpleNamespace(policy=""), is_cancel_requested=False)
 KEPT = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def test_error_codes_are_those_of_the_action() -> None:
+    for end in End:
+        assert getattr(RunPolicy.Result, "NONE" if end is End.SUCCESS else end.name) == end
 
 
 @pytest.fixture
@@ -92,8 +98,8 @@ def test_what_it_takes_to_activate_the_policy_is_not_of_the_goals_time(
         now_s += 30.0
 
     monkeypatch.setattr(policy_runner_node.time, "monotonic", lambda: now_s)
-    monkeypatch.setattr(runner, "_state", state)
-    monkeypatch.setattr(runner, "_change", change)
+    monkeypatch.setattr(runner._policy, "state", state)
+    monkeypatch.setattr(runner._policy, "change", change)
     with pytest.raises(StopIteration):
         runner._start(GOAL, LIMITS).send(None)
     attempt = runner._attempt
@@ -101,3 +107,28 @@ def test_what_it_takes_to_activate_the_policy_is_not_of_the_goals_time(
     assert attempt.ended(now_s + 1.9) is None
     assert attempt.elapsed_s(now_s + 1.9) == pytest.approx(1.9)
     assert attempt.ended(now_s + 2.0) is not None
+
+
+@pytest.mark.parametrize("rests", [True, False])
+def test_held_waits_until_the_arm_is_at_rest(
+    observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch, rests: bool
+) -> None:
+    async def deactivate(wait_s: float) -> int:
+        return NodeState.INACTIVE
+
+    monkeypatch.setattr(runner._policy, "deactivate", deactivate)
+    monkeypatch.setattr(policy_runner_node, "REST_S", 20.0 if rests else 0.2)
+    safety = observer.node.create_publisher(SafetyState, "safety_state", 10)
+    observer.wait_until(lambda: safety.get_subscription_count() > 0, 20.0, "the runner")
+    safety.publish(SafetyState(holding=True, message="at rest"))  # before it was deactivated
+    observer.wait_until(lambda: runner._rest_ns > 0, 20.0, "the first word")
+    runner._left_ns = time.time_ns()
+    safety.publish(SafetyState(holding=True, message="braking"))
+    observer.wait_until(lambda: runner._rest_ns == 0, 20.0, "the second word")
+    held = observer._executor.create_task(runner._hold(True))
+    observer._executor.spin_once(timeout_sec=0.1)
+    assert not held.done()
+    if rests:
+        safety.publish(SafetyState(holding=True, message="at rest"))
+    observer.wait_until(held.done, 20.0, "the hold")
+    assert bool(held.result()) is not rests

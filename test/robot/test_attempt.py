@@ -31,6 +31,17 @@ def test_steps_calls_and_fallbacks_are_counted(
     assert attempt.elapsed_s(100.4) == pytest.approx(0.4)
 
 
+def test_waiting_for_the_first_reply_is_no_fallback(
+    attempt: Attempt, step_record: Callable[..., StepRecord]
+) -> None:
+    waiting = step_record(reason=Reason.FALLBACK_LIMIT, action=(), requests_pending=1)
+    attempt.stepped(waiting, 100.1)
+    assert attempt.fallbacks == 0
+    attempt.stepped(step_record(reason=Reason.NONE), 100.2)
+    attempt.stepped(waiting, 100.3)
+    assert attempt.fallbacks == 1
+
+
 def test_time_begins_when_the_policy_acts_and_what_was_heard_before_counts(
     attempt: Attempt, step_record: Callable[..., StepRecord]
 ) -> None:

@@ -10,10 +10,12 @@ import pytest
 from action_msgs.msg import GoalStatus
 from adahi_msgs.action import RunPolicy
 from adahi_msgs.srv import DescribeTarget
+from builtin_interfaces.msg import Duration
 from lifecycle_msgs.msg import TransitionEvent
 from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from std_msgs.msg import Float32
 from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.robot.attempt import End
 
@@ -92,27 +94,40 @@ def test_a_goal_that_is_cancelled_before_the_policy_acts_lets_it_not_act(client:
     handle = client.send()
     handle.cancel_goal_async()  # sooner than the policy is loaded
     status, result = client.result_of(handle)
-    assert (status, result.ended, result.held) == (GoalStatus.STATUS_CANCELED, Result.ENDED_CANCELED, True)
-    assert "before the policy was activated" in result.message
+    assert (status, result.error_code, result.held) == (GoalStatus.STATUS_CANCELED, Result.CANCELED, True)
+    assert "before the policy was activated" in result.error_msg
     assert client.state() == "inactive"
 
 
 def test_a_goal_without_a_robot_ends_by_its_limit_of_time(client: Client) -> None:
     """Observations do not come, so there are no steps: the goal ends first by its time."""
-    assert client.send(time_limit_s=-1.0) is None
-    handle = client.send(time_limit_s=1.0)
+    assert client.send(time_limit=Duration(sec=-1)) is None
+    handle = client.send(time_limit=Duration(sec=1))
     assert client.send() is None  # one at a time
     status, result = client.result_of(handle)
-    assert (status, result.ended, result.held) == (GoalStatus.STATUS_ABORTED, Result.ENDED_TIME_LIMIT, True)
-    assert (result.steps, result.duration_s >= 1.0) == (0, True)
+    assert (status, result.error_code, result.held) == (GoalStatus.STATUS_ABORTED, Result.TIME_LIMIT, True)
+    assert (result.steps, result.duration.sec >= 1) == (0, True)
     assert client.state() == "inactive"
 
 
 def test_a_policy_that_cannot_be_had_is_no_run(client: Client) -> None:
     status, result = client.result_of(client.send(policy="/nowhere/draft"))
-    assert (status, result.ended) == (GoalStatus.STATUS_ABORTED, Result.ENDED_NOT_STARTED)
-    assert "cannot be configured" in result.message
-    assert client.state() == "unconfigured"
+    assert (status, result.error_code) == (GoalStatus.STATUS_ABORTED, Result.NOT_STARTED)
+    assert "policy: '/nowhere/draft', must name a checkpoint" in result.error_msg
+    assert client.state() == "inactive"
+
+
+def test_a_policy_that_cannot_be_loaded_leaves_the_node_as_it_was(client: Client, tmp_path: Path) -> None:
+    """The result says why, and the next goal runs the former policy."""
+    assert client.state() == "inactive"
+    (tmp_path / "draft.yaml").write_text("kind: nonsense\n")
+    status, result = client.result_of(client.send(policy=str(tmp_path / "draft")))
+    assert (status, result.error_code) == (GoalStatus.STATUS_ABORTED, Result.NOT_STARTED)
+    assert "draft_policy cannot be configured: checkpoint: " in result.error_msg
+    assert "nonsense" in result.error_msg
+    assert client.state() == "inactive"
+    handle = client.send(time_limit=Duration(sec=1))
+    assert client.result_of(handle)[1].error_code == Result.TIME_LIMIT
 
 
 def test_a_goal_that_is_cancelled_while_it_is_configured_activates_nothing(
@@ -123,7 +138,7 @@ def test_a_goal_that_is_cancelled_while_it_is_configured_activates_nothing(
     handle = client.send(policy=str(exported / "draft"))
     handle.cancel_goal_async()
     status, result = client.result_of(handle)
-    assert (status, result.ended, result.held) == (GoalStatus.STATUS_CANCELED, Result.ENDED_CANCELED, True)
+    assert (status, result.error_code, result.held) == (GoalStatus.STATUS_CANCELED, Result.CANCELED, True)
     assert client.state() == "inactive"
     client.stage.wait(
         lambda: "inactive" in [each.goal_state.label for each in heard], "that it is configured"
@@ -148,7 +163,7 @@ def test_feedback_comes_until_the_goal_is_cancelled_and_the_robot_is_held(
     client.stage.wait(fed_back, "feedback of steps")
     handle.cancel_goal_async()
     status, result = client.result_of(handle)
-    assert (status, result.ended, result.held) == (GoalStatus.STATUS_CANCELED, Result.ENDED_CANCELED, True)
+    assert (status, result.error_code, result.held) == (GoalStatus.STATUS_CANCELED, Result.CANCELED, True)
     assert result.steps > 3
     assert client.state() == "inactive"
     client.stage.processes.kill(simulator)
@@ -159,8 +174,8 @@ def test_whoever_judges_ends_it(client: Client) -> None:
     simulator = client.stage.start("robot_simulator_node", lockstep=True, episodes=1)
     client.stage.processes.may_end = simulator
     status, result = client.result_of(handle)
-    succeeded = result.ended == Result.ENDED_SUCCESS
-    assert result.ended in (Result.ENDED_SUCCESS, Result.ENDED_FAILURE)
+    succeeded = result.error_code == Result.NONE
+    assert result.error_code in (Result.NONE, Result.FAILURE)
     assert status == (GoalStatus.STATUS_SUCCEEDED if succeeded else GoalStatus.STATUS_ABORTED)
     word = "success" if succeeded else "failure"
     client.stage.wait(lambda: word in simulator.output, "the simulator's word")
@@ -179,10 +194,26 @@ def test_a_robot_that_is_stopped_ends_it_and_the_next_goal_waits_until_it_is_ena
     handle = started(client.send())
     assert client.stage.call(switch, SetBool.Request(data=False)).success
     _, result = client.result_of(handle)
-    assert (result.ended, result.held) == (Result.ENDED_STOPPED, True)
-    handle = started(client.send(time_limit_s=3.0))
+    assert (result.error_code, result.held) == (Result.STOPPED, True)
+    handle = started(client.send(time_limit=Duration(sec=3)))
     assert client.stage.call(switch, SetBool.Request(data=True)).success
-    assert client.result_of(handle)[1].ended == Result.ENDED_TIME_LIMIT
+    assert client.result_of(handle)[1].error_code == Result.TIME_LIMIT
+
+
+def test_a_goal_that_names_a_policy_keeps_the_operators_stop(client: Client, exported: Path) -> None:
+    """The stop outlasts that the goal configures the node again: no command moves the robot."""
+    commands: list[JointTrajectory] = []
+    client.stage.node.create_subscription(JointTrajectory, "command", commands.append, 100)
+    switch = client.stage.node.create_client(SetBool, "draft_policy/set_enabled")
+    assert client.stage.call(switch, SetBool.Request(data=False)).success
+    simulator = client.stage.start("robot_simulator_node", episodes=0, task="ball")
+    client.feedback.clear()
+    handle = client.send(policy=str(exported / "draft"))
+    client.stage.wait(lambda: any(each.steps > 3 for each in client.feedback), "steps")
+    handle.cancel_goal_async()
+    client.result_of(handle)
+    client.stage.processes.kill(simulator)
+    assert not commands
 
 
 def test_a_node_that_somebody_else_deactivates_ends_it_and_that_is_said(client: Client) -> None:
@@ -190,8 +221,8 @@ def test_a_node_that_somebody_else_deactivates_ends_it_and_that_is_said(client: 
     client.stage.wait(lambda: client.state() == "active", "that it is active")
     assert client.stage.change_state("deactivate")
     status, result = client.result_of(handle)
-    assert (status, result.ended, result.held) == (GoalStatus.STATUS_ABORTED, End.DEACTIVATED, True)
-    assert "deactivated; its log" in result.message
+    assert (status, result.error_code, result.held) == (GoalStatus.STATUS_ABORTED, End.DEACTIVATED, True)
+    assert "deactivated" in result.error_msg
 
 
 @pytest.mark.parametrize("configuring", [False, True])
@@ -206,10 +237,20 @@ def test_a_runner_that_is_shut_down_ends_its_goal_and_holds_the_robot(
     client.feedback.clear()
     client.end_runner()
     status, result = client.result(future)
-    assert (status, result.ended, result.held) == (GoalStatus.STATUS_ABORTED, End.SHUT_DOWN, True)
-    assert result.message == "the policy runner was shut down"
+    assert (status, result.error_code, result.held) == (GoalStatus.STATUS_ABORTED, End.SHUT_DOWN, True)
+    assert result.error_msg == "the policy runner was shut down"
     client.check_end()
     assert client.state() != "active"
+    client.start_runner()
+
+
+def test_a_runner_that_is_killed_stops_the_policy(client: Client) -> None:
+    handle = client.send()
+    client.feedback.clear()
+    client.stage.wait(lambda: bool(client.feedback), "feedback")
+    assert handle.accepted
+    client.stage.processes.kill(client.runner)
+    client.stage.wait(lambda: client.state() == "inactive", "that the policy's node deactivates itself")
     client.start_runner()
 
 
@@ -217,7 +258,7 @@ def test_a_dead_verifier_ends_it(client: Client) -> None:
     """Nobody verifies any more, in this test and those after it."""
     client.stage.processes.kill(client.stage.verifier)
     _, result = client.result_of(client.send())
-    assert (result.ended, result.held) == (Result.ENDED_NO_VERIFIER, True)
+    assert (result.error_code, result.held) == (Result.NO_VERIFIER, True)
 
 
 def test_a_node_that_refuses_its_verifier_ends_it(
@@ -236,5 +277,6 @@ def test_a_node_that_refuses_its_verifier_ends_it(
         status, result = client.result_of(client.send())
     finally:
         verifier.close()
-    assert (status, result.ended, result.held) == (GoalStatus.STATUS_ABORTED, End.DEACTIVATED, True)
+    assert (status, result.error_code, result.held) == (GoalStatus.STATUS_ABORTED, End.DEACTIVATED, True)
     assert (result.steps, client.state()) == (0, "inactive")
+    assert "tokenizer_fingerprint" in result.error_msg  # why it refuses the verifier

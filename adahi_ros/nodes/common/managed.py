@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from std_srvs.srv import Trigger
 
 from adahi_ros.nodes.common.manager_bond import ManagerBond
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
 from adahi_ros.nodes.common.spin import freeze_garbage
 from adahi_ros.nodes.common.transitions import refusing
 from adahi_ros.nodes.common.urgent_executor import Urgent
+from adahi_ros.texts import abridged
 
 M = TypeVar("M", bound="ManagedNode")
 
@@ -35,10 +37,12 @@ class ManagedParameters:
 class ManagedNode(LifecycleNode):
     """Opens all that it needs when it is configured, and closes it whatever ends that.
 
-    While it is active, it has a bond with the lifecycle manager that made it so.
+    While it is active, it has a bond with the lifecycle manager that made it so. Its service `~/last_error`
+    (std_srvs/Trigger) says why it could not be configured, or why it deactivated itself.
 
     Attributes:
         urgent: what its executor serves first.
+        last_error: since it was configured or activated last; empty for none.
 
     Args:
         name: of the node.
@@ -52,6 +56,8 @@ class ManagedNode(LifecycleNode):
         self._opened = ExitStack()
         self._bond = ManagerBond(self)
         self.urgent = Urgent()
+        self.last_error = ""
+        self.create_service(Trigger, "~/last_error", self._on_last_error)
         if not self.get_parameter("autostart").value:
             self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
         self._service_change_state.callback = refusing(self._service_change_state.callback)
@@ -78,14 +84,17 @@ class ManagedNode(LifecycleNode):
         except Exception as error:  # noqa: BLE001  rclpy would end the transition without a word
             self._close()
             reason = error if isinstance(error, ValueError) else repr(error)
+            self.last_error = str(reason)
             self.get_logger().error(f"cannot be configured: {reason}")
             return TransitionCallbackReturn.FAILURE
+        self.last_error = ""
         self._declared.frozen = True
         freeze_garbage()
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Let what was opened publish; tell a lifecycle manager from now on that the node lives."""
+        self.last_error = ""
         activated = super().on_activate(state)
         if activated is TransitionCallbackReturn.SUCCESS and not self.get_parameter("autostart").value:
             self._bond.form(self.get_parameter("bond_heartbeat_period").value)
@@ -95,6 +104,11 @@ class ManagedNode(LifecycleNode):
         """Let nothing publish any more, and have no bond."""
         self._bond.dissolve()
         return super().on_deactivate(state)
+
+    def _on_last_error(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.success = not self.last_error
+        response.message = abridged(self.last_error)
+        return response
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Close everything; parameters can be set again."""

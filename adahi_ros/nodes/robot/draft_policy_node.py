@@ -1,8 +1,8 @@
 """The robot's node: drafts an action for every observation, has the target verify it where the gate says so.
 
 Subscribes what its contract names, by default `joint_states` (sensor_msgs/JointState) and `task_state`
-(adahi_msgs/TaskState), `enable` (std_msgs/Bool), and `instruction` (std_msgs/String, also what was said
-before it was there); publishes `command` (by default
+(adahi_msgs/TaskState), `enable` (std_msgs/Bool), `run_policy_heartbeat` (std_msgs/Empty, of a policy runner),
+and `instruction` (std_msgs/String, also what was said before it was there); publishes `command` (by default
 trajectory_msgs/JointTrajectory), `draft_status` (adahi_msgs/DraftStatus), `link_state`
 (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState) and /diagnostics; serves
 `~/set_enabled` (std_srvs/SetBool); calls
@@ -51,6 +51,7 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
     policy_and_contract,
     view_of,
 )
+from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
 from adahi_ros.nodes.robot.operator import Operator
 from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.nodes.robot.verifiers import Verifiers
@@ -91,6 +92,7 @@ class DraftPolicyNode(ManagedNode):
         self._loop.start(wait_s)
         self._due.set(self._loop.next_due_s)
         self._commands.start()
+        self._heartbeat.begin()
         self._condition.active = True
         self.get_logger().info(f"active; looks for a verifier, for {wait_s:g} s before it begins without one")
         return super().on_activate(state)
@@ -98,6 +100,7 @@ class DraftPolicyNode(ManagedNode):
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Hold the robot; send no more actions, not even for a step that waits for its reply."""
         self._condition.active = False
+        self._heartbeat.end()
         self._commands.stop()
         self._stop_loop()
         self._inputs.clear()
@@ -176,6 +179,8 @@ class DraftPolicyNode(ManagedNode):
             self._open_subscription(topic, channel) for topic, channel in contract.channels.items()
         ]
         holding = self._commands.urgent
+        timeout_s = values.heartbeat_timeout_s
+        self._heartbeat = HeartbeatWatch(self, timeout_s, self._deactivate_itself, self._opened)
         self.urgent = Urgent(
             clients=[clients.verifying for clients in self._verifiers.clients],
             services=[self._operator.service],
@@ -312,7 +317,13 @@ class DraftPolicyNode(ManagedNode):
             return
         self._say(news)
         if news.refuses:
+            self.last_error = news.text
             self.trigger_deactivate()
+
+    def _deactivate_itself(self, why: str) -> None:
+        self.get_logger().error(f"deactivates itself: {why}")
+        self.last_error = why
+        self.trigger_deactivate()
 
     def _say(self, news: News) -> None:
         if news.level is Level.OK:

@@ -235,6 +235,13 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "waits, the robot goes on by its plan, and asks for the next one before it needs it",
         choices=WAIT_POLICIES,
     )
+    heartbeat_timeout_s: float = parameter(
+        1.0,
+        "Seconds without a heartbeat of the policy runner, after which the node deactivates itself; 0 for "
+        "never. A node that no policy runner activates receives none, and needs none",
+        0.0,
+        60.0,
+    )
     control_rate_hz: float = parameter(
         20.0, "Control steps per second; a command is to be reached in one", 0.1, 1000.0
     )

@@ -5,7 +5,8 @@ node, and whatever ends it deactivates that, which holds the robot. Subscribes `
 (adahi_msgs/DraftStatus), `link_state` (adahi_msgs/LinkState), `safety_state` (adahi_msgs/SafetyState),
 `episode_result` (adahi_msgs/EpisodeResult), which ends a goal by success or failure,
 `success_estimate` (std_msgs/Float32), which the feedback passes on, and the `transition_event`
-(lifecycle_msgs/TransitionEvent) of that node.
+(lifecycle_msgs/TransitionEvent) of that node. Publishes `run_policy_heartbeat` (std_msgs/Empty) while a goal
+runs; without it the policy's node deactivates itself.
 """
 
 from __future__ import annotations
@@ -18,36 +19,31 @@ from typing import Any
 
 from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, SafetyState
-from lifecycle_msgs.msg import State, Transition, TransitionEvent
-from lifecycle_msgs.srv import ChangeState, GetState
-from rcl_interfaces.srv import SetParametersAtomically
+from lifecycle_msgs.msg import State, TransitionEvent
 from rclpy.action import ActionServer, CancelResponse, GoalResponse  # type: ignore[attr-defined]
+from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.task import Future
 from std_msgs.msg import Float32
 
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import Parameters, parameter
-from adahi_ros.nodes.common.replies import NotRepliedError, elapsed, replied
+from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
 from adahi_ros.nodes.common.spin import run
-from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, Preparation, preparations
+from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatPublisher
+from adahi_ros.nodes.robot.policy_node import CALL_S, NotStartedError, PolicyNode
+from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, Preparation
+from adahi_ros.safety.commands import LONGEST_STOP_S
 from adahi_ros.texts import abridged
 
 LOOK_S = 0.05
-CALL_S = 5.0  # for a service of the policy's node and its reply
-CONFIGURE_S = 180.0  # the first time may export a network
-HOLD_S = 2.0  # for the same, where the process is to end
+HOLD_S = 2.0  # for a service of the policy's node and its reply, where the process is to end
 PARTING_S = 0.2  # for a result to be fetched by whoever waits for it
 STATUS_DEPTH = 100
 MESSAGE_LENGTH = 512
-CHANGES = {
-    Preparation.DEACTIVATE: Transition.TRANSITION_DEACTIVATE,
-    Preparation.CLEAN_UP: Transition.TRANSITION_CLEANUP,
-    Preparation.CONFIGURE: Transition.TRANSITION_CONFIGURE,
-    Preparation.ACTIVATE: Transition.TRANSITION_ACTIVATE,
-}
+REST_S = LONGEST_STOP_S + 2.0  # safety_state is published once a second
+AT_REST = "at rest"  # with this its message begins
+NANOSECONDS = 10**9
 
 
 @dataclass(frozen=True)
@@ -71,10 +67,6 @@ class CanceledError(RuntimeError):
     """The goal is cancelled before the policy acts."""
 
 
-class NotStartedError(RuntimeError):
-    """The policy's node cannot be made to act; the message says why."""
-
-
 class PolicyRunnerNode(Node):
     """See the module. One goal at a time; another is refused meanwhile."""
 
@@ -85,25 +77,25 @@ class PolicyRunnerNode(Node):
         parameters.frozen = True
         self._attempt: Attempt | None = None
         self._begun_ns = 0  # of DDS's own clock
+        self._rest_ns = 0  # when the newest safety_state was sent, if it says that the arm is at rest
+        self._left_ns = 0  # when the policy's node began to deactivate; 0 for not since the goal began
         self._busy = self._closing = False
-        self._given_up = Future()  # done once the goal that is being run must not wait for the policy's node
         name = values.policy_node
-        self._change_state = self.create_client(ChangeState, f"{name}/change_state")
-        self._get_state = self.create_client(GetState, f"{name}/get_state")
-        self._set_parameters = self.create_client(
-            SetParametersAtomically, f"{name}/set_parameters_atomically"
-        )
+        self._policy = PolicyNode(self, name)
+        self._heartbeat = HeartbeatPublisher(self)
         deep = QoSProfile(depth=STATUS_DEPTH)
         self.create_subscription(DraftStatus, "draft_status", self._on_status, deep)
         self.create_subscription(LinkState, "link_state", self._on_link, 1)
-        self.create_subscription(SafetyState, "safety_state", self._on_safety, 10)
+        safety: Any = self._on_safety  # rclpy's types do not know callbacks with a message's information
+        self.create_subscription(SafetyState, "safety_state", safety, 10)
         # Whoever judges may keep what was said, for who meets it late, or may not.
         self.create_subscription(EpisodeResult, "episode_result", self._on_result, 10)
         kept = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         heard: Any = self._on_kept_result  # rclpy's own types know no callback that is told more
         self.create_subscription(EpisodeResult, "episode_result", heard, kept)
         self.create_subscription(Float32, "success_estimate", self._on_estimate, 1)
-        self.create_subscription(TransitionEvent, f"{name}/transition_event", self._on_transition, 10)
+        transition: Any = self._on_transition
+        self.create_subscription(TransitionEvent, f"{name}/transition_event", transition, 10)
         self._server = ActionServer(
             self,
             RunPolicy,
@@ -120,7 +112,7 @@ class PolicyRunnerNode(Node):
             return
         if self._attempt is not None:
             self._attempt.shut_down()
-        self._given_up.set_result(None)
+        self._policy.given_up.set_result(None)
         self._spin_while(lambda: self._busy, 2 * HOLD_S)
         self._spin_while(lambda: True, PARTING_S)
 
@@ -139,7 +131,9 @@ class PolicyRunnerNode(Node):
         if self._attempt is not None:
             self._attempt.linked(message.verifier == LinkState.VERIFIER_READY, time.monotonic())
 
-    def _on_safety(self, message: SafetyState) -> None:
+    def _on_safety(self, message: SafetyState, information: Mapping[str, int]) -> None:
+        at_rest = message.holding and message.message.startswith(AT_REST)
+        self._rest_ns = information["source_timestamp"] if at_rest else 0
         if self._attempt is not None:
             self._attempt.safety(message.stopped, message.holding)
 
@@ -155,8 +149,11 @@ class PolicyRunnerNode(Node):
         if self._attempt is not None:
             self._attempt.success_estimate = message.data
 
-    def _on_transition(self, message: TransitionEvent) -> None:
-        if self._attempt is not None and message.start_state.id == State.PRIMARY_STATE_ACTIVE:
+    def _on_transition(self, message: TransitionEvent, information: Mapping[str, int]) -> None:
+        if message.start_state.id != State.PRIMARY_STATE_ACTIVE:
+            return
+        self._left_ns = information["source_timestamp"]
+        if self._attempt is not None:
             self._attempt.deactivated()
 
     # A goal
@@ -166,18 +163,20 @@ class PolicyRunnerNode(Node):
             why = "the policy runner is shut down" if self._closing else "another one is being run"
             self.get_logger().warning(f"a goal is refused: {why}")
             return GoalResponse.REJECT
-        if not 0.0 <= goal.time_limit_s < float("inf"):
+        limit = goal.time_limit
+        if limit.sec < 0 or limit.nanosec >= NANOSECONDS:
             self.get_logger().warning(
-                f"a goal is refused: time_limit_s: {goal.time_limit_s}, must be from 0 on"
+                f"a goal is refused: time_limit: {limit.sec} s and {limit.nanosec} ns, must be 0 or more, "
+                f"with less than {NANOSECONDS} ns"
             )
             return GoalResponse.REJECT
-        self._busy, self._given_up = True, Future()
+        self._busy = True
         return GoalResponse.ACCEPT
 
     async def _execute(self, handle: Any) -> RunPolicy.Result:
         values = self._values
         allowed = values.no_verifier_s, values.no_steps_s, values.stopped_s
-        limits = AttemptLimits(handle.request.time_limit_s, *allowed)
+        limits = AttemptLimits(_seconds(handle.request.time_limit), *allowed)
         try:
             try:
                 await self._start(handle, limits)
@@ -192,6 +191,7 @@ class PolicyRunnerNode(Node):
                 await self._until_ended(handle, attempt)
             return await self._over(handle, attempt)
         finally:
+            self._heartbeat.end()
             self._attempt = None
             self._busy = False
 
@@ -212,7 +212,7 @@ class PolicyRunnerNode(Node):
                         fallbacks=attempt.fallbacks,
                         success_estimate=attempt.success_estimate,
                         holding=attempt.holding,
-                        elapsed_s=attempt.elapsed_s(now_s),
+                        elapsed=_duration(attempt.elapsed_s(now_s)),
                     )
                 )
 
@@ -222,9 +222,12 @@ class PolicyRunnerNode(Node):
         ended = attempt.ended(now_s)
         assert ended is not None
         why, message = ended
-        held = await self._hold()
-        if not held:
-            message = f"{message}; the policy's node does not say that it is inactive"
+        if why is End.DEACTIVATED:
+            message = f"{message}: {await self._policy.last_error()}"
+        self._heartbeat.end()
+        moving = await self._hold(self._attempt is not None)
+        if moving:
+            message = f"{message}; {moving}"
         self.get_logger().info(f"goal over: {why.name.lower()}, {message}")
         if why is End.SUCCESS:
             handle.succeed()
@@ -233,13 +236,13 @@ class PolicyRunnerNode(Node):
         else:
             handle.abort()
         return RunPolicy.Result(
-            ended=int(why),
-            message=abridged(message)[:MESSAGE_LENGTH],
+            error_code=int(why),
+            error_msg=abridged(message, MESSAGE_LENGTH),
             steps=attempt.steps,
             calls=attempt.calls,
             fallbacks=attempt.fallbacks,
-            duration_s=attempt.elapsed_s(now_s),
-            held=held,
+            duration=_duration(attempt.elapsed_s(now_s)),
+            held=not moving,
         )
 
     # The policy's node
@@ -256,54 +259,47 @@ class PolicyRunnerNode(Node):
             NotRepliedError: a service of it does not reply.
             CanceledError: the goal was cancelled before the node was told to act.
         """
-        policy, name = handle.request.policy, self._values.policy_node
-        try:
-            way = preparations(await self._state(CALL_S, self._given_up), bool(policy))
-        except ValueError as error:
-            raise NotStartedError(f"{name} cannot be activated, it {error}") from None
-        for each in way:
-            if each is Preparation.CHOOSE_POLICY:
-                await self._choose(policy)
-            elif each is not Preparation.ACTIVATE:
-                await self._change(each)
+        policy, state = self._policy, await self._policy.state()
+        await policy.prepare(state, handle.request.policy)
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
         self._attempt = Attempt(limits, time.monotonic())
-        self._begun_ns = time.time_ns()
-        if Preparation.ACTIVATE in way:
-            await self._change(Preparation.ACTIVATE)
+        self._begun_ns, self._left_ns = time.time_ns(), 0
+        self._heartbeat.begin()
+        if handle.request.policy or state != State.PRIMARY_STATE_ACTIVE:
+            await policy.change(Preparation.ACTIVATE)
             self._attempt.activated(time.monotonic())
 
-    async def _choose(self, policy: str) -> None:
-        checkpoint = Parameter("checkpoint", value=policy).to_parameter_msg()
-        request = SetParametersAtomically.Request(parameters=[checkpoint])
-        reply = await replied(self, self._set_parameters, request, CALL_S, self._given_up)
-        if not reply.result.successful:
-            raise NotStartedError(f"policy: {policy!r}, refused: {reply.result.reason}")
+    async def _hold(self, moved: bool) -> str:
+        """Deactivate the node, where it is active, and wait for the arm's rest, for a bounded time.
 
-    async def _change(self, how: Preparation) -> None:
-        request = ChangeState.Request(transition=Transition(id=CHANGES[how]))
-        wait_s = CONFIGURE_S if how is Preparation.CONFIGURE else CALL_S
-        if not (await replied(self, self._change_state, request, wait_s, self._given_up)).success:
-            raise NotStartedError(f"{self._values.policy_node} cannot be {how.value}; its log says why")
+        Args:
+            moved: the policy's node was active, so the arm may move.
 
-    async def _hold(self) -> bool:
-        """Deactivate the node, where it is active; return whether it is not.
-
-        It is asked to whatever its state seems to be: it may have a request to activate itself yet, that it
-        has not replied to, and this one comes after that.
+        Returns:
+            Why the robot is not known to be held, for people; empty where the arm is at rest.
         """
-        deactivate = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE))
-        wait_s = HOLD_S if self._closing else CALL_S
-        try:
-            reply = await replied(self, self._change_state, deactivate, wait_s)
-            return reply.success or await self._state(wait_s) != State.PRIMARY_STATE_ACTIVE
-        except NotRepliedError:
-            return False
+        state = await self._policy.deactivate(HOLD_S if self._closing else CALL_S)
+        if state is None or state == State.PRIMARY_STATE_ACTIVE:
+            return "the policy's node does not say that it is inactive"
+        if not moved or state != State.PRIMARY_STATE_INACTIVE:  # an unconfigured one has come to rest
+            return ""
+        since_ns = self._left_ns or time.time_ns()
+        limit_s = HOLD_S if self._closing else REST_S
+        end_s = time.monotonic() + limit_s
+        while self._rest_ns < since_ns:
+            if time.monotonic() >= end_s:
+                return f"no safety_state said within {limit_s:g} s that the arm is at rest"
+            await elapsed(self, LOOK_S)
+        return ""
 
-    async def _state(self, wait_s: float, given_up: Future | None = None) -> int:
-        reply = await replied(self, self._get_state, GetState.Request(), wait_s, given_up)
-        return int(reply.current_state.id)
+
+def _seconds(duration: Any) -> float:
+    return float(duration.sec) + duration.nanosec / NANOSECONDS
+
+
+def _duration(seconds: float) -> Any:
+    return Duration(seconds=max(0.0, seconds)).to_msg()
 
 
 def main() -> None:

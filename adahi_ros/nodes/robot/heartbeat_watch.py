@@ -1,0 +1,88 @@
+"""Heartbeats between the policy runner and the policy's node, on the topic `run_policy_heartbeat`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from std_msgs.msg import Empty
+
+from adahi_ros.safety.heartbeat import Heartbeat
+
+TOPIC = "run_policy_heartbeat"
+PERIOD_S = 0.1
+LIFESPAN_S = 0.5
+# Best effort: DDS must not send old heartbeats again after an outage.
+QOS = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT, lifespan=Duration(seconds=LIFESPAN_S))
+
+
+class HeartbeatPublisher:
+    """Publishes heartbeats from `begin` to `end`.
+
+    Args:
+        node: the policy runner's.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._beats = False
+        self._publisher = node.create_publisher(Empty, TOPIC, QOS)
+        node.create_timer(PERIOD_S, self._beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def begin(self) -> None:
+        """Publish the first one at once."""
+        self._beats = True
+        self._beat()
+
+    def end(self) -> None:
+        """Publish none any more; the policy's node deactivates itself where it is still active."""
+        self._beats = False
+
+    def _beat(self) -> None:
+        if self._beats:
+            self._publisher.publish(Empty())
+
+
+class HeartbeatWatch:
+    """Receives heartbeats, and says where they stay away.
+
+    Args:
+        node: the policy's.
+        timeout_s: as of `Heartbeat`.
+        silent: called with the reason, for people, where heartbeats stay away.
+        opened: closes it.
+    """
+
+    def __init__(
+        self, node: Node, timeout_s: float, silent: Callable[[str], None], opened: ExitStack
+    ) -> None:
+        self._heartbeat = Heartbeat(timeout_s)
+        self._silent = silent
+        received: Any = self._received  # rclpy's types do not know callbacks with a message's information
+        subscription = node.create_subscription(Empty, TOPIC, received, QOS)
+        opened.callback(node.destroy_subscription, subscription)
+        timer = node.create_timer(PERIOD_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        opened.callback(node.destroy_timer, timer)
+
+    def begin(self) -> None:
+        """The node acts from now on."""
+        self._heartbeat.begin(time.monotonic())
+
+    def end(self) -> None:
+        """The node does not act any longer."""
+        self._heartbeat.end()
+
+    def _received(self, message: Empty, information: Mapping[str, int]) -> None:
+        # 0 where the middleware has no such time: then the heartbeat is as old as its reception.
+        sent_ns = information["source_timestamp"] or information["received_timestamp"] or time.time_ns()
+        self._heartbeat.received(1e-9 * (time.time_ns() - sent_ns), time.monotonic())
+
+    def _look(self) -> None:
+        silence_s = self._heartbeat.silence_s(time.monotonic(), PERIOD_S)
+        if silence_s is not None:
+            self._silent(f"no heartbeat of the policy runner for {silence_s:.1f} s")

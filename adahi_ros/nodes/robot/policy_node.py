@@ -1,0 +1,174 @@
+"""The policy's lifecycle node, as the policy runner steers it: its state, checkpoint and last error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.srv import GetParameters, SetParametersAtomically
+from rclpy.node import Node
+from rclpy.parameter import Parameter, parameter_value_to_python
+from rclpy.task import Future
+from std_srvs.srv import Trigger
+
+from adahi_ros.assets import CHECKPOINTS, named
+from adahi_ros.nodes.common.replies import NotRepliedError, replied
+from adahi_ros.robot.attempt import Preparation, preparations
+
+CALL_S = 5.0  # for a service and its reply
+CONFIGURE_S = 180.0  # the first time may export a network
+CHANGES = {
+    Preparation.DEACTIVATE: Transition.TRANSITION_DEACTIVATE,
+    Preparation.CLEAN_UP: Transition.TRANSITION_CLEANUP,
+    Preparation.CONFIGURE: Transition.TRANSITION_CONFIGURE,
+    Preparation.ACTIVATE: Transition.TRANSITION_ACTIVATE,
+}
+
+
+class NotStartedError(RuntimeError):
+    """The policy's node cannot be made to act; the message says why."""
+
+
+def check_policy(policy: str) -> None:
+    """Check that there is a checkpoint of this name, before the node gives up the one that it has.
+
+    Raises:
+        NotStartedError: there is none.
+    """
+    try:
+        path = named(policy, CHECKPOINTS)
+        # A checkpoint is a folder, or several files that share the beginning of their names.
+        found = path.exists() or any(each.name.startswith(f"{path.name}.") for each in path.parent.iterdir())
+    except (OSError, ValueError):
+        found = False
+    if not found:
+        raise NotStartedError(f"policy: {policy!r}, must name a checkpoint; no such file")
+
+
+class PolicyNode:
+    """Calls the services of the policy's node.
+
+    Attributes:
+        name: of that node, relative to the namespace.
+        given_up: once it is done, no call waits any longer, except `state` and `deactivate`.
+
+    Args:
+        node: the policy runner's, whose executor runs the coroutines.
+        name: see above.
+    """
+
+    def __init__(self, node: Node, name: str) -> None:
+        self.name = name
+        self.given_up = Future()
+        self._node = node
+        self._change_state = node.create_client(ChangeState, f"{name}/change_state")
+        self._get_state = node.create_client(GetState, f"{name}/get_state")
+        self._get_parameters = node.create_client(GetParameters, f"{name}/get_parameters")
+        self._set_parameters = node.create_client(
+            SetParametersAtomically, f"{name}/set_parameters_atomically"
+        )
+        self._last_error = node.create_client(Trigger, f"{name}/last_error")
+
+    async def state(self, wait_s: float = CALL_S) -> int:
+        """Return its lifecycle state.
+
+        Raises:
+            NotRepliedError: it does not reply.
+        """
+        reply = await replied(self._node, self._get_state, GetState.Request(), wait_s, self.given_up)
+        return int(reply.current_state.id)
+
+    async def change(self, how: Preparation) -> None:
+        """Make a transition.
+
+        Raises:
+            NotStartedError: the node failed to.
+            NotRepliedError: it does not reply.
+        """
+        request = ChangeState.Request(transition=Transition(id=CHANGES[how]))
+        wait_s = CONFIGURE_S if how is Preparation.CONFIGURE else CALL_S
+        if not (await self._called(self._change_state, request, wait_s)).success:
+            raise NotStartedError(f"{self.name} cannot be {how.value}: {await self.last_error()}")
+
+    async def prepare(self, state: int, policy: str) -> None:
+        """Have the node configured, with this policy unless it is empty; where that fails, as it was before.
+
+        Args:
+            state: what it is now.
+            policy: names a checkpoint.
+
+        Raises:
+            NotStartedError: it cannot be; it has its former checkpoint again, and was configured with it
+                again if it was configured.
+            NotRepliedError: it does not reply.
+        """
+        try:
+            way = preparations(state, bool(policy))
+        except ValueError as error:
+            raise NotStartedError(f"{self.name} cannot be activated, it {error}") from None
+        former = ""
+        if policy:
+            check_policy(policy)
+            former = await self._checkpoint()
+        try:
+            for each in way:
+                if each is Preparation.CHOOSE_POLICY:
+                    await self._choose(policy)
+                elif each is not Preparation.ACTIVATE:
+                    await self.change(each)
+        except NotStartedError as error:
+            if policy:
+                raise NotStartedError(f"{error}{await self._restored(state, former)}") from None
+            raise
+
+    async def deactivate(self, wait_s: float) -> int | None:
+        """Deactivate the node, where it is active; return its state after that, None where it does not reply.
+
+        The request goes out whatever the state seems to be: an activation may be on its way, and this request
+        comes after it.
+        """
+        deactivate = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE))
+        try:
+            if (await replied(self._node, self._change_state, deactivate, wait_s)).success:
+                return State.PRIMARY_STATE_INACTIVE
+            reply = await replied(self._node, self._get_state, GetState.Request(), wait_s)
+            return int(reply.current_state.id)
+        except NotRepliedError:
+            return None
+
+    async def last_error(self) -> str:
+        """Return why the node failed last, for people."""
+        try:
+            reply = await self._called(self._last_error, Trigger.Request())
+        except NotRepliedError as error:
+            return str(error)
+        return reply.message or "it gave no reason"
+
+    async def _called(self, client: Any, request: Any, wait_s: float = CALL_S) -> Any:
+        return await replied(self._node, client, request, wait_s, self.given_up)
+
+    async def _checkpoint(self) -> str:
+        request = GetParameters.Request(names=["checkpoint"])
+        values = (await self._called(self._get_parameters, request)).values
+        found = parameter_value_to_python(values[0]) if values else None
+        if not isinstance(found, str):
+            raise NotStartedError(f"{self.name} has no parameter checkpoint")
+        return found
+
+    async def _choose(self, policy: str) -> None:
+        checkpoint = Parameter("checkpoint", value=policy).to_parameter_msg()
+        request = SetParametersAtomically.Request(parameters=[checkpoint])
+        result = (await self._called(self._set_parameters, request)).result
+        if not result.successful:
+            raise NotStartedError(f"policy: {policy!r}, refused: {result.reason}")
+
+    async def _restored(self, state: int, former: str) -> str:
+        """Give the node its former checkpoint and state; return what to add to an error, if that fails."""
+        try:
+            await self._choose(former)
+            if state != State.PRIMARY_STATE_UNCONFIGURED:
+                await self.change(Preparation.CONFIGURE)
+        except (NotStartedError, NotRepliedError) as error:
+            return f"; the former checkpoint {former!r} cannot be restored: {error}"
+        return ""

@@ -1,0 +1,89 @@
+"""When the silence of heartbeats means that the client is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from adahi_ros.safety.heartbeat import Heartbeat
+
+PERIOD_S = 0.1
+
+
+@pytest.fixture
+def heartbeat() -> Heartbeat:
+    """It has begun at 100 s."""
+    heartbeat = Heartbeat(1.0)
+    heartbeat.begin(100.0)
+    return heartbeat
+
+
+def silence(heartbeat: Heartbeat, until_s: float, from_s: float = 100.0) -> float | None:
+    """Look every period until then; return the first silence."""
+    for tick in range(1, 1 + round((until_s - from_s) / PERIOD_S)):
+        found = heartbeat.silence_s(from_s + tick * PERIOD_S, PERIOD_S)
+        if found is not None:
+            return found
+    return None
+
+
+def test_silence_after_a_heartbeat_is_noticed(heartbeat: Heartbeat) -> None:
+    heartbeat.received(0.0, 100.0)
+    assert silence(heartbeat, 100.9) is None
+    assert silence(heartbeat, 101.3, 100.9) == pytest.approx(1.0, abs=0.11)
+
+
+def test_a_node_without_heartbeats_is_not_judged(heartbeat: Heartbeat) -> None:
+    assert silence(heartbeat, 200.0) is None
+
+
+def test_heartbeats_of_an_earlier_activation_do_not_count(heartbeat: Heartbeat) -> None:
+    heartbeat.received(0.0, 100.0)
+    heartbeat.end()
+    heartbeat.begin(100.2)
+    assert silence(heartbeat, 110.0, 100.2) is None
+
+
+def test_a_heartbeat_just_before_the_activation_counts_and_an_older_one_does_not(
+    heartbeat: Heartbeat,
+) -> None:
+    heartbeat.end()
+    heartbeat.received(0.0, 100.1)
+    heartbeat.begin(100.2)
+    assert silence(heartbeat, 101.5, 100.2) is not None
+    heartbeat.end()
+    heartbeat.received(0.0, 102.0)
+    heartbeat.begin(103.5)
+    assert silence(heartbeat, 110.0, 103.5) is None
+
+
+def test_a_stale_heartbeat_counts_for_nothing(heartbeat: Heartbeat) -> None:
+    heartbeat.received(1.5, 100.0)
+    assert silence(heartbeat, 105.0) is None
+    heartbeat.received(0.0, 105.0)
+    heartbeat.received(0.9, 105.0)
+    assert silence(heartbeat, 105.9, 105.0) is None
+    heartbeat.received(1.1, 105.95)
+    assert silence(heartbeat, 106.3, 105.9) is not None
+
+
+def test_an_old_heartbeat_counts_from_when_it_was_sent(heartbeat: Heartbeat) -> None:
+    heartbeat.received(0.8, 100.0)
+    assert silence(heartbeat, 100.4) == pytest.approx(1.1, abs=0.11)
+
+
+def test_a_clock_that_is_behind_does_not_prolong_a_heartbeat(heartbeat: Heartbeat) -> None:
+    heartbeat.received(-3600.0, 100.0)
+    assert silence(heartbeat, 101.3) is not None
+
+
+def test_a_stalled_process_is_no_silence(heartbeat: Heartbeat) -> None:
+    heartbeat.received(0.0, 100.0)
+    assert heartbeat.silence_s(110.0, PERIOD_S) is None
+    assert silence(heartbeat, 111.3, 110.0) is not None
+
+
+def test_a_timeout_of_0_disables_it() -> None:
+    heartbeat = Heartbeat(0.0)
+    heartbeat.begin(100.0)
+    heartbeat.received(0.0, 100.0)
+    assert silence(heartbeat, 200.0) is None
