@@ -157,7 +157,7 @@ class Commands:
         """Return what is to be published now, though nothing has changed; None before the first start."""
         guard = self._guard
         self._published = state = self._state(now_s)
-        if not guard.active and not guard.interventions:
+        if not guard.active and not guard.reported:
             return None
         enabled, stopped, needs_press, resting, reason, interventions = state
         message = ": ".join(part for part in (AT_REST * resting, reason) if part)
@@ -170,6 +170,11 @@ class Commands:
         """Take the driver's state: why it does not run, empty where it runs."""
         self._guard.driver(fault)
         return self.look(now_s)
+
+    def sink(self, fault: str, now_s: float) -> Outgoing:
+        """Take what keeps a sink from stopping the robot; empty where nothing does."""
+        self._guard.sink(fault)
+        return Outgoing() if self._published == self._state(now_s) else Outgoing(record=self.record(now_s))
 
     def resumes(self, now_s: float) -> bool:
         """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
@@ -184,7 +189,7 @@ class Commands:
             action = self._action.from_wire(command) if wanted is None else wanted
             self._commanded = action
         interventions = self._guard.interventions
-        changed = self._published is None or interventions != self._published[-1]
+        changed = self._published is None or self._guard.reported != self._published[-1]
         if not interventions or (command is None and not changed):
             return Outgoing(command, action)
         held = sorted(why.name.lower() for why in HELD.intersection(interventions))
@@ -196,4 +201,4 @@ class Commands:
         guard = self._guard
         resting = guard.holding and guard.at_rest(now_s)
         permission = guard.stopped, guard.permission.needs_press
-        return guard.enabled(now_s), *permission, resting, guard.reason(now_s), guard.interventions
+        return guard.enabled(now_s), *permission, resting, guard.reason(now_s), guard.reported

@@ -67,6 +67,8 @@ class Guard:
         counts: interventions since it was started.
         interventions: of the last command.
         permission: of the operator.
+        velocities: (A,) of the last command where it is reached, for a controller that interpolates; None
+            where the controller's curve would be faster than the limits, or where they are unknown.
 
     Args:
         envelope: of the robot.
@@ -102,6 +104,9 @@ class Guard:
         self._outside = False  # a position is far outside of its limits
         self._alarm: tuple[Intervention, str] | None = None  # until a fresh press
         self._driver = ""
+        self._sink_fault = ""
+        self._speeds: np.ndarray | None = None  # mean velocities towards the last command
+        self.velocities: np.ndarray | None = None
         self._commanded: np.ndarray | None = None
         self._owed: tuple[np.ndarray, np.ndarray | None] | None = None
         self._put_s = self._moved_s = now_s
@@ -137,6 +142,8 @@ class Guard:
 
     def reason(self, now_s: float) -> str:
         """Return why the robot is held, for people; empty while it is not."""
+        if self._sink_fault:
+            return f"gripper: {self._sink_fault}"
         why = self._fault(now_s)
         if why is None:
             held = sorted(each.name.lower() for each in self.interventions if each in HELD)
@@ -168,6 +175,16 @@ class Guard:
         if self._active and (fault or self._driver):
             self._raise(Intervention.DRIVER, fault or "it did not run; press enable afresh")
         self._driver = fault
+
+    def sink(self, fault: str) -> None:
+        """Take what keeps a sink from stopping the robot; empty where nothing does."""
+        self.counts[Intervention.GRIPPER] += bool(fault and not self._sink_fault)
+        self._sink_fault = fault
+
+    @property
+    def reported(self) -> tuple[Intervention, ...]:
+        """Interventions of the last command, and a sink that does not stop."""
+        return self.interventions + ((Intervention.GRIPPER,) if self._sink_fault else ())
 
     def observed(self, now_s: float) -> None:
         """There was a new observation that the policy can act on."""
@@ -219,6 +236,7 @@ class Guard:
         self._moved_s = now_s
         admitted = self._envelope.admit(wanted, measured, elapsed_s)
         before = (Intervention.DISPLACED,) if displaced else ()
+        self.velocities = self._velocities_of(admitted.action, elapsed_s)
         self._commanded = self._put(Admitted(admitted.action, before + admitted.interventions))
         if self._commanded is not None:
             self._following.commanded(self._commanded, now_s)
@@ -239,6 +257,7 @@ class Guard:
         if self._owed is not None and self.enabled(now_s):
             self.observed(now_s)
             return self.act(*self._owed, now_s)
+        self.velocities = None  # the robot is there, or nearly
         return self._commanded if self._fault(now_s) is None else None
 
     def look(self, now_s: float) -> np.ndarray | None:
@@ -266,6 +285,7 @@ class Guard:
 
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
         self._following.reset()
+        self.velocities = self._speeds = None
         held = self._put(self._envelope.hold(None, self._elapsed_s(now_s), why))
         self._held = True
         if self._envelope.at_rest:
@@ -293,6 +313,20 @@ class Guard:
             return False
         reach = self._envelope.limits.velocity * self._config.period_s
         return not self._workspace.admits(start, start + np.clip(wanted - start, -reach, reach))
+
+    def _velocities_of(self, action: np.ndarray | None, elapsed_s: float) -> np.ndarray | None:
+        """Return the velocities at a command, where a cubic to it stays within the velocity limits."""
+        interval_s = min(elapsed_s, self._config.period_s)
+        before, self._speeds = self._speeds, None
+        if action is None or self._at is None or interval_s <= 0.0:
+            return None
+        self._speeds = mean = (action - self._at) / interval_s
+        rest = np.zeros_like(mean)
+        gap = before is None or elapsed_s >= RESTS * self._config.period_s
+        # At the end of a line the controller may have its speed still, or stand.
+        starts = (rest,) if gap or before is None else (before, rest)
+        limit = self._envelope.limits.velocity
+        return mean if all((fastest(start, mean) <= limit).all() for start in starts) else None
 
     def _check_following(self, measured: np.ndarray | None, now_s: float) -> None:
         if self._held or not self._active:
@@ -347,3 +381,16 @@ class Guard:
                 self._why = why
         if self.holding:
             self._held = True
+
+
+def fastest(start: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the largest speed (A,) of a cubic that ends with its mean velocity.
+
+    Its velocity is start + 4 (mean - start) t - 3 (mean - start) t^2 with t from 0 to 1, which is furthest
+    at t = 2/3: a third of the change beyond the mean (Hermite).
+
+    Args:
+        start: (A,) velocity at its begin.
+        mean: (A,) displacement over its duration, also the velocity at its end.
+    """
+    return np.maximum(np.abs(start), np.abs(mean + (mean - start) / 3.0))

@@ -60,6 +60,7 @@ class CommandPublisher:
         self._period_s = contract.period_s
         self._robot_id = values.robot_id
         self._action = contract.action
+        self._sends_velocities = values.command.velocities
         told = values.command.joint_names, values.command.field
         parts, what = commanded_by_sink(contract.action, *told), commanded(contract.action, *told)
         measured = contract.measured(what.names)
@@ -160,9 +161,16 @@ class CommandPublisher:
                 sink.hold()
         if outgoing.command is not None:
             parts = self._action.parts(outgoing.command)
-            for sink, part in zip(self._sinks, parts, strict=True):
+            velocities: list[np.ndarray | None] = [None] * len(parts)
+            if self._sends_velocities and self.guard.velocities is not None:
+                velocities = list(self._action.parts(self.guard.velocities))
+            for sink, part, at in zip(self._sinks, parts, velocities, strict=True):
                 if not (held and sink.holds_by_itself):
-                    sink.send(part, stamp_ns)
+                    sink.send(part, stamp_ns, at)
+        fault = next((sink.fault for sink in self._sinks if sink.fault), "")
+        stuck = self._commands.sink(fault, time.monotonic()).record
+        if stuck is not None:
+            self._tell(stuck)
         if outgoing.record is not None:
             self._tell(outgoing.record)
 

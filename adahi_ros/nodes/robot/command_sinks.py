@@ -97,6 +97,8 @@ class TopicSink:
 
     def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
         what, interface = self._what, self._interface
+        if what.field != "positions":
+            velocities = None
         if not self._lockstep:
             stamp_ns = 0 if interface.zero_is_receipt else self._clock.now().nanoseconds
         self._out.publish(

@@ -41,6 +41,11 @@ class CommandParameters:
         "What the entries of the policy's action are, and the field of a trajectory point where they go",
         choices=COMMAND_FIELDS,
     )
+    velocities: bool = parameter(
+        False,
+        "Trajectory points carry velocities as well, so that the controller interpolates a cubic; "
+        "joint_trajectory_controller needs allow_nonzero_velocity_at_trajectory_end: true",
+    )
     lockstep: bool = parameter(
         False,
         "Commands carry the stamp of their observation, for a simulator that waits for each command "

@@ -1,0 +1,59 @@
+"""Velocities of trajectory points: the controller's curve stays within the limits."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adahi_ros.safety.intervention import Intervention
+from adahi_ros.tasks.trajectory_controller import TrajectoryController
+from test.safety.conftest import PERIOD_S, Robot
+
+VELOCITY = 2.0
+ARM = {"velocity": VELOCITY, "acceleration": 8.0}
+
+
+@settings(max_examples=50)
+@given(st.lists(st.floats(-2.0, 2.0), min_size=2, max_size=60), st.integers(1, 40))
+def test_the_speed_asked_of_a_controller_stays_within_the_limit(targets: list[float], hold: int) -> None:
+    robot = Robot("positions", ARM)
+    controller: TrajectoryController | None = None
+    with_velocities = 0
+    for step, target in enumerate(targets):
+        robot.wait()
+        if step == hold:
+            robot.wait(30)
+        command = robot.guard.observed(robot.now_s) or robot.act(target, measured=None)
+        assert command is not None
+        if controller is None:
+            controller = TrajectoryController([command])
+        else:
+            at = robot.guard.velocities
+            with_velocities += at is not None
+            controller.receive([command], at, 0.0, PERIOD_S, robot.now_s)
+    assert controller is not None
+    assert max(controller.asked_speed) <= VELOCITY + 1e-6
+    assert with_velocities > 0
+
+
+def test_a_hold_and_a_repeat_carry_none() -> None:
+    robot = Robot("positions", ARM)
+    for _ in range(10):
+        robot.act(9.0, measured=None)
+        robot.wait()
+    robot.act(9.0, measured=None)
+    assert robot.guard.velocities is not None
+    robot.repeat()
+    assert robot.guard.velocities is None
+    robot.press(False)
+    robot.wait()
+    assert robot.guard.velocities is None
+
+
+def test_a_sink_that_does_not_stop_is_reported_and_counted_once() -> None:
+    robot = Robot("positions", {})
+    for fault in ("hand: does not cancel a goal", "hand: does not cancel a goal", "", "again"):
+        robot.guard.sink(fault)
+        assert (Intervention.GRIPPER in robot.guard.reported) == bool(fault)
+        assert robot.guard.reason(robot.now_s) == (f"gripper: {fault}" if fault else "")
+    assert robot.guard.counts[Intervention.GRIPPER] == 2
