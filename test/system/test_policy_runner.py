@@ -209,11 +209,12 @@ def test_a_goal_that_names_a_policy_keeps_the_operators_stop(client: Client, exp
     simulator = client.stage.start("robot_simulator_node", episodes=0, task="ball")
     client.feedback.clear()
     handle = client.send(policy=str(exported / "draft"))
-    client.stage.wait(lambda: any(each.steps > 3 for each in client.feedback), "steps")
+    client.stage.wait(lambda: any(each.steps > 0 for each in client.feedback), "a step")
+    assert not commands
+    assert client.stage.call(switch, SetBool.Request(data=True)).success  # for the tests after this one
     handle.cancel_goal_async()
     client.result_of(handle)
     client.stage.processes.kill(simulator)
-    assert not commands
 
 
 def test_a_node_that_somebody_else_deactivates_ends_it_and_that_is_said(client: Client) -> None:
