@@ -140,12 +140,13 @@ def working_in(folder: Path, what: str) -> Iterator[None]:
     """
     beside = folder.resolve()  # not in it: a training replaces its folder
     beside.parent.mkdir(parents=True, exist_ok=True)
-    opened = os.open(
-        beside.with_name(f".{beside.name}{WORKING}"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666
-    )
+    path = beside.with_name(f".{beside.name}{WORKING}")
+    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         try:
             fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a process never locks itself out
+            if not path.exists() or os.fstat(opened).st_ino != path.stat().st_ino:
+                raise BlockingIOError  # the one before has just ended, and another may have begun
         except (BlockingIOError, PermissionError):
             other = os.read(opened, LONGEST_NOTE).decode(errors="replace").strip()
             raise RuntimeError(
@@ -154,9 +155,12 @@ def working_in(folder: Path, what: str) -> Iterator[None]:
             ) from None
         os.ftruncate(opened, 0)
         os.write(opened, f"{what}, process {os.getpid()}".encode()[:LONGEST_NOTE])
-        yield
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
     finally:
-        os.close(opened)  # which unlocks it; the file stays: another process may wait with it open
+        os.close(opened)  # which unlocks it
 
 
 @contextmanager

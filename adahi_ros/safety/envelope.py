@@ -163,7 +163,7 @@ class Envelope:
         if not all(governor.can_hold(position) for governor, position in pairs):
             return Admitted(None, (why,))
         interval_s = self._interval(elapsed_s)
-        self._slow(elapsed_s if elapsed_s <= BRAKES * self.period_s else math.inf)
+        self._slow(math.inf if elapsed_s > BRAKES * self.period_s else elapsed_s)
         return self._sent([governor.hold(position, interval_s) for governor, position in pairs], (why,))
 
     def _sent(self, action: list[float], interventions: tuple[Intervention, ...]) -> Admitted:
