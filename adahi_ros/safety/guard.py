@@ -154,6 +154,7 @@ class Guard:
     def start(self, now_s: float) -> None:
         """Let actions through from now on."""
         self._active = True
+        self.permission.restart()
         self._observed_s = now_s
         self._commanded = self._owed = None
         self.counts.clear()

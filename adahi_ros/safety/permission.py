@@ -80,6 +80,10 @@ class Permission:
         """Take new parameters; stops remain."""
         self._required, self._timeout_s = required, timeout_s
 
+    def restart(self) -> None:
+        """End what the service enabled: each activation needs the operator again. Stops remain."""
+        self._enabled_by_service = False
+
     @property
     def stopped(self) -> bool:
         """Whether a stop is latched."""

@@ -1,4 +1,4 @@
-"""The two ends of a deadman across a link: one presses `enable` for a while, the other says when it may move."""
+"""The two ends of a deadman across a link: one presses `enable`, the other says when it may move."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.health import Level
 from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.common.messages import from_request
+from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.server import target_verifier_parameters
@@ -215,7 +216,7 @@ def test_an_error_is_replied_and_said_and_the_next_request_is_served(
 ) -> None:
     node, (ask, policy) = running[0], served
     said: list[str] = []
-    log = SimpleNamespace(warning=lambda text, **options: said.append(text))  # else it may be throttled
+    log = SimpleNamespace(warning=lambda text, **options: said.append(text))
 
     def fail(*arguments: object) -> Proposal:
         raise RuntimeError("no memory")
@@ -224,6 +225,7 @@ def test_an_error_is_replied_and_said_and_the_next_request_is_served(
     with monkeypatch.context() as patch:
         patch.setattr(policy, "propose", fail)
         patch.setattr(node, "get_logger", lambda: log)
+        patch.setattr(node, "_log", ThrottledLog(node, 0.0))
         response = ask(robot_id="unlucky", episode_id=8)
     assert response.status == VerifyDraft.Response.STATUS_INTERNAL_ERROR
     assert (response.episode_id, response.message) == (8, "RuntimeError: no memory")

@@ -16,7 +16,6 @@ from rclpy.node import Node
 from adahi_ros.nodes.common.throttled_log import MOST_KEYS, ThrottledLog
 
 NODES = Path(__file__).resolve().parents[2] / "adahi_ros/nodes"
-EXCEPT = {"command_sinks.py", "target_verifier_node.py"}
 
 
 class LoggingNode:
@@ -122,4 +121,4 @@ def test_rclpy_does_not_look_for_the_caller_of_a_suppressed_warning(
 def test_nodes_throttle_before_rclpy_does() -> None:
     pattern = re.compile(r"throttle_duration_sec\s*=")
     found = {path.name for path in NODES.rglob("*.py") if pattern.search(path.read_text())}
-    assert found <= EXCEPT
+    assert not found

@@ -92,6 +92,15 @@ def test_a_stop_outlasts_a_new_start(required: bool, active: bool) -> None:
     assert robot.guard.enabled(robot.now_s)
 
 
+def test_what_the_service_enabled_ends_with_the_activation() -> None:
+    robot = Robot("positions", {}, require_enable=True)
+    robot.permission.set_enabled(True)
+    assert robot.guard.enabled(robot.now_s)
+    robot.guard.stop()
+    robot.guard.start(robot.now_s)
+    assert not robot.guard.enabled(robot.now_s)
+
+
 def test_a_deadman_that_is_let_go_is_no_stop() -> None:
     robot = Robot("positions", {}, require_enable=True, enable_timeout_s=0.2)
     stream(robot, 3)

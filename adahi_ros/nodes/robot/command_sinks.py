@@ -20,6 +20,7 @@ from adahi_ros.nodes.common.command_interfaces import INTERFACE_OF_KIND, Command
 from adahi_ros.nodes.common.gripper_actions import GripperAction, gripper_action
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos
+from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.waitables import serve_waitable
 from adahi_ros.safety.goals import SUPERSEDED_S, Cancel, Goals
 
@@ -153,6 +154,7 @@ class GripperSink:
 
     def __init__(self, node: LifecycleNode, sink: Sink, action: GripperAction, opened: ExitStack) -> None:
         self._node = node
+        self._log = ThrottledLog(node, WARNING_PERIOD_S)
         self._sink = sink
         self._joint = sink.source.select[0].partition(".")[2]
         self._action = action
@@ -173,7 +175,7 @@ class GripperSink:
         now_s = time.monotonic()
         self._look(now_s)
         if not self._client.server_is_ready():
-            self._warn(f"no server of {self._sink.channel.topic} ({self._sink.channel.kind})")
+            self._warn("no server", f"no server of {self._sink.channel.topic} ({self._sink.channel.kind})")
             self._goals.lost()
             return
         self._send(self._goals.want(float(command[0]), now_s))
@@ -204,11 +206,11 @@ class GripperSink:
             each.look(now_s, ready)
         self._accepted = [each for each in self._accepted if not each.over][-MOST_GOALS:]
         if self.fault:
-            self._node.get_logger().warning(self.fault, throttle_duration_sec=WARNING_PERIOD_S)
+            self._log.warning("not cancelled", self.fault)
 
     def _answered(self, number: int, handle: Any, now_s: float) -> None:
         if not handle.accepted:
-            self._warn(f"{self._sink.channel.topic} refuses a goal")
+            self._warn("refused", f"{self._sink.channel.topic} refuses a goal")
         else:
             if number == self._goals.asked:
                 self._supersede(now_s + SUPERSEDED_S)
@@ -245,8 +247,8 @@ class GripperSink:
         self._accepted.clear()
         self._client.destroy()
 
-    def _warn(self, text: str) -> None:
-        self._node.get_logger().warning(f"{self._sink.key}: {text}", throttle_duration_sec=WARNING_PERIOD_S)
+    def _warn(self, kind: str, text: str) -> None:
+        self._log.warning(kind, f"{self._sink.key}: {text}")
 
 
 def open_sinks(

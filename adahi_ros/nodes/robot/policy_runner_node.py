@@ -31,7 +31,7 @@ from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatPublisher
-from adahi_ros.nodes.robot.policy_lifecycle import CALL_S, NotStartedError, PolicyNode
+from adahi_ros.nodes.robot.policy_client import CALL_S, NotStartedError, PolicyNode
 from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, Preparation
 from adahi_ros.safety.commands import LONGEST_STOP_S
 from adahi_ros.texts import abridged

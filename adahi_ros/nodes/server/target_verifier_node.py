@@ -31,6 +31,7 @@ from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import freeze_garbage, run
+from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.server.exposure import exposure
 from adahi_ros.nodes.server.fleet_targets import fleet_targets
@@ -60,6 +61,8 @@ class TargetVerifierNode(ManagedNode):
         self._serving = ExitStack()
         self._loading = False
         super().__init__("target_verifier", TargetVerifierParameters, **options)
+        self._log = ThrottledLog(self, WARNING_PERIOD_S)
+        self._shared_log = ThrottledLog(self, SHARED_WARNING_PERIOD_S)
         if told := exposure(os.environ):
             self.get_logger().warning(told)
         # For as long as the node is there: one that is loading must not keep it from being deactivated.
@@ -215,13 +218,13 @@ class TargetVerifierNode(ManagedNode):
 
     def _served(self, refusal: str, shared: str) -> None:
         if shared:
-            self.get_logger().warning(shared, throttle_duration_sec=SHARED_WARNING_PERIOD_S)
+            self._shared_log.warning("shared", shared)
         if refusal:
-            self.get_logger().warning(refusal, throttle_duration_sec=WARNING_PERIOD_S)
+            self._log.warning("refused", refusal)
 
     def _unheard(self, request: VerifyDraft.Request) -> None:
         warning = self._service.unheard(heading_of(request), self._values.verification.reliability)
-        self.get_logger().warning(warning, throttle_duration_sec=WARNING_PERIOD_S)
+        self._log.warning("unheard", warning)
 
     def _health(self) -> Health:
         shared = self._service.shared_names(time.monotonic())
