@@ -65,6 +65,8 @@ class Envelope:
             raise ValueError(f"field: {len(each)}, must be one for each of {len(names)} entries")
         self.following = np.where([kind == "positions" for kind in each], limits.following, np.inf)
         """(A,), largest following error; infinite where an entry is no position."""
+        self.turning = limits.continuous & np.array([kind == "positions" for kind in each], dtype=bool)
+        """(A,) bool, positions of joints that turn without end."""
         self._governors = [_governor(limits, place, kind, self.period_s) for place, kind in enumerate(each)]
         self._unknown = [math.nan] * len(limits.names)
         self.reset()
@@ -163,7 +165,7 @@ class Envelope:
         if not all(governor.can_hold(position) for governor, position in pairs):
             return Admitted(None, (why,))
         interval_s = self._interval(elapsed_s)
-        self._slow(math.inf if elapsed_s > BRAKES * self.period_s else elapsed_s)
+        self._slow(elapsed_s, reached=elapsed_s > BRAKES * self.period_s)
         return self._sent([governor.hold(position, interval_s) for governor, position in pairs], (why,))
 
     def _sent(self, action: list[float], interventions: tuple[Intervention, ...]) -> Admitted:
@@ -194,12 +196,12 @@ class Envelope:
             return 0.0
         return min(float(elapsed_s), self.period_s)
 
-    def _slow(self, elapsed_s: float) -> None:
+    def _slow(self, elapsed_s: float, reached: bool = False) -> None:
         """Let the commanded velocity fade where the robot has reached its last command, and stands."""
         share = (RESTS - elapsed_s / self.period_s) / (RESTS - FADES)
         if share < 1.0:
             for governor in self._governors:
-                governor.slow(max(0.0, share))
+                governor.slow(max(0.0, share), reached)
 
 
 def _governor(limits: Limits, place: int, field: str, period_s: float) -> Governor:

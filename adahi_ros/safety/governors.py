@@ -49,8 +49,14 @@ class Governor(Protocol):
     def reset(self) -> None:
         """Forget what went out."""
 
-    def slow(self, share: float) -> None:
-        """Keep this share of the commanded velocity: the robot stood, or slowed, since the last command."""
+    def slow(self, share: float, reached: bool) -> None:
+        """Take note that the next command comes late.
+
+        Args:
+            share: of the commanded velocity that is left to a robot that reaches a position and stands; 0
+                after so long that nothing is known of a commanded velocity either.
+            reached: a position is reached, and nothing may set the robot in motion again.
+        """
 
     def strays(self, measured: float, interval_s: float) -> bool:
         """Return whether what went out, or would next if it braked, is too far from a measured position."""
@@ -106,8 +112,8 @@ class PositionGovernor:
         self._position: float | None = None
         self._velocity = 0.0  # stays 0 where one may stop at once
 
-    def slow(self, share: float) -> None:
-        self._velocity *= share
+    def slow(self, share: float, reached: bool) -> None:
+        self._velocity *= 0.0 if reached else share
 
     def strays(self, measured: float, interval_s: float) -> bool:
         if self._position is None or math.isnan(measured):
@@ -219,8 +225,9 @@ class VelocityGovernor:
     def reset(self) -> None:
         self._velocity = 0.0
 
-    def slow(self, share: float) -> None:
-        self._velocity *= share
+    def slow(self, share: float, reached: bool) -> None:
+        if share == 0.0:  # a controller may have stopped it meanwhile; before that it goes on
+            self._velocity = 0.0
 
     def strays(self, measured: float, interval_s: float) -> bool:
         return False
@@ -281,7 +288,7 @@ class MagnitudeGovernor:
     def reset(self) -> None:
         pass
 
-    def slow(self, share: float) -> None:
+    def slow(self, share: float, reached: bool) -> None:
         pass
 
     def strays(self, measured: float, interval_s: float) -> bool:
@@ -322,7 +329,7 @@ class GoalGovernor:
     def reset(self) -> None:
         self._position = math.nan
 
-    def slow(self, share: float) -> None:
+    def slow(self, share: float, reached: bool) -> None:
         pass
 
     def strays(self, measured: float, interval_s: float) -> bool:

@@ -15,6 +15,7 @@ from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.following import Following
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.permission import Permission
+from adahi_ros.safety.stopping import fastest, stopping_point
 from adahi_ros.safety.workspace import Workspace
 
 HELD = frozenset(
@@ -92,7 +93,7 @@ class Guard:
         self.counts: Counter[Intervention] = Counter()
         self.interventions: tuple[Intervention, ...] = ()
         self._following = Following(envelope.following)
-        self._unwrapped = Unwrapped(envelope.limits.continuous)
+        self._unwrapped = Unwrapped(envelope.turning)
         self._workspace = workspace
         self._at: np.ndarray | None = None  # the last command
         self._active = False
@@ -110,6 +111,7 @@ class Guard:
         self._commanded: np.ndarray | None = None
         self._owed: tuple[np.ndarray, np.ndarray | None] | None = None
         self._put_s = self._moved_s = now_s
+        self._interval_s = 0.0
         self._observed_s = now_s
 
     @property
@@ -217,17 +219,12 @@ class Guard:
             return None
         self._outside = measured is not None and self._envelope.limits.far_outside(measured)
         if self._outside:
-            # Where it is is unknown. At rest it stays as it is.
-            if self._moving:
-                return self._brake(Intervention.POSITION, now_s)
-            self._held = True
-            self._count((Intervention.POSITION,))
-            return None
+            return self._stand(Intervention.POSITION, now_s)
         start = self._at if measured is None or not (self._held or self._at is None) else measured
         if start is not None:
             wanted = self._unwrapped(wanted, start)
-            if self._leaves_workspace(start, wanted):
-                return self._brake(Intervention.WORKSPACE, now_s)
+            if self._leaves_workspace(start, wanted, now_s):
+                return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = self._elapsed_s(now_s)
         displaced = self._begin(measured, elapsed_s, now_s)
         self._held = self._interrupted = False
@@ -239,8 +236,6 @@ class Guard:
         before = (Intervention.DISPLACED,) if displaced else ()
         self.velocities = self._velocities_of(admitted.action, elapsed_s)
         self._commanded = self._put(Admitted(admitted.action, before + admitted.interventions))
-        if self._commanded is not None:
-            self._following.commanded(self._commanded, now_s)
         return self._commanded
 
     def withhold(self, now_s: float) -> np.ndarray | None:
@@ -284,9 +279,16 @@ class Guard:
         self._moving = False
         return self._put(self._envelope.hold(None, self._elapsed_s(now_s), Intervention.DEACTIVATED))
 
+    def _stand(self, why: Intervention, now_s: float) -> np.ndarray | None:
+        """Return what brakes a robot that moves; None where it stands, wherever that is."""
+        if self._moving and now_s - self._put_s < RESTS * self._config.period_s:
+            return self._brake(why, now_s)
+        self._held = True
+        self._count((why,))
+        return None
+
     def _brake(self, why: Intervention, now_s: float) -> np.ndarray | None:
-        self._following.reset()
-        self.velocities = self._speeds = None
+        self.velocities = None
         held = self._put(self._envelope.hold(None, self._elapsed_s(now_s), why))
         self._held = True
         if self._envelope.at_rest:
@@ -302,30 +304,33 @@ class Guard:
         gap = elapsed_s >= RESTS * self._config.period_s
         if not (self._held or gap):
             return False
-        self._following.reset()
         displaced = self._envelope.begin_displaced(measured, elapsed_s)
-        if (gap or not self._moving) and now_s - self._moved_s >= SETTLED_S:
+        settled = (gap or not self._moving) and now_s - self._moved_s >= SETTLED_S
+        if settled:
             self._envelope.begin(measured)
+        if settled or displaced:
+            self._following.reset()
         return displaced
 
-    def _leaves_workspace(self, start: np.ndarray, wanted: np.ndarray) -> bool:
-        """Whether the next command towards a wanted position takes the tool out of its box."""
+    def _leaves_workspace(self, start: np.ndarray, wanted: np.ndarray, now_s: float) -> bool:
+        """Whether an arm that goes towards a wanted position for a period could stop only out of its box."""
         if self._workspace is None:
             return False
-        reach = self._envelope.limits.velocity * self._config.period_s
-        return not self._workspace.admits(start, start + np.clip(wanted - start, -reach, reach))
+        speeds = self._speeds
+        if speeds is None or now_s - self._put_s >= RESTS * self._config.period_s:
+            speeds = np.zeros_like(start)
+        stop = stopping_point(start, speeds, wanted, self._envelope.limits, self._config.period_s)
+        return not self._workspace.admits(start, stop)
 
     def _velocities_of(self, action: np.ndarray | None, elapsed_s: float) -> np.ndarray | None:
         """Return the velocities at a command, where a cubic to it stays within the velocity limits."""
-        interval_s = min(elapsed_s, self._config.period_s)
-        before, self._speeds = self._speeds, None
+        interval_s, before = min(elapsed_s, self._config.period_s), self._speeds
         if action is None or self._at is None or interval_s <= 0.0:
             return None
-        self._speeds = mean = (action - self._at) / interval_s
+        mean = (action - self._at) / interval_s
         rest = np.zeros_like(mean)
-        gap = before is None or elapsed_s >= RESTS * self._config.period_s
         # At the end of a line the controller may have its speed still, or stand.
-        starts = (rest,) if gap or before is None else (before, rest)
+        starts = (rest,) if before is None or elapsed_s >= RESTS * self._config.period_s else (before, rest)
         limit = self._envelope.limits.velocity
         return mean if all((fastest(start, mean) <= limit).all() for start in starts) else None
 
@@ -364,12 +369,16 @@ class Guard:
     def _elapsed_s(self, now_s: float) -> float:
         """Return the time since the last command, for the next one."""
         elapsed_s, self._put_s = now_s - self._put_s, now_s
+        self._interval_s = min(elapsed_s, self._config.period_s)
         return elapsed_s
 
     def _put(self, admitted: Admitted) -> np.ndarray | None:
         self._count(admitted.interventions)
         if admitted.action is not None:
+            known = self._at is not None and self._interval_s > 0.0
+            self._speeds = (admitted.action - self._at) / self._interval_s if known else None
             self._at = admitted.action
+            self._following.commanded(admitted.action, self._put_s)
         return admitted.action
 
     def _count(self, interventions: tuple[Intervention, ...]) -> None:
@@ -382,16 +391,3 @@ class Guard:
                 self._why = why
         if self.holding:
             self._held = True
-
-
-def fastest(start: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the largest speed (A,) of a cubic that ends with its mean velocity.
-
-    Its velocity is start + 4 (mean - start) t - 3 (mean - start) t^2 with t from 0 to 1, which is furthest
-    at t = 2/3: a third of the change beyond the mean (Hermite).
-
-    Args:
-        start: (A,) velocity at its begin.
-        mean: (A,) displacement over its duration, also the velocity at its end.
-    """
-    return np.maximum(np.abs(start), np.abs(mean + (mean - start) / 3.0))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 SERVICE = -1  # the source of a stop by `~/set_enabled`
 UNKNOWN = -2  # a publisher that cannot be distinguished from another
-START_S = 5.0  # DDS finds publishers that were there before the node within this time
 STREAMS_KEPT = 16
 AMBIGUOUS = 20  # sequence numbers of two publishers that are closer than this cannot be distinguished
+STOPPED_AMBIGUOUS = 1000  # likewise, where it is about the end of a stop
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,12 @@ class Permission:
     Args:
         required: the robot moves only while it is enabled.
         timeout_s: so long a `true` lasts.
-        now_s: the time, on a clock that never jumps.
     """
 
-    def __init__(self, required: bool, timeout_s: float, now_s: float) -> None:
-        self._start_s = now_s
+    def __init__(self, required: bool, timeout_s: float) -> None:
         self._streams: dict[int, _Stream] = {}
         self._next_stream = 0
         self._stops: set[int] = set()
-        self._pressed_before = False
         self._true_until_s = -float("inf")
         self._enabled_by_service = False
         self._alarm = False
@@ -120,7 +117,7 @@ class Permission:
         Returns:
             Why a `true` is ignored, for people; empty where it is not.
         """
-        source, fresh = self._source_of(press, now_s)
+        source, fresh = self._source_of(press)
         if not press.value:
             self._stops.add(source)
             self._enabled_by_service = False
@@ -137,15 +134,14 @@ class Permission:
         self._true_until_s = max(self._true_until_s, now_s - max(0.0, press.age_s) + self._timeout_s)
         return ""
 
-    def _source_of(self, press: Press, now_s: float) -> tuple[int, bool]:
+    def _source_of(self, press: Press) -> tuple[int, bool]:
         """Return the publisher of a message, and whether it is a fresh press; remember the message."""
         source = self._stream_of(press)
         stream = self._streams.get(source)
         if stream is None:
-            first = press.sequence == 1 or (not self._pressed_before and now_s - self._start_s >= START_S)
+            first = press.sequence == 1
         else:
             first = self._follows(stream, press) and (not stream.value or self._was_silent(stream, press))
-        self._pressed_before |= press.value
         self._streams[source] = _Stream(press.sequence, press.stamp_s, press.value)
         while len(self._streams) > STREAMS_KEPT:
             del self._streams[next(iter(self._streams))]
@@ -162,6 +158,15 @@ class Permission:
             return False
         return press.stamp_s - stream.stamp_s >= self._timeout_s
 
+    def _others_near(self, sequence: int, source: int) -> bool:
+        """Whether another publisher may have come to this sequence number, with messages lost perhaps."""
+        return any(
+            name != source
+            and stream.sequence is not None
+            and 0 < sequence - stream.sequence <= STOPPED_AMBIGUOUS
+            for name, stream in self._streams.items()
+        )
+
     def _stream_of(self, press: Press) -> int:
         if press.sequence is None:
             return UNKNOWN if press.publishers > 1 else 0
@@ -176,4 +181,6 @@ class Permission:
             return self._next_stream
         if press.publishers > 1 and len(gaps) > 1:
             return UNKNOWN
+        if gaps[0][1] in self._stops and self._others_near(press.sequence, gaps[0][1]):
+            return UNKNOWN  # another publisher must not end a stop
         return gaps[0][1]

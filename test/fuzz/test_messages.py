@@ -139,7 +139,7 @@ class Robot:
         bound = {"position_low": -POSITION, "position_high": POSITION, "velocity": VELOCITY}
         limits = Limits.of(names, {name: {**bound, "acceleration": ACCELERATION} for name in names})
         config = GuardConfig(PERIOD_S, HOLD_AFTER_S)
-        self.permission, self.published = Permission(False, 0.5, self.now_s), 0
+        self.permission, self.published = Permission(False, 0.5), 0
         envelope = Envelope(limits, "positions", PERIOD_S)
         self.guard = Guard(envelope, config, self.permission, self.now_s)
         self.guard.start(self.now_s)

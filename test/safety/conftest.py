@@ -34,7 +34,7 @@ class Robot:
         self.now_s = 100.0
         self.published = 0
         limits = Limits.of(["a"], {"a": limit})
-        self.permission = Permission(require_enable, enable_timeout_s, self.now_s)
+        self.permission = Permission(require_enable, enable_timeout_s)
         settings = GuardConfig(PERIOD_S, HOLD_AFTER_S)
         self.guard = Guard(Envelope(limits, field, PERIOD_S), settings, self.permission, self.now_s)
         self.guard.start(self.now_s)

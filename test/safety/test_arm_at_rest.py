@@ -39,7 +39,7 @@ class Arm:
         self.put_s, self.position, self.speed = -1.0, 0.0, 0.0
         self.sequence = 0
         limits = {"velocity": velocity, "acceleration": acceleration, "max_step": 0.5, "following": 10.0}
-        self.permission = Permission(False, 0.5, self.now_s)
+        self.permission = Permission(False, 0.5)
         envelope = Envelope(Limits.of(["a"], {"a": limits}), "positions", PERIOD_S)
         config = GuardConfig(PERIOD_S, HOLD_AFTER_S)
         self.guard = Guard(envelope, config, self.permission, self.now_s)
@@ -136,7 +136,7 @@ def test_shipped_arms_stand_through_a_hold_for_silence(name: str) -> None:
     guard = Guard(
         Envelope(limits, "positions", PERIOD_S),
         GuardConfig(PERIOD_S, HOLD_AFTER_S),
-        Permission(False, 0.5, 0.0),
+        Permission(False, 0.5),
         0.0,
     )
     guard.start(0.0)

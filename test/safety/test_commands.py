@@ -36,7 +36,7 @@ class Robot:
         align = Alignment("hold", "receive", 1.0)
         self.source = Source("action", TRAJECTORY, (f"{field}.a",), align, (OPERATORS["rad2deg"](None),))
         envelope = Envelope(Limits.of(["a"], {"a": limit}), field, PERIOD_S)
-        self.permission = Permission(require_enable, timeout_s, self.now_s)
+        self.permission = Permission(require_enable, timeout_s)
         self.published = 0
         guard = Guard(envelope, GuardConfig(PERIOD_S, HOLD_AFTER_S), self.permission, self.now_s)
         self.commands = Commands(guard, self.source, MeasuredPositions(("a",), (1,)))

@@ -113,3 +113,24 @@ def test_a_position_far_outside_holds_what_moves_by_itself_too() -> None:
     assert robot.guard.holding
     robot.act(0.0, measured=0.0)
     assert not robot.guard.holding
+
+
+@pytest.mark.parametrize("cause", ["gap", "nan", "unverified"])
+def test_a_stuck_arm_is_noticed_through_short_interruptions(cause: str) -> None:
+    robot = Robot("positions", ARM)
+    for step in range(60):
+        robot.wait(2 if cause == "gap" and step % 8 == 7 else 1)
+        if cause == "unverified" and step % 8 == 7:
+            robot.guard.observed(robot.now_s)
+            robot.guard.withhold(robot.now_s)
+        else:
+            robot.act(np.nan if cause == "nan" and step % 8 == 7 else 3.0, measured=0.0)
+    assert robot.guard.counts[Intervention.FOLLOWING] > 0
+
+
+@pytest.mark.parametrize("field", ["velocities", "effort"])
+def test_what_is_no_position_is_never_turned(field: str) -> None:
+    robot = Robot(field, {"velocity": 5.0, "effort": 5.0, "continuous": True})
+    for _ in range(5):
+        assert robot.act(0.0, measured=4.0) == 0.0
+        robot.wait()

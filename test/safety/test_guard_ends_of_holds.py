@@ -74,7 +74,7 @@ def test_motion_begins_from_where_the_robot_is_measured_when_a_hold_ends(
 
 def test_what_is_not_measured_goes_on_from_where_it_was_commanded() -> None:
     limits = Limits.of(["a", "b"], {"a": ARM, "b": {**ARM, "velocity": 1.0}})
-    permission = Permission(False, 0.5, 0.0)
+    permission = Permission(False, 0.5)
     config = GuardConfig(PERIOD_S, HOLD_AFTER_S)
     guard = Guard(Envelope(limits, "positions", PERIOD_S), config, permission, 0.0)
     guard.start(0.0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.safety.permission import AMBIGUOUS, START_S, STREAMS_KEPT, Permission, Press
+from adahi_ros.safety.permission import AMBIGUOUS, STREAMS_KEPT, Permission, Press
 
 TIMEOUT_S = 0.5
 
@@ -26,7 +26,7 @@ class Publisher:
 
 
 def required() -> Permission:
-    return Permission(True, TIMEOUT_S, 0.0)
+    return Permission(True, TIMEOUT_S)
 
 
 def test_a_press_lasts_for_the_timeout_from_when_it_was_published() -> None:
@@ -68,10 +68,26 @@ def test_after_the_start_a_deadman_that_is_pressed_already_enables_nothing() -> 
     assert not permission.needs_press
 
 
-def test_a_publisher_that_comes_long_after_the_start_need_not_be_released_first() -> None:
+def test_a_node_that_receives_its_first_message_late_still_needs_a_fresh_press() -> None:
     permission = required()
-    Publisher(permission, sequence=3).say(True, START_S)
-    assert permission.enabled(START_S)
+    Publisher(permission, sequence=3).say(True, 60.0)
+    assert not permission.enabled(60.0)
+
+
+@pytest.mark.parametrize("ahead", [1, 20, 80, 500])
+@pytest.mark.parametrize("lost", [0, 40])
+def test_a_stop_outlasts_a_deadman_that_comes_to_the_count_of_its_publisher(ahead: int, lost: int) -> None:
+    """The publisher that stopped the robot is gone, so only one is left on the topic."""
+    permission = required()
+    button, deadman = Publisher(permission, ahead, publishers=2), Publisher(permission, publishers=2)
+    button.say(True, 9.0)
+    deadman.say(True, 9.0)
+    button.say(False, 9.1)
+    deadman.publishers = 1
+    deadman.sequence += lost
+    for step in range(ahead + 100):
+        deadman.say(True, 9.2 + 0.05 * step)
+        assert permission.stopped
 
 
 def test_a_false_lasts_until_the_same_publisher_says_true() -> None:
@@ -115,7 +131,7 @@ def test_messages_that_were_lost_are_no_silence() -> None:
 
 
 def test_an_alarm_needs_a_fresh_press_though_the_deadman_is_held() -> None:
-    permission = Permission(False, TIMEOUT_S, 0.0)
+    permission = Permission(False, TIMEOUT_S)
     deadman = Publisher(permission)
     deadman.say(True, 10.0)
     permission.require_press()

@@ -162,7 +162,7 @@ def test_a_false_of_another_publisher_lasts_until_it_says_true(cell: Cell) -> No
     cell.press_afresh()
     button = cell.stage.node.create_publisher(Bool, "enable", 10)
     cell.run(lambda: button.get_subscription_count() > 0, "the button")
-    for _ in range(200):  # its count is nowhere near the deadman's
+    for _ in range(5000):  # its count is nowhere near the deadman's
         button.publish(Bool(data=True))
     cell.run(cell.moves(), "motion")
     button.publish(Bool(data=False))

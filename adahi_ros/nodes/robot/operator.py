@@ -41,7 +41,7 @@ class Operator:
         self._active = active
         self._changed = changed
         self._warned_s = -WARNING_PERIOD_S
-        self.permission = Permission(True, TIMEOUT_S, time.monotonic())
+        self.permission = Permission(True, TIMEOUT_S)
         on_enable: Any = self._on_enable  # rclpy's types know no callback with the message's info
         self.subscription = node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
         self.service = node.create_service(SetBool, "~/set_enabled", self._on_set_enabled)
