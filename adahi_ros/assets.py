@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the files beside the code are: launch, config, checkpoints."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks a target verifier what to do, from any rclpy node: the service without our side of the robot.
 
     client = VerifierClient(node, "my_arm")

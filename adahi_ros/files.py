@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that anyone may have written: read up to a size; and files that are never half written."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a node says of how it does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the tip of a robot is: forward kinematics of one chain of a URDF."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs on all cores, in processes of their own."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ROS parameter files: which sections they have, which of them are for a node, and what these say."""
 
 from __future__ import annotations

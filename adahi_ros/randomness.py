@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uniform draws addressed by seed, stream, episode and step.
 
 A counter-based generator (Philox; Salmon et al., SC 2011) gives every control step its own draws,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What there is of a kind, by name: what is shipped, and what other installed packages add by entry points.
 
 A package adds one by a line of its `setup.py` or `pyproject.toml`, as to pytest (docs/extending.md). Its

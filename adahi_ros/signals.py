@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signals that ask a process to end, heard whatever the process that started it made of them.
 
 A shell ignores SIGINT for what it starts in the background, and others block signals while they start

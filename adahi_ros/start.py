@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Entry points of all executables: SIGINT while modules are imported ends them without a traceback."""
 
 from __future__ import annotations

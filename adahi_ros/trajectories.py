@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded episodes: what tasks and bags produce, and policies are trained on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """YAML that anyone may have written: plain data of bearable size, or an error that says why not."""
 
 from __future__ import annotations

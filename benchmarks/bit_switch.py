@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the switch of bits knows when eight do: against one that is thrown as often, at random.
 
     .venv/bin/python benchmarks/bit_switch.py [TASK] [--episodes N] [--methods M,M,...] [--json FILE]

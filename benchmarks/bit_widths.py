@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What eight bits in the place of 32 cost and save: bytes, time, and how far proposals are apart.
 
     .venv/bin/python benchmarks/bit_widths.py [TASK] [--episodes N] [--json FILE]

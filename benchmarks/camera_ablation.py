@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a camera is worth to who reads it: the same episodes with its features, and with what says nothing.
 
     .venv/bin/python benchmarks/camera_ablation.py kitchen_camera --episodes 100 --json FILE

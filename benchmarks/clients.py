@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same policy asked through openpi's client, LeRobot's and ours, each driving a world by the clock.
 
     .venv/bin/python benchmarks/clients.py [TASK] [--clients A,B] [--conditions A,B] [--episodes N]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which form of action deviation ranks rejections best: all of them on one log of hybrid inference.
 
     .venv/bin/python benchmarks/deviation_variants.py [TASK] [--episodes N] [--json FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a network on the robot would do alone, were it only trained for longer.
 
     .venv/bin/python benchmarks/distilled_training.py [TASK] [--rounds N] [--episodes N] [--json FILE]

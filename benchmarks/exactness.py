@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far what comes back from the verifier is from the target's distribution, behind each gate.
 
     .venv/bin/python benchmarks/exactness.py [TASK] [--episodes N] [--json FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a control step takes that sends a request, by rclpy's own executor and by ours at both ends.
 
     .venv/bin/python benchmarks/executors.py compare [--json FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A robot with two verifiers, across an emulated link to each, of which the first may be worse.
 
     .venv/bin/python benchmarks/hedged.py compare [--episodes N] [--json FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How well a Kalman filter of past actions predicts the next one of demonstrations, beside the last action.
 
     .venv/bin/python benchmarks/kalman_prediction.py [--tasks T,T,...] [--episodes N] [--json FILE]

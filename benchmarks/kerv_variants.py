@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """KERV's proposer without one of its parts, to be run beside it.
 
 adahi evaluate TASK --methods kerv,benchmarks/kerv_variants.py:NothingRepaired --episodes 100 --seed 11

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An ACT that LeRobot trains on demonstrations of ours, evaluated LeRobot's way and as our target.
 
     export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.wireless.peers.environments lerobot_grpc)

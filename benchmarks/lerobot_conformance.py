@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What we make of LeRobot's files, beside what LeRobot makes of them.
 
     export PYTHONPATH=$(.venv/bin/python -m adahi_ros.wireless.peers.environments lerobot_grpc)

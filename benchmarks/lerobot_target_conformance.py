@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the target of the kind `lerobot` plans, beside what LeRobot plans of the same policy and observations.
 
     export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.wireless.peers.environments lerobot_grpc)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A domain on the loopback interface alone, by UDP, and what is to be seen of it there; needs root.
 
 For `benchmarks.security` and `benchmarks.security_cost`.

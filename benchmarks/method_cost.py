@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a control step costs on the robot by each method, and a verification at the verifier.
 
     OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/method_cost.py TASK

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a fleet's replies cost where all robots share the verifier's service, and where each has its own.
 
     .venv/bin/python benchmarks/own_services.py compare --robots 1,4,16 [--json FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What replicas on Ray Serve verify together, against one of them: batches that are always under way.
 
     .venv/bin/python benchmarks/replicas.py [--replicas 1,2] [--width 1024] [--seconds 10] [--json FILE]

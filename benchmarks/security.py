@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is kept out by SROS 2, shown with strangers that try to come in.
 
     python -m benchmarks.security trial [--unchecked FOLDER] [--json FILE]

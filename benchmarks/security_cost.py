@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What SROS 2 costs: round trips and bytes on the wire, without security and with it, in turns.
 
     python -m benchmarks.security_cost compare [--rounds N] [--json FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the rule semantic accepts and costs, by two ways to upload, beside speculative sampling and distance.
 
     .venv/bin/python benchmarks/semantic_uploads.py TASK HEAD [--methods M,M,...] [--links L,L,...]

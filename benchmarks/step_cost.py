@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one control step costs on the robot, part by part, side by side in one run.
 
     .venv/bin/python benchmarks/step_cost.py [--json FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Success against calls of the two forms of uncertainty, beside ADAHI's gate and chance.
 
     .venv/bin/python benchmarks/uncertainty_curves.py TASK [--episodes N] [--rates R,R,...] [--json FILE]

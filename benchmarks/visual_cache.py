@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a cache of visual features saves, and what it does to success, on a world that a camera looks at.
 
     .venv/bin/python benchmarks/visual_cache.py [TASK] [--episodes N] [--tolerance T] [--json FILE]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When action deviation stops helping: success against transmission rate for other drafts of one task.
 
     .venv/bin/python benchmarks/when_deviation_helps.py [TASK] [--episodes N] [--out FOLDER]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Simulation, draft policy and target verifier on one machine; takes the arguments of all three."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How nodes speak DDS across a wireless link: sets the environment of what is started after it."""
 
 from __future__ import annotations

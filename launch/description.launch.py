@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a robot looks like: robot_state_publisher with a URDF, and RViz with this package's view of it."""
 
 from __future__ import annotations

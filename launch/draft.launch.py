@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The draft policy node of one robot, configured and activated; a real one's by `robot.launch.py`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A simulated Panda in a kitchen, with the topics that a real one has: `robot.launch.py` drives either."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Panda of ros2_control's mock hardware, with the controllers and the topics that franka_ros2 has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The draft policy on a robot, real or simulated: what it hears and says goes by that robot's topic names."""
 
 from __future__ import annotations

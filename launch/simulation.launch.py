@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The robot simulator node; what was launched with it ends when its episodes are over."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The target verifier node, on the machine that has the larger policy."""
 
 from __future__ import annotations

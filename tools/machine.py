@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Check that this machine has what the set-up of .venv needs."""
 
 from __future__ import annotations

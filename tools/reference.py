@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes docs/reference.md from the code: what the nodes are asked and offer, the messages, the command.
 
     python tools/reference.py [--check]

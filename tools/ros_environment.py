@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What sourcing a setup.bash does, done at every start of the environment's Python.
 
 `set_up_venv.py` copies this module into .venv, where a .pth file imports it, and puts beside it the

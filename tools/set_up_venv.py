@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Make .venv ready for adahi_ros: packages, ROS 2, the built adahi_msgs, adahi_ros itself.
 
 Each stage is stamped, after its work is done, with a hash of what it was made from: a second run does

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the target says to a proposal: acceptance rules."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distance: the draft stands while it is near to what the target proposes itself.
 
 Relaxed acceptance for actions that are numbers, as Spec-VLA (arXiv 2507.22424) has it for tokens: what comes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the target says to a proposal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prefix: of a draft of several actions, as many stand as are near to the target's own, from the first on.
 
 Sequence-wise relaxed acceptance, after HeiSD (arXiv 2603.17573): what is told near or far is not an entry by

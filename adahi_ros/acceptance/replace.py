@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replace: what the target proposes, whatever was drafted."""
 
 from __future__ import annotations

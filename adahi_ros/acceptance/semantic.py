@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Semantic: a draft that mismatches stands all the same where a learned head says that it does not matter.
 
 After WISV (Liu et al., "Wireless-Informed Semantic Verification", arXiv 2604.17701), of which the abstract

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Speculative sampling of action codes.
 
 Leviathan et al., "Fast inference from transformers via speculative decoding" (2023), section 2.3;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What methods are run on at the observations of bags, also for targets that read more than a dataset keeps.
 
 Images, sentences and features by name are in no recorded trajectories, and what is behind a server is asked

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounds of what a bag may unpack to, checked while it unpacks: a small file can expand to gigabytes."""
 
 from __future__ import annotations

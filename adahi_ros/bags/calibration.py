@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calibrating a robot's gates on its bags, and what its parameter file is to say then."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Corrections from bags of runs: of which steps it is sure what the draft read, and what came back.
 
 Nothing is recorded for this alone: `draft_status` says of each step what was drafted, accepted and commanded,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From bags to training data: observations as the robot's node would make them, and the actions beside."""
 
 from __future__ import annotations

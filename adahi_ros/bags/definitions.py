@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What message types are made of: ROS 2 Jazzy's, those of installed packages, and those a bag carries."""
 
 from __future__ import annotations

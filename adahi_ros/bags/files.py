@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which files a bag has, and whether it was closed."""
 
 from __future__ import annotations

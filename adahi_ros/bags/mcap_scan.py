@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages of an mcap from its beginning on, without the index at its end."""
 
 from __future__ import annotations

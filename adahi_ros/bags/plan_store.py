@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans of a target on disk, as far as they have been made: a run that was stopped goes on where it was."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a target plans at every step of a robot's bags: it is asked once, whatever is learned of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages of a bag in the order of their coming: sqlite3 or mcap, compressed or not, sound or damaged."""
 
 from __future__ import annotations

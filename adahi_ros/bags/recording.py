@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What becomes a bag: which topics, how they are subscribed, what is left out, and how it ends."""
 
 from __future__ import annotations

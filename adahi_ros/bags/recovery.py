@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole bag of what can be read of one that was never closed, or has lost its end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is whole of a bag that was never closed, has lost its end, or is damaged."""
 
 from __future__ import annotations

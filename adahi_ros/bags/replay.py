@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bag without its robot: what methods would have done at the recorded observations, and at what cost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A robot's parameter file, read without ROS: what its node observes, by which policies, and when it asks."""
 
 from __future__ import annotations

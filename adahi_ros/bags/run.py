@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A robot's run from a bag: what the draft policy said of each step, the link, and the safety envelope."""
 
 from __future__ import annotations

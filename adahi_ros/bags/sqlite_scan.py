@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages of a database from its first row on, as far as SQLite finds its pages."""
 
 from __future__ import annotations

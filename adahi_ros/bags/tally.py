@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is counted while bags are read: messages, faults, what was missed, and what was left out."""
 
 from __future__ import annotations

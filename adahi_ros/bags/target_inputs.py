@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a target reads of a robot, from what the robot observed: sent and received as over the air.
 
 No shorter way from a bag to a target gives the same bits: images are made smaller before they are compressed,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which topics of a robot a bag is asked for, by their names in a contract."""
 
 from __future__ import annotations

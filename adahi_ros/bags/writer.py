@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bag that is being written: serialized messages in, rosbag2 out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command `adahi`: one verb per job, one file per kind of job."""
 
 from __future__ import annotations

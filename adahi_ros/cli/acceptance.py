@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi acceptance`: rules of acceptance that carry weights."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi record`, `adahi bag` and `adahi dataset`: a robot's bags as data."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi bench`: what hybrid inference costs, most of it across an emulated wireless link."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi calibrate`, and the calibration that other verbs use."""
 
 from __future__ import annotations

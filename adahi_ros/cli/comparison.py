@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi evaluate` and `adahi compare`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi contract`: what a robot's observation and action are made of, as a file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi curve`: methods against what the link is like."""
 
 from __future__ import annotations

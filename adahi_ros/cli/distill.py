@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi distill`: what a robot has of its own, made of a target's plans at what the robot has recorded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi encoder`: the frozen network from a camera's frames to features."""
 
 from __future__ import annotations

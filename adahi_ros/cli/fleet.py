@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi bench fleet`: a verifier under the load of many robots."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi fleet`: the verifier of a fleet, its policies on Ray Serve."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi learn`, and `adahi train --from-corrections`: drafts that learn from what the target corrects."""
 
 from __future__ import annotations

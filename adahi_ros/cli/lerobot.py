@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi lerobot`: policies and datasets of LeRobot, made ours."""
 
 from __future__ import annotations

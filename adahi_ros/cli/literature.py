@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi table --literature`: the methods of papers in one table."""
 
 from __future__ import annotations

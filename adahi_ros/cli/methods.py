@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi methods`: the methods of papers that are here."""
 
 from __future__ import annotations

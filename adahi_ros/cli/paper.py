@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi table`, `adahi figures` and `adahi report`: the paper's evaluation, on our own code."""
 
 from __future__ import annotations

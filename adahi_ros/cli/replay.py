@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi replay`: what methods would have done at the observations of a bag, and at what cost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi secure`: keys and permissions for a server and its robots."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the command talks: lines, progress bars, files of figures."""
 
 from __future__ import annotations

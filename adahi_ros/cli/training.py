@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi train` and `adahi export`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which topics and fields a robot's observation and action are made of: one file for all who need to know.
 
 Recording, dataset, training, nodes and replay read messages through the same code. It takes rclpy's messages

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From messages to observations: checked, picked, aligned in time; the same live and from a bag."""
 
 from __future__ import annotations

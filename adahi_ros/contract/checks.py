@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of what a contract's YAML says; each raises ValueError with field, value and what is allowed."""
 
 from __future__ import annotations

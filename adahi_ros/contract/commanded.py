@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a robot's actions command: which entries, what they are, by which interface and on which topics."""
 
 from __future__ import annotations

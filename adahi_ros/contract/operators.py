@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What may be done to numbers between a message and the policy, and undone on the way back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A robot's contract, as a YAML file: read, checked, and complete.
 
 The format is that of Rosetta's contracts (iblnkn/rosetta) where both say the same, with what hybrid inference

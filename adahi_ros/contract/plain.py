@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contracts without a file: joints and a task's state in, a trajectory point out."""
 
 from __future__ import annotations

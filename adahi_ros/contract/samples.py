@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The samples of one source that a step may yet need, by their times."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times of messages, in nanoseconds since the epoch."""
 
 from __future__ import annotations

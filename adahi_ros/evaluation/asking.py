@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a robot that corrects plans is to ask for the next one, by what its corrector says of itself."""
 
 from __future__ import annotations

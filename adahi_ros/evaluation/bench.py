@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What methods are compared on: a task, its policies, a calibration."""
 
 from __future__ import annotations

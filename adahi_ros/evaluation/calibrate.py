@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi calibrate`: measure how deviation tells rejection, and set every gate to one rate."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the method claims, checked against measured figures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Corrections: steps of runs at which the target was asked, with what was drafted and what came back.
 
 The target's whole distribution is not on the air. What a robot hears is one action, and of each code whether

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examples for a corrector: what a fresh plan of the target would do, at every age of an old one.
 
 In simulation they come from rounds of rollouts with the corrector itself (DAgger; Ross et al., 2011), so that

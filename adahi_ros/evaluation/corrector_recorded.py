@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examples for a corrector from recorded episodes: of a robot that is not simulated there is nothing else.
 
 The target plans at every recorded observation. What an earlier plan says of a later step is compared with the

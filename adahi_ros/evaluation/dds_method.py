@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a method is over DDS: parameters of the robot's and of the verifier's node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a method demands: policies, weights on the robot, bytes on the air."""
 
 from __future__ import annotations

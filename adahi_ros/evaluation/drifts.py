@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Simulated drifts: whether a threshold that is learned online holds what it promises."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which episodes are for what. Episodes are told by seed and number; numbers keep apart what must not meet.
 
 Demonstrations have the numbers from 0, of their recipe's seed.

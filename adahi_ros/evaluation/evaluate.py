@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi evaluate`: every method on the same episodes, in process, on all cores."""
 
 from __future__ import annotations

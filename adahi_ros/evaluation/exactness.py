@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far what comes back through a gate is from the target's distribution: by every code, not by sampling.
 
 Speculative sampling returns the target's distribution of codes that were drawn from the draft's. A gate

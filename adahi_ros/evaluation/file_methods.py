@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Methods of one's own: FILE.py:CLASS, a gate or a proposer in a file that belongs to no package.
 
 A file is run as it is first needed, not as its name is read. What is wrong with it, or with what its class

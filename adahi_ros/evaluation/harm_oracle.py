@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gates that no robot can have: they know how far what the robot would do is from what the target would.
 
 They are for upper bounds: a gate that is to foresee the harm of not asking can do no better than to know it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a logged run would have cost on a link: latency of every action, simulated.
 
 Nothing waits here. The compute is measured on this machine, the link is drawn from its profile, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A draft learns from the target's corrections, and goes no further than it may forget.
 
 After E2CL (Wang et al., "E2CL: Exploration-based Error Correction Learning for Embodied Agents", arXiv

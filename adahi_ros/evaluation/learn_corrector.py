@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A corrector that learns in rounds, see `learn_rounds`: of what a new plan does otherwise than the old."""
 
 from __future__ import annotations

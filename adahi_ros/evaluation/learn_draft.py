@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A draft that learns in rounds, see `learn_rounds`."""
 
 from __future__ import annotations

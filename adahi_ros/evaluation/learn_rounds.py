@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Learning between episodes, in simulation: a robot runs, learns from what was corrected, and runs again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Success and calls of methods against what the link is like, in process and in control steps."""
 
 from __future__ import annotations

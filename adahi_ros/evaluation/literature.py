@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which papers' methods are here: where each is, how it is run, when to use it, and what it costs.
 
 `adahi methods` prints it, and `adahi table --literature` measures it. What each did on our worlds, and why,

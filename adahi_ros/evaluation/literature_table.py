@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The methods of papers in one table: what each line does on each task, on the same episodes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The methods that are compared: those of `METHODS`, and any gate with any rule, or on plans, by a name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figures of the paper's section IV, from logs, and what chance leaves of them."""
 
 from __future__ import annotations

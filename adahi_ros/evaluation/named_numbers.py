@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers in the names of methods, such as the threshold of plan:age@7."""
 
 from __future__ import annotations

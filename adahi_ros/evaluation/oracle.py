@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A gate that no robot can have: it knows how likely the target rejects the codes that were drafted.
 
 It is no upper bound of what a gate can win: it knows whether the target would reject, not how much worse the

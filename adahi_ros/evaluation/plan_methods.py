@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Methods that go on by the target's plans: when a new one is asked for, and who acts in between."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a target plans at every recorded step, for those who learn from it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Methods of proposers that need no plan of the target's, and may go on by one: any gate, any rule."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What we recommend for a task, named `best`: config/best/TASK.yaml, which the nodes read, too."""
 
 from __future__ import annotations

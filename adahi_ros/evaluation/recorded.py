@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded episodes in the place of a task: what would have been done, step by step."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A corrector of recordings alone beside the one of simulation: what a robot that has none can expect."""
 
 from __future__ import annotations

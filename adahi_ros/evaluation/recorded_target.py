@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A target that was asked before, in the place of one that cannot be asked of what a recording alone has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repeats a run over DDS in process, to learn what the robot could not know."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept of more than can be kept."""
 
 from __future__ import annotations

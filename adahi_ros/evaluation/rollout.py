@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many episodes side by side, in one process: the verifier is a function call."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of runs over DDS, from what the draft policy node said about each step."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A folder that is made beside the one whose place it takes at the end, in one move."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where methods stand: a row for each on each task, and one for a random gate at the same rate.
 
 A row is written as soon as it is measured, and is not measured again while all that decides it is the same.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a control step costs of each policy: weights, and time for one robot on this machine.
 
 On the robot are the draft, and the corrector with all that it looks up; targets are at the server.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A link in control steps, without a clock: which round trips are lost, and how long the others take."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Success against transmission rate, for every gate and every period of plans; and the area under it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The contract of a simulated task's robot, which is that of the same robot in the flesh."""
 
 from __future__ import annotations

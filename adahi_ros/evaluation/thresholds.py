@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Thresholds that a calibration lacks: searched where a method needs one, and kept, for it takes minutes."""
 
 from __future__ import annotations

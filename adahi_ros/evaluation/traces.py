@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One episode as its gate saw it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What transmissions buy: the runs behind the paper's figures."""
 
 from __future__ import annotations

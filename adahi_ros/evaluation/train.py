@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi train`: follow a recipe from demonstrations to checkpoints."""
 
 from __future__ import annotations

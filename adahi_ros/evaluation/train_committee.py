@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi committee`: several drafts, each specialised in some of the demonstrations, in place of one.
 
 Who learns from which demonstration is decided by what the target is told in it (`goal`), or by the drafts

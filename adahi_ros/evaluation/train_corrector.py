@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training of a corrector: in simulation, round after round of its own rollouts, or on what was recorded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training of the gate `learned`: what harm it did not to ask, where it is drawn at random when to ask."""
 
 from __future__ import annotations

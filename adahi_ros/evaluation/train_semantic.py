@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training of the acceptance rule `semantic`: what becomes of the world where a mismatch is kept.
 
 At steps of simulated hybrid inference where speculative sampling rejects, the world is forked three times:

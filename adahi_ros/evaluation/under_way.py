@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What robots have asked for in a rollout, and when the replies are there."""
 
 from __future__ import annotations

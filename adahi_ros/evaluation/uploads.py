@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What requests would cost by two ways to send a draft: everything at once, or what mismatches first.
 
 After WISV (arXiv 2604.17701). Everything at once is what a robot sends: of each code the whole distribution

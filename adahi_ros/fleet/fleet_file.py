@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The YAML file of a fleet: which policies a verifier serves, on how many replicas, and what robots may ask.
 
 policies:                        # the first is what robots get that name none

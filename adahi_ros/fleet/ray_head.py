@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Ray on this machine: its head, with all that belongs to it, as one process that can be ended."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verifier's end of the policies on Ray Serve: asks replicas, and outlives them and the whole of Ray.
 
 All of Ray's calls are made by one thread with an event loop. A batch whose replica dies goes to another, for

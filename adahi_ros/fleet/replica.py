@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy on Ray Serve: what a replica does, which has a process of its own on any machine of the cluster.
 
 What travels to it and back is Ray's own serialisation of what the verifier has checked before. Ray's

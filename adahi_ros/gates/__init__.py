@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether to ask the target now: scores, their calibration, and its file."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A period that follows how well plans hold: longer after one that did, half as long after another."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calibration: from hybrid logs to how deviation tells rejection, and to a threshold.
 
 Paper, sections III-A and III-C. Its equations (6), (9) and (10), reconstructed:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How drafts are made and judged: what a calibration says, and a controller is told."""
 
 from __future__ import annotations

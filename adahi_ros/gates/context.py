@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a robot knows when it decides whether to ask."""
 
 from __future__ import annotations

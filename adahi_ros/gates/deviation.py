@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Action deviation: how far a draft lies from the average of the actions before it.
 
 The paper (section III-A1) gives the idea; its equations (4) and (5) did not survive in print:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A gate that is learned: it predicts from all signs together what harm it does not to ask.
 
 Harm is the distance, in action scales, of what would be executed from what a fresh plan says. A small network

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A threshold that follows a wanted rate, or a bound on what goes wrong unasked, while all else drifts.
 
 Any gate's score s_t is first ranked among its own last ones: u_t in [0, 1], whatever its units and however

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A calibration as a ROS parameter file: what the draft policy node reads, and where it came from."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gates of robots that go on by plans: each is one sign that a plan has had its day.
 
 A sign that follows something from step to step keeps it in the gate, for as many robots as there are, and

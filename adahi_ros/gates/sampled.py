@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A draft's uncertainty as U-HLM measures it: how often it draws something else at other temperatures.
 
 After U-HLM (Oh et al., "Uncertainty-Aware Hybrid Inference with On-Device Small and Remote Large Language

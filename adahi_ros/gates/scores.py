@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gates: score what a robot would do by what it alone knows; above the threshold, ask the target.
 
 A new gate is a class with `blind` and `score` and a line in `GATES`, or an entry point of another package.

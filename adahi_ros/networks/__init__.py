@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every trained network needs: checkpoint files, ONNX, fitting."""

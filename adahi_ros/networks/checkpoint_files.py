@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoint files of networks: weights as safetensors, everything else as JSON beside them. No pickle."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where and how a network computes with torch: on which device, in which numbers, compiled or not."""
 
 from __future__ import annotations

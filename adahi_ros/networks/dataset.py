@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From recorded episodes to training examples."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training of a network: one loop for all of them.
 
 Every step draws its own batch from (seed, step), so a run that was stopped and resumed ends with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks between two: as much of what was learned as is allowed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exported networks: beside their weights, or in the user's cache."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX files, and the JSON beside each, which says which file it may be."""
 
 from __future__ import annotations

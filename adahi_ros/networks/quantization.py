@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Eight-bit integers in the place of an exported network's weights.
 
 Made with the package onnx, which a robot need not have; what is made is run without it.

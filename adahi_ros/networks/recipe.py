@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training recipes in YAML: what they have in common, checked field by field."""
 
 from __future__ import annotations

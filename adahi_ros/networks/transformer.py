@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What VQ-BeT and flow policies share: a causal transformer over a goal and a window of observations.
 
 goal      o_1      o_2     ...    o_H        one token each (the goal's is left out where G = 0)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No policy at all: a robot that only goes on by the plans of its target, and is held where it has none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which actions a policy may mean."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the name of a policy to the policy: checkpoints of ours on a backend, other kinds by a YAML file.
 
 checkpoints/ball/draft.json     a VQ-BeT or a flow: `DIRECTORY/NAME`, on the backend that is asked for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several drafts as one policy, whose distributions over codes are fused by confidence and by credit.
 
 After CoSine (arXiv 2503.10325), where specialised drafters propose together, work goes to those whose drafts

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy without codes: what it proposes are actions, and it does not say how likely they were."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distributions over action codes: made of logits, rounded for the air, drawn from.
 
 Nothing here draws: the caller passes uniform draws, so every result can be repeated.

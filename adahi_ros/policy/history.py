@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The newest observations of each robot, as a policy reads them."""
 
 from __future__ import annotations

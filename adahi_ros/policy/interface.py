@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a policy is to everything that uses one: observations in, a proposal out. No torch here."""
 
 from __future__ import annotations

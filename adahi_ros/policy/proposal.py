@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a policy proposes: actions for the next steps, and the distribution that they were drawn from."""
 
 from __future__ import annotations

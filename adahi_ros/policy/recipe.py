@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training recipes: everything that makes a set of checkpoints, in one YAML file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Proposals by retrieval: what was done where somebody observed nearly the same.
 
 After HeiSD (arXiv 2603.17573), whose draft of a target's action is a trajectory from a database of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a policy reads and what it proposes, so that others can tell whether it fits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy that takes longer than it does: what a larger one, or a slower machine, does to a robot."""
 
 from __future__ import annotations

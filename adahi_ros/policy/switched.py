@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy of two precisions: few bits while the robot moves coarsely, all of them where it moves finely.
 
 After DyQ-VLA (Zheng et al., arXiv 2603.07904), whose weights always have four bits, and whose activations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi report BAG`: one self-contained HTML file of a robot's run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of what bags hold, eighty columns wide at the most."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rejection against deviation with both fits: the paper's figure 2."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Success and calls against something that is changed step by step."""
 
 from __future__ import annotations

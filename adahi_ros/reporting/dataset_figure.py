@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is in a dataset from bags: observations, actions, and how evenly the messages came."""
 
 from __future__ import annotations

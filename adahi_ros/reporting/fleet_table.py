@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a verifier did for a fleet, as a table."""
 
 from __future__ import annotations

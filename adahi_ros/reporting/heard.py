@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What robots say of themselves, gathered from their messages for whoever shows it. Times are handed in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What became of a robot that learned in rounds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The methods of papers in one table, on a terminal or as Markdown: a line each, tasks side by side."""
 
 from __future__ import annotations

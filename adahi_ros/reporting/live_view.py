@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happens, while it happens: a run over DDS in the terminal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a robot went and where the draft alone would have gone: points, colours and lines of a path."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All pictures of a run of `adahi figures`."""
 
 from __future__ import annotations

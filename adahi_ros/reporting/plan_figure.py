@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a robot goes on by plans: what was planned and what was done, along an episode."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What plans bring: in process, across links, and what they cost the robot; in one table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How reliable a learned gate is: the harm that it expects against the harm that was measured."""
 
 from __future__ import annotations

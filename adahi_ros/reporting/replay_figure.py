@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What methods would have done at recorded observations, in one picture."""
 
 from __future__ import annotations

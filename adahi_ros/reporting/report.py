@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`adahi report`: one self-contained HTML file of everything that a folder of results holds."""
 
 from __future__ import annotations

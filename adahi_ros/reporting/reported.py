@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the ADAHI paper reports, to be set beside what is measured here (its Table I)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The picture of a run: how an episode ended, what the gate saw, what each method cost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How pictures look: colour-blind-safe (Okabe and Ito, 2008), readable in print."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What robots are doing now, in the terminal: a row each, or one of them in detail."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deviation along an episode, with the transmitted steps marked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What transmissions buy: success against latency (the paper's figure 4) and against transmission rate."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of a search: each trial's setting, what came of it, and what it cost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls across a link, as `wireless` measured them of peers and of DDS settings: tables, and pictures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What methods cost across an emulated link, as `wireless/latency.py` measured it: a table, and a picture."""
 
 from __future__ import annotations

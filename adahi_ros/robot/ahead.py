@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests for plans that nobody waits for: the robot goes on by the plan that it has.
 
 A request is due when the reply could else come too late for the plan to go on without a gap. What a reply

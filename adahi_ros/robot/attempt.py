@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run of a robot's policy from start to end: what came of it, and what ends it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What robots do that go on by plans, and have none."""
 
 from __future__ import annotations

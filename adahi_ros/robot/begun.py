@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A step that has begun, and what is told of it when it is over."""
 
 from __future__ import annotations

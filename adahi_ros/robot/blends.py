@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is done where several replies have an action for one control step.
 
 A robot does what the latest says. The others, to compare with, are what people do with chunks of actions that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A circuit breaker: whoever does not reply in time is left alone, and tried again now and then."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks several drafts at every step, and learns from the target's replies which of them fits.
 
 **Credit.** A reply tells whether the target kept each code c that was drafted from a distribution p. Were it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What becomes of a robot while it is active: what came of its inputs, and whether it refused to begin."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One control step, in two halves, with the request to the target in between.
 
     step = controller.begin(observed)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a draft may act alone where its gate wants the target to be asked."""
 
 from __future__ import annotations

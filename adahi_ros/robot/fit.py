@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a robot's parts fit: contract, policy, encoder, what it sends; and what a verifier must fit."""
 
 from __future__ import annotations

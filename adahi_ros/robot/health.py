@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a robot says of itself: how it does, and what has become of its verifier."""
 
 from __future__ import annotations

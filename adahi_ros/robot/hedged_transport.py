@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several verifiers of one target as one `Transport`: the first good reply to a request wins.
 
 A request goes to the verifier that has been the quickest of late, and to the next one only where its reply

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Proposers that go by a Kalman filter of what was done: as it goes on, or a draft that is held against that.
 
 After KERV (arXiv 2603.01581), which completes an action by a filter where speculative decoding rejects a

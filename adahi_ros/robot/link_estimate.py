@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the link is, estimated from the requests that are sent anyway.
 
 Smoothed as TCP smooths its round-trip time (Jacobson, 1988; RFC 6298, section 2). A round trip much longer

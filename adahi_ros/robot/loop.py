@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control steps of one robot: every observation gets one command, with or without the target."""
 
 from __future__ import annotations

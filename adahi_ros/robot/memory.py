@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What robots have observed at the steps before."""
 
 from __future__ import annotations

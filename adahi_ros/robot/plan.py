@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The actions that lie ahead, by control step."""
 
 from __future__ import annotations

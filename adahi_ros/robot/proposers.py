@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who proposes actions on the robot.
 
 A new one is a class with `propose` and a line in `PROPOSERS`, or an entry point of another package.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One request to the verifier, from submission to its fate."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a request is sent again.
 
 As TCP does it (RFC 6298): after the usual round trip and four times its deviation, twice as long after each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Proposers that retrieve: what was done where somebody observed nearly the same; or that, or a draft.
 
 After HeiSD (arXiv 2603.17573). Its verify-skip is the gate `expected_error` here: where the neighbourhood

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The robot's side of window updates: what need not be sent."""
 
 from __future__ import annotations

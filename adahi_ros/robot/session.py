@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The robot's side of the verifier: handshake, requests and their replies, breaker. Waits for nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the target gets to see of a robot's observations: all that the draft saw, or less of its cameras."""
 
 from __future__ import annotations

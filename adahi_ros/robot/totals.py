@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What has happened in the steps of one robot, and at the verifiers that it asks, counted."""
 
 from __future__ import annotations

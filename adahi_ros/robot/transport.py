@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What crosses between the robot and its verifier, and what carries it there and back."""
 
 from __future__ import annotations

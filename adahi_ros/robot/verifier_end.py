@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of several verifiers that a robot may ask: what it is, what it has, and how it has replied so far."""
 
 from __future__ import annotations

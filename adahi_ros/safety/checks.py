@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The numbers that a limit may be, and the keys that its file may have."""
 
 from __future__ import annotations

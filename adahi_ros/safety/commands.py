@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is commanded in the place of each action, and when which word of the safety is due.
 
 It knows no clock, as the guard does not: whoever asks says what time it is, on a clock that never jumps. Nor

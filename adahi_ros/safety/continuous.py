@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Positions of joints that turn without end, which drivers may report in (-pi, pi]."""
 
 from __future__ import annotations

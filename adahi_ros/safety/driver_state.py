@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a robot's driver is in a state that allows motion. It knows no ROS and no clock."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The envelope of a robot: whatever comes in, what goes out is finite and within every limit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether an arm follows its commands: following error, as motion controllers name it."""
 
 from __future__ import annotations

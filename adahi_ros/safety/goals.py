@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which goals a ROS action gets of what is commanded step by step."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an entry of an action may be, given what went out before: one governor for each kind of command.
 
 A governor remembers the commanded state, and limits are relative to it: what is measured lags behind,

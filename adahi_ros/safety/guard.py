@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Between a policy's actions and the wire, at every moment: what may go out, and when the robot is held.
 
 It knows no clock: the caller gives the time, on a clock that never jumps.

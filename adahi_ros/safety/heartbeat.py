@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Notices that the client that runs a policy is gone, by the silence of its heartbeats.
 
 It knows no clock: each method gets the time, on a clock that never jumps.

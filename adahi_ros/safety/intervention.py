@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why a command is not the action that was wanted."""
 
 from __future__ import annotations

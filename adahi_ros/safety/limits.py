@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far, how fast and how hard each commanded entry may go."""
 
 from __future__ import annotations

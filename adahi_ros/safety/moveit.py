@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of joints as MoveIt's joint_limits.yaml has them."""
 
 from __future__ import annotations

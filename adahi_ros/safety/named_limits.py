@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits by the name that a parameter gives: whether they are there, and can hold."""
 
 from __future__ import annotations

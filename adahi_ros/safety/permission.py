@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the operator lets the robot move: the deadman on `enable`, stops, and fresh presses.
 
 It knows no clock. Ages and stamps come from the source timestamp of each message, which the publisher's own

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The limits that come with the package."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How fast a controller's curve is, and where an arm can stop."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of joints from a robot's description."""
 
 from __future__ import annotations

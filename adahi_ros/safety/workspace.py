@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A box that the robot's tool may not leave. It knows no ROS and no clock."""
 
 from __future__ import annotations

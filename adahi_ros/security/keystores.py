@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A keystore of SROS 2 for a server and its robots, and what of it each machine gets.
 
 Keys, certificates and signatures are made by `ros2 security`. The keystore has the authority's key, which

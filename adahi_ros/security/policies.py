@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policy files of SROS 2, one per role, as `ros2 security create_permission` takes them.
 
 What is shipped in `config/sros2` is for a verifier in the namespace /server and a robot in /robot. Of each

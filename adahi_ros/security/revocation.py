@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which keys are accepted no more: the list that every other machine has, as X.509 knows it (RFC 5280)."""
 
 from __future__ import annotations

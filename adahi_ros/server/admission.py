@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which requests are let in: so many of each robot, and of all together no more than can be served."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests of some robots each, as one request of all of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A choice among plans: agreement with what a robot does meanwhile, for any target that draws."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a verifier replies to robots that ask one policy over the air: the drafts of many at once."""
 
 from __future__ import annotations

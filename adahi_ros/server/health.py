@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a verifier says of itself."""
 
 from __future__ import annotations

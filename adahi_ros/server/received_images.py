@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the verifier makes of images that robots send: pictures, or features by an encoder."""
 
 from __future__ import annotations

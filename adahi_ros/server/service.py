@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One request in, one reply out, whatever the request is."""
 
 from __future__ import annotations

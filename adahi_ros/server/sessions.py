@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether two robots ask by one name.
 
 Each start of a robot's node is a session. A robot that is restarted goes from one session to the next, and

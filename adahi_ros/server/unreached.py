@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which clients a reply does not reach, so that each of them costs the others little."""
 
 from __future__ import annotations

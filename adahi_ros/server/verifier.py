@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The target's side of one batch: what it proposes itself, and what an acceptance rule makes of that."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests that wait for their turn: who needs the reply first is served first, each robot once in a batch.
 
 The order is that of the times by which replies are needed (earliest deadline first: Liu and Layland, 1973).

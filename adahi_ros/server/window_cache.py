@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verifier's side of window updates: the windows that they continue."""
 
 from __future__ import annotations

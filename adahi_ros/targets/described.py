@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the YAML file of every target here says of what that reads and proposes (docs/targets.md).
 
     history: 1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fields of a YAML file, checked: what one says, or an error with its name, its value and what is allowed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy behind the server of Isaac GR00T, or any that speaks its protocol, as the target.
 
     kind: groot

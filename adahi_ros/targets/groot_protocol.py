@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said to the policy server of Isaac GR00T, and what it says, by the version of its protocol.
 
 Of NVIDIA/Isaac-GR00T: gr00t/policy/server_client.py and gr00t_policy.py (N1.6, N1.7), gr00t/eval/service.py

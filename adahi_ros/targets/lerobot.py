@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy that LeRobot wrote, run by LeRobot in this process (docs/targets.md).
 
     kind: lerobot

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy behind openpi's server, such as pi0.5, or any that speaks its protocol, as the target.
 
     kind: openpi

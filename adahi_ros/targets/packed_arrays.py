@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays in msgpack, as openpi and Isaac GR00T have them, read as what a stranger wrote.
 
 openpi          {b"__ndarray__": True, b"data": bytes, b"dtype": "<f4", b"shape": [16, 8]}

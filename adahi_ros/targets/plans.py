@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check of plans that come from policies of others."""
 
 from __future__ import annotations

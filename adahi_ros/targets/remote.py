@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy server of others: reached when it is asked, and left alone for a while after it failed."""
 
 from __future__ import annotations

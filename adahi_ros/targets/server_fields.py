@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a YAML file says of a policy server of others: where it is, what it is told beside observations."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A connection by websocket, as openpi's policy server speaks it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A connection by ZeroMQ, as the policy server of Isaac GR00T speaks it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Simulated worlds, their experts and demonstrations.
 
 A new task is a class that implements `base.Task`, a class that implements `base.Expert`, and an

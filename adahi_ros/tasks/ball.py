@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ball balancing: tilt a plate so that a ball rolls round a post and rests on the goal.
 
 Axes follow REP-103: the plate's frame sits in its centre, x forward, y left, z up, all in metres and

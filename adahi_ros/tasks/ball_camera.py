@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a small camera above the plate sees, many plates at once.
 
 The camera hangs over the plate's centre and looks straight down: forward (x) is up in the picture, left

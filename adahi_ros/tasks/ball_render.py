@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A picture of one plate for people: seen from behind it, x away from the viewer, y to the left."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a simulated task is: many episodes of one world, side by side."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tasks as a camera sees them: joint positions, and features of a frame in place of the state.
 
 The camera is part of the world: its exposure and its grain come from the episode's addressed draws, so an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A task that is moved by commands: which of them belongs to which step, and what happens where none does."""
 
 from __future__ import annotations

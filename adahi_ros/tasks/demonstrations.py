@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Demonstrations: an expert's episodes, recorded for behaviour cloning."""
 
 from __future__ import annotations

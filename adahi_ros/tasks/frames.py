@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames to train an encoder on, with what they show: only a simulator knows that."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any task as a Gymnasium environment, one episode at a time: adahi_ros/CLASS-v0 for each that is shipped.
 
 import gymnasium

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the YAML file of a Gymnasium environment as a task says, and its checks."""
 
 from __future__ import annotations

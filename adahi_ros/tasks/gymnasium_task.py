@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any Gymnasium environment with Box observations and actions as a task, described by a YAML file."""
 
 from __future__ import annotations

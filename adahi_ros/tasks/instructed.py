@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worlds whose goal is told to the target alone: what the robot sees does not say where to go.
 
 They are the worlds of the same robots. The goal is drawn apart from all that is observed, so no policy of the

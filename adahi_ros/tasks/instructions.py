@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sentences as vectors, for policies that are told what to do and read no text.
 
 There is no text encoder behind it: every word has a vector that follows from its letters alone, drawn once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The expert of config/tasks/inverted_pendulum.yaml."""
 
 from __future__ import annotations

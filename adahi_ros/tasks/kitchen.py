@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Franka kitchen: open a microwave, move a kettle, switch a light on and open a cabinet.
 
 The world is FrankaKitchen-v1 of Gymnasium-Robotics (Gupta et al., Relay Policy Learning, CoRL 2019):

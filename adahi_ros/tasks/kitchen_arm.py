@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kitchen's arm for who steers it: where things are as observed, and how to get the hand there."""
 
 from __future__ import annotations

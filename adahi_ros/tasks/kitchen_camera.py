@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a small camera sees of kitchens, from where the library looks at them.
 
 Without a graphics card, what a frame takes is its triangles: curves are drawn with few of them, and the arm

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scripted expert for the Franka kitchen: it sees what a policy sees and does one sub-task after another.
 
 Which sub-task comes next is drawn per episode; all else follows from the observation, so that a

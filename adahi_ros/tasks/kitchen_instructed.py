@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Franka kitchen with an instruction that the target alone is told: which sub-tasks, one after the other.
 
 Nothing that is observed says which of them is next, so no policy of the observation knows. What is done out

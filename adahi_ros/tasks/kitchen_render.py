@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A picture of one kitchen for people, with what is done and what is not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The world of FrankaKitchen-v1 as Gymnasium-Robotics describes it, and its physics in batches."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Meta-World: one arm, many tables, and a sentence that says what to do there.
 
 What is asked for, a sentence and the place of a mark, is the goal, and for the target alone. In the scenes of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The expert of Meta-World: the library's scripted policies."""
 
 from __future__ import annotations

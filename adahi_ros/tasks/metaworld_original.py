@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The library's own environments, many episodes of one in turns."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A picture of one of Meta-World's tables for people, with what was asked for."""
 
 from __future__ import annotations

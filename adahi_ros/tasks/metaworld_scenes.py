@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scenes of Meta-World in which several tasks are possible, and what a sentence can ask for in each.
 
 As it comes, Meta-World (Yu et al., CoRL 2019) begins each of its tasks so that nothing but this task can be

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Suites of Meta-World: scenes that tasks share, and the library's MT10 and MT50 as they come."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The physics of Meta-World's scenes, one episode at a time."""
 
 from __future__ import annotations

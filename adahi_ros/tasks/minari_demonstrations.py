@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded demonstrations in Minari's format, of people for one: D4RL/kitchen/complete-v2.
 
 Minari (Younis et al., 2024, https://minari.farama.org) keeps datasets by an id in a folder of the

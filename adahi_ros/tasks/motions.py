@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a robot shows that moves whatever it is told, and a clock that jumps."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures of MuJoCo's worlds where there is no display."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arithmetic that gives the same bits on every machine and in every batch.
 
 IEEE 754 says how sums, products and square roots round. Library sines, logarithms and reductions

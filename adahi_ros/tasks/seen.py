@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worlds whose camera is for the target alone: what is to be done is in the picture, and nowhere else.
 
 The robot knows where its joints and the things are; it sends the picture with a request, as JPEG, and makes

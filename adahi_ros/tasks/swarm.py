@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Swarm control: drones cross the same arena, each to its own target, without touching one another.
 
 The plane is seen from above in the frame `map` (REP-103, REP-105): x east, y north, metres. The drones

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The constants of the swarm, for the world and for who draws it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A picture of one swarm for people: the arena seen from above, x (east) to the right, y (north) up."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ros2_control's joint_trajectory_controller (Jazzy) does with trajectories of one point.
 
 It knows no clock: the caller passes the time, in seconds of the clock that stamps use.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One trial by one worker: train, look at it on the way, evaluate; all from where the worker before ended."""
 
 from __future__ import annotations

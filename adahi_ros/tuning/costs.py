@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a trial costs: seconds of a core and of a worker, and its price, over all workers that it had."""
 
 from __future__ import annotations

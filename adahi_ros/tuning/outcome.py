@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a search is to leave: the best trial's checkpoints, with a calibration that other verbs take."""
 
 from __future__ import annotations

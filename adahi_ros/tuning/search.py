@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A search: a study that workers share, each of which takes the next trial, or one that another left.
 
 Every draw is addressed: what is suggested to a trial hangs on the seed, on how many began before it, and on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a search may vary, and what it is to find: a YAML file."""
 
 from __future__ import annotations

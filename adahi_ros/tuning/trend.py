@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When to stop a trial: where the trend of its curve does not lead to what others have reached."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small convolutional network that says where in a frame things are.
 
 Each channel of the last layer becomes a spatial softmax, and its mean place a keypoint (Levine et al.,

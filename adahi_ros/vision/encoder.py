@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The frozen encoder: from frames to features, on ONNX Runtime alone.
 
 A checkpoint is three files: `NAME.safetensors` with the weights, `NAME.json` with what they are and how

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes an encoder's three files."""
 
 from __future__ import annotations

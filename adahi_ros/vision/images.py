@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Image messages to arrays and back, and nothing but `ImageError` where they are garbage.
 
 Messages are taken as they come, from rclpy, rosbags or a test: only their fields are looked at. What a

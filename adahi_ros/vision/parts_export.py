@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports an encoder of keypoints in two parts: what sees patches, and what reads their maps."""
 
 from __future__ import annotations

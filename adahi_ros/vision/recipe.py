@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recipes of encoders: everything that makes one, in one YAML file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ResNet-18 (He et al., 2016) with torchvision's names for its weights, and without torchvision.
 
 Weights trained on ImageNet come from a local safetensors file, or from the Hugging Face hub where its

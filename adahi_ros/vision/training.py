@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training of an encoder on frames whose contents the simulator knows.
 
 What a frame shows is regressed from the features through a small head, which is thrown away. Only the

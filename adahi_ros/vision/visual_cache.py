@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An encoder that does not look again at what has not changed.
 
 After VLN-Cache (Zheng et al., arXiv 2603.07080): features of image patches are kept from frame to frame,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a verifier tells of its target before the first request, and whether a robot can work with it."""
 
 from __future__ import annotations

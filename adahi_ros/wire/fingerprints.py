@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fingerprints as they are sent: one number in every message. Files and people have 16 hexadecimal digits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one robot's run yields, step by step and episode by episode."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What travels to the verifier and back, and what makes a request fit to be verified."""
 
 from __future__ import annotations

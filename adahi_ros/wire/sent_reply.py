@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a verifier says to one robot's request as it is sent."""
 
 from __future__ import annotations

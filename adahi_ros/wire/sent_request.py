@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One robot's request as it is sent."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many bytes a request and its reply are, serialized, without a ROS to serialize them: as CDR has them.
 
 The fields are those of `VerifyDraft.srv`, in its order. What DDS and UDP add around a message is not in it.

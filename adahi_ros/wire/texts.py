@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texts that may be a stranger's, for people to read."""
 
 from __future__ import annotations

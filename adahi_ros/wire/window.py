@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A window of observations as it is sent: bytes, so that both ends name it alike.
 
 An observation is S numbers, then F features of camera images. What is sent of it is what names it: its

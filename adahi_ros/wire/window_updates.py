@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Observation windows on the air: only what the verifier has not seen.
 
 A window repeats all but the newest rows of the one before it. The robot names a window that the verifier

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the target should see of cameras: bytes of a verification against success.
 
 Episodes run in process, but between draft and target is what runs on the air: the robot's view of its

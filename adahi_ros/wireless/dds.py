@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DDS settings across a bad link, side by side: what DDS does by default, and config/dds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs at the two ends of an emulated link, for as long as something is measured."""
 
 from __future__ import annotations

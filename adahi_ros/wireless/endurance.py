@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a long run must not show: memory that grows, and commands that are late."""
 
 from __future__ import annotations

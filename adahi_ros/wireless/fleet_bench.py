@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A verifier under the load of a fleet: who gets plans in time, and what that costs."""
 
 from __future__ import annotations

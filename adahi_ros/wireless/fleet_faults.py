@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What robots notice where a part of a fleet's verifier is killed: a replica, all of Ray, or the front."""
 
 from __future__ import annotations

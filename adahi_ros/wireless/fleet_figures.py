@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a fleet that has asked came to, in figures."""
 
 from __future__ import annotations

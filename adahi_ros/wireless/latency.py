@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every method costs across an emulated link: the latency of each action, the bytes that crossed.
 
 The target of single actions is the trained one, grown until a server's compute shows

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What closed loops across a link come to, of the logs of their episodes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server as openpi has it under the load of a fleet: a verifier's, but for the messages."""
 
 from __future__ import annotations

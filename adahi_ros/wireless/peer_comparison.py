@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ways to ask a remote policy for every action, side by side: one link, one model, the same drafts.
 
 The ways are the programs in `wireless/peers`, each with packages of its own, and ours over DDS. All are asked

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Robots that go by plans, across links and targets that are as they should be, and as they should not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `recording_robot_node` wrote down, and whether all of it is as it must be."""
 
 from __future__ import annotations

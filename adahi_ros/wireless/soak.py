@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A long run across a link with bursts and outages: nothing late, nothing lost, nothing that grows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes at the two ends of an emulated link: a robot that writes all down, its draft policy, verifiers."""
 
 from __future__ import annotations

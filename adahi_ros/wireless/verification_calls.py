@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Verifications by a session to which nothing is lost and no time passes: for measures of what is sent."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long the fields of messages may be.
 
 Their definitions say it, but whoever receives must check: Fast DDS and rclpy deliver strings and sequences of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How an action reaches a controller: a message type per interface, both ways.
 
 `message` makes the command of one control step, `action` reads it back, bit for bit. The way back is

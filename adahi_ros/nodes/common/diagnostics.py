@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node's health, once a second on /diagnostics."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a gripper's position becomes the goal of a ROS action, and is read back, as the simulator must."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lifecycle node that is configured by its parameters: what the robot's node and the verifier share."""
 
 from __future__ import annotations

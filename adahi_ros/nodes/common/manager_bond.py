@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A bond with nav2's lifecycle manager, which learns by it that a node has died, or is active no more.
 
 As those of nav2's own nodes (nav2_util::LifecycleNode): on the topic `bond`, by the node's name. It is made

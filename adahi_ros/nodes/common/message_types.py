@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Message types by their names, as contracts and bags spell them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Between arrays and messages, both ways. Knows no torch, decides nothing."""
 
 from __future__ import annotations

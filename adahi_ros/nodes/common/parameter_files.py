@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parameter files that a node is started with, and whether any section of them is for this node.
 
 ROS ignores a section for another node without a word: with a name misspelt, a node runs on its defaults.

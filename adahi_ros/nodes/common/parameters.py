@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node's parameters: declared and described by a frozen dataclass; checked and read here.
 
 A field is a parameter of its name, and a field that is a dataclass itself a group of them: the field

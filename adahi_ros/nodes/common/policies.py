@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy from a node's parameters, ready to predict at once."""
 
 from __future__ import annotations

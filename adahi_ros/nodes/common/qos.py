@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """With which QoS topics are subscribed to, and requests sent."""
 
 from __future__ import annotations

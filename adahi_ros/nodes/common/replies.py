@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replies of services to coroutines of a node's executor, by a deadline; rclpy's futures wait for ever."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node as a process: starts, spins, and ends without a traceback."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Warnings that may come in floods.
 
 The option `throttle_duration_sec` of rclpy's loggers inspects the call stack at every call, also for a

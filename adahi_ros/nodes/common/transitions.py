@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transitions of a lifecycle node that others ask for."""
 
 from __future__ import annotations

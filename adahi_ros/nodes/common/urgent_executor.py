@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An executor that waits for a few urgent things, and looks at everything else now and then.
 
 rclpy's executors build their wait set anew, in Python, at every event, from every service, timer,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Serve one waitable where no executor can: inside a callback, or after the executor has ended."""
 
 from __future__ import annotations

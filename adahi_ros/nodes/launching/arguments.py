@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a launch file is told: files that are not there, and arguments that nobody takes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes in processes of their own, which end with whoever started them."""
 
 from __future__ import annotations

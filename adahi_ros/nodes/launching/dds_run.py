@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Robot simulator, draft policy and target verifier as three processes over DDS, watched from here.
 
 Inside `adahi link run` the verifier is at the other end of the emulated link, and what crosses it is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where nodes of a run meet: a DDS domain of their own, on this machine or across an emulated link."""
 
 from __future__ import annotations

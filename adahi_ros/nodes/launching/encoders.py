@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which verifiers need an encoder unless told otherwise: those of robots that send images and encode none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What becomes of a launch whose node dies, and of nodes whose launch does.
 
 Launch itself would go on without a node, and end with 0; and where it is killed, or gets SIGTERM, leave its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fleet's verifier, its policies and, where there is none, its Ray: started, started again, and ended."""
 
 from __future__ import annotations

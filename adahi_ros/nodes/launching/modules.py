@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where each node is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A place in a domain from which to watch and steer nodes; every wait has a deadline."""
 
 from __future__ import annotations

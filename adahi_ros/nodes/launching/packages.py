@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packages that a launch can do without: started where they are installed, or where that was asked for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ours: asks a target verifier node about every draft, over DDS.
 
 Of a window it sends what is new, as the robot does. The server is the node itself; address and port mean

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Our closed loop: the simulator's node by the clock, the draft policy's node, a verifier across the link.
 
 As a program, at the robot's end,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A robot of a fleet that is there to ask: plans, gate and requests as those of a real one, without a world.
 
 It makes control steps by the clock, has a plan or is starved, and asks ahead through the session and the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many robots in one process, which ask a verifier by the clock; see `fleet_robot.py`.
 
 As a program: python -m adahi_ros.nodes.measuring.fleet_robots ASKED.json RECORDS.json, where the first file

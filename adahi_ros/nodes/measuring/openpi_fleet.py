@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same fleet, asking a server as openpi has it: of `fleet_robot.py`, by its messages over websockets.
 
     python -m adahi_ros.nodes.measuring.openpi_fleet ASKED.json RECORDS.json

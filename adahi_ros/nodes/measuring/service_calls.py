@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls of a ROS 2 service that does nothing, so that only DDS and the link are measured.
 
     python -m adahi_ros.nodes.measuring.service_calls serve

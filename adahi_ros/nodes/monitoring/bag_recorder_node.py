@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records what a contract names into a rosbag2: observations, actions, and what became of them.
 
 Subscribes every topic of the contract, and where somebody publishes them `draft_status`, `link_state`,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws where a robot went and where the draft alone would have gone, for RViz and Foxglove.
 
 Subscribes `draft_status` (adahi_msgs/DraftStatus) and, for an arm, `joint_states` (sensor_msgs/JointState);

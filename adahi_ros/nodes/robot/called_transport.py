@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A `Transport` without DDS: the bytes that would cross, handed over by calls."""
 
 from __future__ import annotations

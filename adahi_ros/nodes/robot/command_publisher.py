@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The last of the robot's node before the wire: every command goes through the safety envelope, or holds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where commands leave the robot's node: a topic, or a gripper's ROS action, for each sink."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verifier's two services as a `Transport`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The robot's node: drafts an action for every observation, has the target verify it where the gate says so.
 
 Subscribes what its contract names, by default `joint_states` (sensor_msgs/JointState) and `task_state`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parameters of the draft policy node."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the draft policy node is made of, by its parameters together."""
 
 from __future__ import annotations

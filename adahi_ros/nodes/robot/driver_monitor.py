@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subscribes to the states of a robot's driver, and reports when they stop or allow motion."""
 
 from __future__ import annotations

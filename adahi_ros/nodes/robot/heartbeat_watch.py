@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeats between the policy runner and the policy's node, on the topic `run_policy_heartbeat`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the operator says: the deadman on `enable`, and the service `~/set_enabled`.
 
 Both exist as long as the node does, so that a stop outlasts every transition of its lifecycle.

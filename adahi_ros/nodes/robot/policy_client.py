@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policy's lifecycle node, as the policy runner steers it: its state, checkpoint and last error."""
 
 from __future__ import annotations

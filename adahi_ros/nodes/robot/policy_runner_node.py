@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a robot's policy as a ROS action, for behaviour trees and task pipelines.
 
 Serves the action `run_policy` (adahi_msgs/RunPolicy): a goal configures and activates the draft policy's

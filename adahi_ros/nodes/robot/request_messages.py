@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a robot's end of a transport says in messages, and what it makes of those that come back."""
 
 from __future__ import annotations

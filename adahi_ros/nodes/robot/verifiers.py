@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verifier that a robot asks, or several of them, over DDS."""
 
 from __future__ import annotations

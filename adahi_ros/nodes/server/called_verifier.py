@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A verifier that is called instead of asked over DDS: serialized messages in, serialized messages out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which client sent a request. rclpy does not show it, although rmw does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What anyone may do who reaches the verifier, as ROS 2's environment variables have it."""
 
 from __future__ import annotations

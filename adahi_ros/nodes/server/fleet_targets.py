@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The targets of a verifier whose policies compute on Ray Serve, by the file of its fleet."""
 
 from __future__ import annotations

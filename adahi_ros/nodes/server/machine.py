@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much memory a policy takes, of the process and of its GPU."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends a verifier's replies; a client that a reply does not reach costs the others little time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a verifier makes of the messages of its service."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server's node: what a target policy says to the drafts of robots.
 
 Serves `verify_draft` (adahi_msgs/VerifyDraft) and `describe_target` (adahi_msgs/DescribeTarget), or these of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a verifier is told, and the policy that it makes of that."""
 
 from __future__ import annotations

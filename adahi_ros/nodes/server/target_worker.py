@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A thread for each target, so that a slow one delays neither other targets nor the node's services."""
 
 from __future__ import annotations

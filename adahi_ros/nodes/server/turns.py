@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requests of a verifier's services by turns: all that wait are looked at before the next are served.
 
 Where the reader of a client does not match, as that of one of another reliability, rmw_fastrtps has whoever

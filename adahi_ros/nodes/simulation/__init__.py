@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes that stand in for a robot."""

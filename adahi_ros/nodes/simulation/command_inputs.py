@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a simulated robot is commanded on several topics, put together."""
 
 from __future__ import annotations

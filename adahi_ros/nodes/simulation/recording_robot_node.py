@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A robot that shows observations at a steady rate, whatever it is told, and writes down both.
 
 Publishes `joint_states` (sensor_msgs/JointState) and `task_state` (adahi_msgs/TaskState), smooth motions that

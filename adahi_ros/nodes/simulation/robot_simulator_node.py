@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The robot's stand-in: a simulated task behind the topics of a robot.
 
 Publishes `joint_states` (sensor_msgs/JointState), `task_state` (adahi_msgs/TaskState),

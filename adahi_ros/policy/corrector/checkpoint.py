@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints of correctors: `NAME.safetensors`, `NAME.json` and `NAME.onnx`. No torch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A corrector, on ONNX Runtime: tens of microseconds a step on a robot, and no torch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy for the robot that is told no plan: a corrector's network, with nothing to correct.
 
 Distilled from a target, it tells what a network as small as the corrector can do alone, and so whether a

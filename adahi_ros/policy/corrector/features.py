@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a corrector reads: the observation, what has changed, and what the plan says next."""
 
 from __future__ import annotations

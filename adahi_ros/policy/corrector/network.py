@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The corrector's network: a correction of the planned action, and how wrong it expects to be.
 
 After A2C2 (arXiv 2509.23224), whose head corrects a chunk of actions at every step; here in 2,000 weights,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training of a corrector on examples, and its files."""
 
 from __future__ import annotations

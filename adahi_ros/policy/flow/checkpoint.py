@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints of flow policies: `NAME.safetensors`, `NAME.json` and, once exported, `NAME.onnx`. No torch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy whose plans a flow makes of noise, whatever runs the network."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network that turns noise into a plan: flow matching over whole chunks of actions.
 
     window, goal ─▶ transformer ─▶ feature ─┐

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a flow policy with ONNX Runtime."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a flow policy with torch, and writes its files."""
 
 from __future__ import annotations

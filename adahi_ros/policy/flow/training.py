@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training of a flow policy: the velocity from noise to demonstrated plan, at every step of every window."""
 
 from __future__ import annotations

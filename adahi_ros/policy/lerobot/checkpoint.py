@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints of LeRobot's VQ-BeT, read without LeRobot: sizes, weights, and how its numbers are scaled.
 
 A folder holds `config.json` and `model.safetensors`. Since LeRobot 0.4 the scaling is in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded episodes from a LeRobotDataset of format 3, read without LeRobot.
 
     meta/info.json                          which features there are

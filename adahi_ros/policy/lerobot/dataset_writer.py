@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded episodes as a LeRobotDataset of format 3, for LeRobot's trainer; written without LeRobot.
 
 meta/info.json                              which features there are

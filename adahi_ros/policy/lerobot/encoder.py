@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The eye of a LeRobot VQ-BeT: a ResNet and a spatial softmax, from frames to features.
 
 LeRobot trains it with the policy. Here it is a frozen encoder of its own, to be written as every other:

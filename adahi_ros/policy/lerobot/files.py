@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of LeRobot's checkpoints: JSON and safetensors, or an error that names what is wrong with one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How LeRobot scales numbers: told by its processors' files or, before LeRobot 0.4, among the weights."""
 
 from __future__ import annotations

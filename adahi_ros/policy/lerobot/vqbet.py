@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LeRobot's VQ-BeT as a `Policy`: its transformer and heads, and its residual VQ as our tokenizer.
 
     per step   image features   state   query       three tokens

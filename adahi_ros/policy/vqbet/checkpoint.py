@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints: weights as safetensors, everything else as JSON beside them. No pickle.
 
 A directory holds `tokenizer.safetensors`, and per policy `NAME.safetensors`, `NAME.json` and, once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A policy that draws codes: what VQ-BeT networks have in common, whatever runs them."""
 
 from __future__ import annotations

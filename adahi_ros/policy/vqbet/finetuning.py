@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A trained VQ-BeT learns on, from single actions at single steps, and is kept from forgetting.
 
 Three things keep it: each batch is in part of what it had learned from (rehearsal); its distributions there

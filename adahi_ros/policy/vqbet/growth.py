@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A target that costs more and does the same: the trained one, grown.
 
 What a server's compute does to a robot's latency shows only where there is some. So the heads of the trained

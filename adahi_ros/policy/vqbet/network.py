@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """VQ-BeT: a causal transformer that predicts codes and offsets from observations.
 
     goal      o_1      o_2     ...    o_H        one token each (the goal's is left out where G = 0)

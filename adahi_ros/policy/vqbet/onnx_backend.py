@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a VQ-BeT with ONNX Runtime, which needs neither torch nor its start-up time on the robot."""
 
 from __future__ import annotations

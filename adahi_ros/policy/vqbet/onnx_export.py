@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Export of a VQ-BeT from torch to ONNX."""
 
 from __future__ import annotations

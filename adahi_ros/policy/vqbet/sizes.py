@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sizes that a VQ-BeT's inputs and outputs have."""
 
 from __future__ import annotations

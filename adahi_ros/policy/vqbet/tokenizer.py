@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The action tokenizer: a residual VQ autoencoder over action chunks.
 
 Paper: section II-A, action discretization. VQ-BeT (Lee et al., 2024, section 4.1) gives the sizes:

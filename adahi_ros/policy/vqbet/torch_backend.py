@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a VQ-BeT with torch."""
 
 from __future__ import annotations

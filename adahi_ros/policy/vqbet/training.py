@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Training of the tokenizer and of the policies on it: one loop, two losses.
 
 Every step draws its own batch from (seed, step), so a run that was stopped and resumed ends with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One direction of a link in simulated time: what becomes of each packet."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that run at the ends of a link, and end with it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An emulated link between a robot and a server that are two network namespaces of this machine.
 
 A robot may have a link to each of several servers.

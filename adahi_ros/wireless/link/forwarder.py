@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process that is the link: it makes the hosts, and carries frames between the robot and each server.
 
 `adahi_ros.wireless.link.emulator` starts it. It ends when its standard input does, as it does however its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The processes that run in a network, and their end."""
 
 from __future__ import annotations

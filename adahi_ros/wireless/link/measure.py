@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures a link with real packets: what it does against what its profile says.
 
 As a program, it is one of the parties that run at the link's ends.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts on this machine: network and mount namespaces by system calls, which vanish with their process.
 
 As a program, it makes two hosts, or says in a line why that cannot be done here.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a link is like, as a YAML file."""
 
 from __future__ import annotations

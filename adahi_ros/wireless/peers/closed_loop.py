@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A simulated world that goes by the clock at the robot's end, whoever drives it, and what it writes down.
 
 The rules are those of `robot_simulator_node` (`CommandedTask`): an episode begins with its first command;

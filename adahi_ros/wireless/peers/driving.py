@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the peers share: the command line, the control loop, what it reads and writes.
 
 A peer is a way to ask a remote policy for every action. Each is one program, beside this file or, for ours,

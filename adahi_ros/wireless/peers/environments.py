@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The peers' packages: each peer has a folder of its own in the user's cache, never in .venv.
 
     export PYTHONPATH=$(.venv/bin/python -m adahi_ros.wireless.peers.environments NAME)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flask and JSON over HTTP, as in the ADAHI paper: the draft is posted, the target verifies it.
 
 A Flask application on the server that `app.run(threaded=True)` starts, and a `requests.Session`. That

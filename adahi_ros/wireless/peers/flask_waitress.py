@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """As `flask_json.py`, behind a production server, which keeps the connection from step to step."""
 
 from __future__ import annotations

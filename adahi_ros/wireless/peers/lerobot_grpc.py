@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LeRobot's asynchronous inference: pickled observations over gRPC; the draft is part of the observation.
 
 The server is LeRobot's own `PolicyServer` with its queue and its filter of observations, behind its own

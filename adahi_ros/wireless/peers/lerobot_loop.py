@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LeRobot's asynchronous inference in a closed loop: its own `RobotClient` and `PolicyServer`.
 
 Both are LeRobot's code; only the robot is a simulated one, and the policy that the server loads is ours. Of

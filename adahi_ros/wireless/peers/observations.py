@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The windows that all peers are asked about: those of the draft policy at work.
 
 python -m adahi_ros.wireless.peers.observations [TASK] [--calls N] [--seed S] --out FILE.safetensors

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """openpi's closed loop, as its examples have it: `Runtime`, `ActionChunkBroker`, `WebsocketClientPolicy`.
 
 The robot asks when its chunk is over, and waits for the reply; `action_horizon` of `settings` says after how

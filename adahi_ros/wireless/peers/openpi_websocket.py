@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """openpi's way: numpy arrays in msgpack over a websocket; the draft is part of the observation.
 
 The client is openpi's own, `openpi_client.WebsocketClientPolicy`. Its server is not published as a

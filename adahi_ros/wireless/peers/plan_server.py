@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the peers' servers and drivers of plans share: the target, and the command line.
 
     python -m MODULE serve ASKED.json             prints `ready`, and replies until SIGTERM
