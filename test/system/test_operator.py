@@ -160,10 +160,12 @@ def test_after_a_crash_a_deadman_that_is_still_pressed_moves_nothing(cell: Cell)
 
 def test_a_false_of_another_publisher_lasts_until_it_says_true(cell: Cell) -> None:
     cell.press_afresh()
-    button = cell.stage.node.create_publisher(Bool, "enable", 10)
+    button = cell.stage.node.create_publisher(Bool, "enable", 100)
     cell.run(lambda: button.get_subscription_count() > 0, "the button")
-    for _ in range(5000):  # its count is nowhere near the deadman's
-        button.publish(Bool(data=True))
+    for _ in range(60):  # until its count is nowhere near the deadman's
+        for _ in range(50):
+            button.publish(Bool(data=True))
+        cell.run(cell.steps(1), "a step", pressed=True)
     cell.run(cell.moves(), "motion")
     button.publish(Bool(data=False))
     cell.run(lambda: cell.safety[-1].stopped, "the stop")
