@@ -145,7 +145,7 @@ class Attempt:
         self._verifier = ready
 
     def safety(self, stopped: bool, holding: bool) -> None:
-        """The robot says whether it was told to stop, and whether it is held."""
+        """The robot says whether it was stopped, and whether it is held."""
         self.holding = holding
         if stopped and self._free:
             self.end(End.STOPPED, "somebody stopped the robot")

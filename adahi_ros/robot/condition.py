@@ -101,7 +101,7 @@ class Condition:
             session: with the verifier.
             loop: of the robot's steps.
             enabled: it may move.
-            stopped: it was told to stop.
+            stopped: it was stopped.
             interventions: of the safety envelope, by name.
             verifiers: what each of several was asked and how it replies, by name.
             now_s: the time.

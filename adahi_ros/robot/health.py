@@ -33,7 +33,7 @@ class Vitals:
         heard_s: when there was an observation, or it became active.
         observation_age_s: of the newest one's stamp; infinite where there is none.
         enabled: it may move.
-        stopped: it was told to stop.
+        stopped: it was stopped.
         withheld: it may not go on without the target.
         interventions: of the safety envelope, by name.
         verifiers: what each of several was asked and how it replies, by name.
@@ -102,7 +102,7 @@ def _verdict(vitals: Vitals, before: _Counts, now: _Counts) -> tuple[Level, str]
     if ignored:
         return Level.WARN, "input ignored"
     if vitals.stopped:
-        return Level.WARN, "held: told to stop"
+        return Level.WARN, "held: stopped by the operator"
     if not vitals.enabled:
         return Level.WARN, "held: not enabled"
     if vitals.withheld:

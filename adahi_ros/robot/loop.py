@@ -350,7 +350,7 @@ class ControlLoop:
         withheld = (alone and not self.fallback.unverified()) or actions is None
         if withheld:
             self._commands.withhold()
-            outcome = _withheld(outcome)
+            outcome = outcome.withheld()
         executed = None if actions is None or withheld else self._commands.send(actions[0], observation)
         commanded = self._commands.commanded()
         if commanded is not None:
@@ -378,13 +378,6 @@ class ControlLoop:
 
     def _milliseconds_since(self, start_s: float) -> float:
         return 1e3 * (self._clock() - start_s)
-
-
-def _withheld(outcome: Outcome) -> Outcome:
-    """Say why there was no verification in the words for people: the reason is that nothing is executed."""
-    why = outcome.reason.name.lower().replace("_", " ")
-    message = f"{why}: {outcome.message}" if outcome.message else why
-    return replace(outcome, reason=Reason.FALLBACK_LIMIT, message=message)
 
 
 def _is_repeated(observation: Observation, before: Observation) -> bool:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 import numpy as np
@@ -63,6 +63,12 @@ class Outcome:
     compute_ms: float = 0.0
     reply_bytes: int = 0
     retry_after_s: float = 0.0
+
+    def withheld(self) -> Outcome:
+        """Return the outcome of a step that executes nothing; its message says why it was not verified."""
+        why = self.reason.name.lower().replace("_", " ")
+        message = f"{why}: {self.message}" if self.message else why
+        return replace(self, reason=Reason.FALLBACK_LIMIT, message=message)
 
 
 @dataclass(eq=False)

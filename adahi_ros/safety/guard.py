@@ -221,13 +221,13 @@ class Guard:
         self._outside = measured is not None and self._envelope.limits.far_outside(measured)
         if self._outside:
             return self._stand(Intervention.POSITION, now_s)
-        start = self._at if measured is None or not (self._held or self._at is None) else measured
+        displaced = self._begin(measured, now_s)
+        start = measured if self._at is None else self._at
         if start is not None:
             wanted = self._unwrapped(wanted, start)
             if self._leaves_workspace(start, wanted, now_s):
                 return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = self._elapsed_s(now_s)
-        displaced = self._begin(measured, elapsed_s, now_s)
         self._held = self._interrupted = False
         self._why = None
         self._rested = 0
@@ -300,8 +300,9 @@ class Guard:
         self._moving = self._rested < HOLDS_AT_REST
         return held
 
-    def _begin(self, measured: np.ndarray | None, elapsed_s: float, now_s: float) -> bool:
+    def _begin(self, measured: np.ndarray | None, now_s: float) -> bool:
         """Begin where the robot is after a hold or a gap; return whether it was displaced meanwhile."""
+        elapsed_s = now_s - self._put_s
         gap = elapsed_s >= RESTS * self._config.period_s
         if not (self._held or gap):
             return False
@@ -311,7 +312,16 @@ class Guard:
             self._envelope.begin(measured)
         if settled or displaced:
             self._following.reset()
+            self._start_from(measured, every=settled)
         return displaced
+
+    def _start_from(self, measured: np.ndarray | None, every: bool) -> None:
+        """Take the measured position for the last command, of every entry or of the displaced ones."""
+        if measured is None or self._at is None:
+            return
+        moved = every | (np.abs(measured - self._at) > self._envelope.limits.max_step)
+        self._at = np.where(np.isfinite(measured) & moved, measured, self._at)
+        self._speeds = None
 
     def _leaves_workspace(self, start: np.ndarray, wanted: np.ndarray, now_s: float) -> bool:
         """Whether an arm that goes towards a wanted position for a period could stop only out of its box."""

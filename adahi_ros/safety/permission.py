@@ -51,9 +51,9 @@ class Permission:
 
     - A `false` of a publisher is a stop until the same publisher says `true`.
     - A stop by the service lasts until the service enables, or until a fresh press.
-    - A fresh press is the `true` of a publisher after its own `false`, after its own silence of `timeout_s`,
-      or as its first message. It is required after the node's start and after a hold that `require_press`
-      names.
+    - A fresh press is the `true` of a publisher after its own `false` or its own silence of `timeout_s`. The
+      first message of a new publisher is one where there is no stop, no alarm and no other `true`.
+    - The node's start, and a hold that `require_press` names, need a fresh press.
     - A `true` that is older than `timeout_s` enables nothing.
 
     Middlewares give no identity of a publisher to Python, so sequence numbers distinguish publishers. Where
@@ -118,7 +118,7 @@ class Permission:
         Returns:
             Why a `true` is ignored, for people; empty where it is not.
         """
-        source, fresh = self._source_of(press)
+        source, fresh = self._source_of(press, now_s)
         if not press.value:
             self._stops.add(source)
             self._enabled_by_service = False
@@ -135,12 +135,14 @@ class Permission:
         self._true_until_s = max(self._true_until_s, now_s - max(0.0, press.age_s) + self._timeout_s)
         return ""
 
-    def _source_of(self, press: Press) -> tuple[int, bool]:
+    def _source_of(self, press: Press, now_s: float) -> tuple[int, bool]:
         """Return the publisher of a message, and whether it is a fresh press; remember the message."""
         source = self._stream_of(press)
         stream = self._streams.get(source)
         if stream is None:
-            first = press.sequence == 1
+            # A program that starts is no hand on a button: it ends no stop, and joins no other deadman.
+            free = not self._stops and not self._alarm and now_s >= self._true_until_s
+            first = press.sequence == 1 and free
         else:
             first = self._follows(stream, press) and (not stream.value or self._was_silent(stream, press))
         self._streams[source] = _Stream(press.sequence, press.stamp_s, press.value)

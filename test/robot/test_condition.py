@@ -96,7 +96,7 @@ def test_steps_are_counted_from_where_it_began(robot: Any) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"stopped": True}, "held: told to stop"), ({"enabled": False}, "held: not enabled")],
+    [({"stopped": True}, "held: stopped by the operator"), ({"enabled": False}, "held: not enabled")],
 )
 def test_a_robot_that_may_not_move_says_so(
     robot: Any, condition: Condition, changes: dict[str, Any], message: str

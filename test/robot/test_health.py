@@ -71,7 +71,7 @@ def after_steps(make: Callable[..., StepRecord], count: int, reason: Reason = Re
         ({"link": Link.DOUBTED, "trouble": "too slow"}, Level.OK, "stepping"),
         ({"totals": Totals(undrafted=1)}, Level.ERROR, "no sound action for an observation, no command"),
         ({"faults": Counter(goal=1)}, Level.WARN, "input ignored"),
-        ({"stopped": True, "enabled": False}, Level.WARN, "held: told to stop"),
+        ({"stopped": True, "enabled": False}, Level.WARN, "held: stopped by the operator"),
         ({"enabled": False}, Level.WARN, "held: not enabled"),
         ({"withheld": True}, Level.ERROR, "held: no reply of the target"),
         ({"heard_s": 9.9 - NO_OBSERVATION_S}, Level.ERROR, "no observation"),

@@ -53,6 +53,19 @@ def test_an_arm_that_was_moved_by_hand_is_not_pulled_back(measured: float) -> No
     assert robot.guard.counts[Intervention.WORKSPACE] > 0
 
 
+def test_an_arm_that_was_moved_by_hand_has_no_speed() -> None:
+    robot = boxed()
+    robot.act(0.9, measured=0.9)
+    robot.press(False)
+    robot.wait(40)
+    robot.press(True)
+    for _ in range(3):
+        at = robot.act(0.0, measured=0.0)
+        assert at == 0.0  # the box is not asked about a motion that was none
+        robot.wait()
+    assert Intervention.WORKSPACE not in robot.guard.counts
+
+
 def test_an_arm_outside_may_return() -> None:
     robot, at = boxed(), 1.3
     for _ in range(40):

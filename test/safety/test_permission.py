@@ -172,3 +172,15 @@ def test_after_a_false_no_message_of_another_publisher_enables(
         permission.receive(Press(value, now_s, 0.0, sequence, 1 + publishers), now_s)
         assert not permission.enabled(now_s)
     assert len(permission._streams) <= STREAMS_KEPT
+
+
+@pytest.mark.parametrize("why", ["stop", "alarm", "another deadman"])
+def test_the_first_true_of_a_new_publisher_ends_no_stop_no_alarm_and_joins_no_deadman(why: str) -> None:
+    permission = required()
+    if why == "another deadman":
+        Publisher(permission, sequence=700).say(True, 9.9)  # it was pressed before the node started
+    else:
+        Publisher(permission).say(True, 9.0)
+        permission.set_enabled(False) if why == "stop" else permission.require_press()
+    Publisher(permission).say(True, 10.0)
+    assert not permission.enabled(10.0)

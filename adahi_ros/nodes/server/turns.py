@@ -54,7 +54,7 @@ class BatchParameters:
     )
     quota_hz: float = parameter(
         QUOTA_HZ,
-        "Requests per second of one robot, and of one client; what goes beyond is told to come again "
+        "Requests per second of one robot, and of one client; requests beyond it are refused "
         "(STATUS_BUSY). 0 for any number",
         0.0,
         1e6,
