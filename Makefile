@@ -15,8 +15,8 @@ demo: setup  ## balance a ball over DDS: robot, draft policy and target verifier
 	@.venv/bin/adahi demo ball
 
 test: lint  ## lint, types and tests
-	.venv/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/fleet
-	.venv/bin/pytest -n $$(nproc) --dist loadfile test/faults test/fleet  # these count control steps or start Ray
+	.venv/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/server/ray
+	.venv/bin/pytest -n $$(nproc) --dist loadfile test/faults test/server/ray  # these count control steps or start Ray
 
 lint: setup  ## ruff and mypy alone
 	.venv/bin/ruff check .

@@ -25,19 +25,19 @@ import numpy as np
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.node import Node
 
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import IMAGE_FEATURES, ImageInput, Signature
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.replies import NotRepliedError, replied
 from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import IMAGE_FEATURES, ImageInput, Signature
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, check_round_trip
+from adahi_ros.protocol.window import WireWindow
+from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.vision.images import QUALITY, resized, to_jpeg, within
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import PROTOCOL_VERSION, UNKNOWN_MS, check_round_trip
-from adahi_ros.wire.window import WireWindow
-from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 SESSION_BITS = 32
 NO_IMAGES: Mapping[str, np.ndarray] = {}

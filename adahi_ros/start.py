@@ -46,7 +46,7 @@ def target_verifier_node() -> None:
 
 def robot_simulator_node() -> None:
     """Run the simulated robot."""
-    run_main("adahi_ros.nodes.simulation.robot_simulator_node")
+    run_main("adahi_ros.lab.nodes.robot_simulator_node")
 
 
 def bag_recorder_node() -> None:

@@ -20,21 +20,21 @@ import typer
 from bit_widths import observed, windows
 from rich.console import Console
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import Bench, Policies
-from adahi_ros.evaluation.episodes import evaluation_episodes
-from adahi_ros.evaluation.evaluate import Outcome, outcome_figures
-from adahi_ros.evaluation.methods import METHODS, parse_methods
-from adahi_ros.evaluation.metrics import mcnemar
+from adahi_ros.core.assets import asset
+from adahi_ros.core.checkpoint_files import read_tensors
+from adahi_ros.core.signature import Observations
+from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.networks.checkpoint_files import read_tensors
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.signature import Observations
-from adahi_ros.policy.switched import SwitchedPolicy
-from adahi_ros.reporting.tables import narrow_table, number
-from adahi_ros.tasks import make
-from adahi_ros.yaml_files import read_yaml
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.evaluate import Outcome, outcome_figures
+from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
+from adahi_ros.lab.evaluation.metrics import mcnemar
+from adahi_ros.lab.methods.methods import METHODS, parse_methods
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.switched import SwitchedPolicy
 
 WATCHED = 10  # episodes in which the target acts, as of bit_widths.py
 COMPARED = ("draft", "target")

@@ -21,20 +21,20 @@ import typer
 from rich.console import Console
 from step_cost import medians_us
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.rollout import for_target, rollout
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.assets import asset
+from adahi_ros.core.checkpoint_files import read_tensors
+from adahi_ros.core.history import History
+from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.networks.checkpoint_files import read_tensors
-from adahi_ros.networks.onnx_cache import FULL, INT8, cache_folder
-from adahi_ros.policy.backends import is_policy, load_policy
-from adahi_ros.policy.history import History
-from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Observations
-from adahi_ros.reporting.tables import narrow_table, number
+from adahi_ros.lab.evaluation.rollout import for_target, rollout
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.backends import is_policy, load_policy
+from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.networks.onnx_cache import FULL, INT8, cache_folder
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.tasks import make
 
 COMPARED = ("draft", "target", "plans/target")
 TUNED = (0.5, 0.4)  # quantiles of the speed: coarse above the one, fine below the other

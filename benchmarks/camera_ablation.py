@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import PolicyFiles
-from adahi_ros.evaluation.episodes import evaluation_episodes
-from adahi_ros.evaluation.evaluate import Comparison
-from adahi_ros.evaluation.methods import METHODS, parse_methods
-from adahi_ros.evaluation.metrics import wilson_interval
+from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.tasks import make
-from adahi_ros.tasks.camera import WatchedTask
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.evaluation.metrics import wilson_interval
+from adahi_ros.lab.methods.methods import METHODS, parse_methods
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.camera import WatchedTask
 from adahi_ros.vision.encoder import Encoder
 
 STILL = 0.02  # a feature with a smaller standard deviation is as good as constant: keypoints are from -1 to 1

@@ -32,22 +32,22 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from adahi_ros.assets import asset
 from adahi_ros.cli.terminal import progress, say, write_json
-from adahi_ros.evaluation.bench import PLANS, PolicyFiles
-from adahi_ros.evaluation.dds_method import goes_ahead, node_parameters
-from adahi_ros.evaluation.episodes import evaluation_episodes
+from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.reporting.tables import narrow_table, number
-from adahi_ros.tasks import make
-from adahi_ros.wireless.ends import dds_environment, run_at_robot, serving
-from adahi_ros.wireless.latency import in_rounds
-from adahi_ros.wireless.link.emulator import EmulatedLink, emulated_link
-from adahi_ros.wireless.link.profile import profile_named
-from adahi_ros.wireless.loop_figures import loop_figures
-from adahi_ros.wireless.peers import environments
-from adahi_ros.wireless.peers.closed_loop import Drive, EpisodeLog, load_logs
-from adahi_ros.wireless.peers.plan_server import BACKEND
+from adahi_ros.lab.bench.link_ends import dds_environment, run_at_robot, serving
+from adahi_ros.lab.bench.loop_figures import loop_figures
+from adahi_ros.lab.bench.loop_latency import in_rounds
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
+from adahi_ros.lab.link.link_profile import profile_named
+from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
+from adahi_ros.lab.peers import environments
+from adahi_ros.lab.peers.closed_loop import Drive, EpisodeLog, load_logs
+from adahi_ros.lab.peers.plan_server import BACKEND
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import make
 
 PORT = 9123
 PROFILE = "wifi_ac"
@@ -148,7 +148,7 @@ Started = tuple[AbstractContextManager[None], list[str], dict[str, str]]
 
 def _peer(link: EmulatedLink, client: Client, asked: Drive, condition: Condition, told: Path) -> Started:
     variables = environments.variables(environments.environment(PEERS[client.kind]))
-    module = ["-m", f"adahi_ros.wireless.peers.{client.kind}_loop"]
+    module = ["-m", f"adahi_ros.lab.peers.{client.kind}_loop"]
     settings = {**client.settings, "added_compute_s": condition.added_compute_s}
     replace(asked, settings=settings, address=link.server.address, port=PORT).save(told)
     server = serving(link, [*module, "serve", str(told)], variables, "ready")
@@ -169,7 +169,7 @@ def _ours(link: EmulatedLink, client: Client, asked: Drive, condition: Condition
     variables = dds_environment("wireless")
     node = [*verifier, "--ros-args", "--params-file", str(parameters)]
     server = serving(link, node, variables, "target policy of")
-    return server, ["-m", "adahi_ros.nodes.measuring.adahi_loop"], variables
+    return server, ["-m", "adahi_ros.lab.nodes.adahi_loop"], variables
 
 
 def compare(

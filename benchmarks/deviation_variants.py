@@ -19,17 +19,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.calibrate import SMOOTHINGS, measure
-from adahi_ros.evaluation.episodes import calibration_episodes
-from adahi_ros.evaluation.rollout import rollout
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.assets import asset
 from adahi_ros.gates.deviation import NORMALIZATIONS
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.backends import load_policy
+from adahi_ros.lab.calibration.calibrate import SMOOTHINGS, measure
+from adahi_ros.lab.evaluation.episodes import calibration_episodes
+from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.backends import load_policy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.tasks import make
 
 
 def main(

@@ -19,19 +19,19 @@ import torch
 import typer
 from rich.console import Console
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import Bench, Policies, PolicyFiles, load_distilled
-from adahi_ros.evaluation.episodes import evaluation_episodes
-from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.metrics import wilson_interval
-from adahi_ros.evaluation.train_corrector import train_in_simulation
+from adahi_ros.core.assets import asset
+from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration, load_calibration
-from adahi_ros.networks.fitting import Run
-from adahi_ros.policy.recipe import DISTILLED, CorrectorRecipe, load_recipe
-from adahi_ros.reporting.tables import narrow_table, number
-from adahi_ros.tasks import goal_is_for_target, make
-from adahi_ros.tasks.demonstrations import collect_parallel
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, PolicyFiles, load_distilled
+from adahi_ros.lab.evaluation.metrics import wilson_interval
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import goal_is_for_target, make
+from adahi_ros.lab.tasks.demonstrations import collect_parallel
+from adahi_ros.lab.training.fitting import Run
+from adahi_ros.lab.training.policy_recipe import DISTILLED, CorrectorRecipe, load_recipe
+from adahi_ros.lab.training.train_corrector import train_in_simulation
 
 
 def alone(

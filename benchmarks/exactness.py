@@ -17,12 +17,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import Bench, PolicyFiles
-from adahi_ros.evaluation.episodes import evaluation_episodes
-from adahi_ros.evaluation.exactness import measure_exactness
+from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.reporting.tables import narrow_table, number
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.exactness import measure_exactness
+from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_ros.lab.reporting.tables import narrow_table, number
 
 COMPARED = ("always", "random", "deviation", "uncertainty", "never")
 ROUNDING = 1e-6  # what is smaller is shown as a power of ten

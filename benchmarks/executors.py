@@ -28,11 +28,11 @@ from rich.table import Table
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.common.messages import from_stamp, to_joint_state, to_task_state
 from adahi_ros.nodes.common.spin import run, single_threaded
-from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.robot import draft_policy_node
 from adahi_ros.nodes.server import target_verifier_node
 

@@ -26,18 +26,18 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rich.console import Console
 from rich.table import Table
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
+from adahi_ros.core.parameter_sections import parameters_for
+from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.lab.bench.link_ends import dds_environment, run_at_robot
+from adahi_ros.lab.link.emulator import Traffic, emulated_links
+from adahi_ros.lab.link.link_profile import profile_named
+from adahi_ros.lab.nodes.dds_run import run_over_dds
+from adahi_ros.lab.nodes.domain import exclusive_domain, link_environment
+from adahi_ros.lab.nodes.observer import Observer
+from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.nodes.launching.child_processes import node_processes
-from adahi_ros.nodes.launching.dds_run import run_over_dds
-from adahi_ros.nodes.launching.domain import exclusive_domain, link_environment
-from adahi_ros.nodes.launching.observer import Observer
-from adahi_ros.parameter_sections import parameters_for
-from adahi_ros.reporting.tables import narrow_table, number
-from adahi_ros.wire.records import Reason, RunRecord
-from adahi_ros.wireless.ends import dds_environment, run_at_robot
-from adahi_ros.wireless.link.emulator import Traffic, emulated_links
-from adahi_ros.wireless.link.profile import profile_named
-from adahi_ros.yaml_files import read_yaml
+from adahi_ros.protocol.records import Reason, RunRecord
 
 GOOD = "wifi_ac"
 BACKUP = "/backup"

@@ -17,10 +17,10 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from adahi_ros.reporting.tables import narrow_table, number
-from adahi_ros.robot.kalman import KNOWN, VelocityFilter
-from adahi_ros.tasks.demonstrations import NOISE, collect_parallel
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks.demonstrations import NOISE, collect_parallel
+from adahi_ros.proposers.kalman import KNOWN, VelocityFilter
 
 DRIVES = (0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 16.0, 100.0)
 KEPT = {"constant velocity": 1.0, "half is kept": 0.5}

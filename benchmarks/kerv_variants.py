@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from adahi_ros.policy.interface import Policy
-from adahi_ros.robot.kalman import RectifiedProposer
+from adahi_ros.policies.interface import Policy
+from adahi_ros.proposers.kalman import RectifiedProposer
 
 TIGHTER = (1.0, 0.1, 0.3)  # tolerance, least, most
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ACT that LeRobot trains on demonstrations of ours, evaluated LeRobot's way and as our target.
 
-    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.wireless.peers.environments lerobot_grpc)
+    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
     .venv/bin/adahi demos metaworld --episodes 800 --action-noise 0 --out runs/act/demos.safetensors
     .venv/bin/python benchmarks/lerobot_act.py metaworld runs/act
 
@@ -25,18 +25,18 @@ import torch
 import typer
 import yaml
 
-from adahi_ros.evaluation.episodes import evaluation_episodes
-from adahi_ros.evaluation.rollout import rollout
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.absent import AbsentPolicy
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.lerobot.dataset_writer import ENVIRONMENT, STATE, save_dataset
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.absent import AbsentPolicy
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.lerobot.dataset_writer import ENVIRONMENT, STATE, save_dataset
+from adahi_ros.policies.remote.lerobot_target import import_lerobot
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.targets.lerobot import import_lerobot
-from adahi_ros.tasks import make
-from adahi_ros.trajectories import Trajectories
 
 WITHIN = 0.05
 NAME = "adahi/act"

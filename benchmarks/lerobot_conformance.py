@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What we make of LeRobot's files, beside what LeRobot makes of them.
 
-    export PYTHONPATH=$(.venv/bin/python -m adahi_ros.wireless.peers.environments lerobot_grpc)
+    export PYTHONPATH=$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
     .venv/bin/python benchmarks/lerobot_conformance.py [--write test/data/lerobot]
 
 LeRobot itself writes a small dataset and two VQ-BeTs with drawn weights, and runs them. Prints how far our
@@ -270,8 +270,8 @@ def distances(
 
     `as sent` are the logits where the features are float16, as our encoders round them.
     """
-    from adahi_ros.policy.lerobot.encoder import load_encoder
-    from adahi_ros.policy.lerobot.vqbet import LeRobotPolicy, lerobot_tokenizer
+    from adahi_ros.policies.lerobot.lerobot_encoder import load_encoder
+    from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
 
     policy = LeRobotPolicy(folder)
     with torch.inference_mode():
@@ -313,7 +313,7 @@ def given(dataset: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def dataset_distance(folder: Path, dataset: Any) -> float:
     """Return how far our reading of a dataset is from LeRobot's."""
-    from adahi_ros.policy.lerobot.dataset import load_dataset
+    from adahi_ros.policies.lerobot.lerobot_dataset import load_dataset
 
     ours = load_dataset(folder, "drawn")
     rows = [dataset[row] for row in range(len(dataset))]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the target of the kind `lerobot` plans, beside what LeRobot plans of the same policy and observations.
 
-    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.wireless.peers.environments lerobot_grpc)
+    export PYTHONPATH=$PWD:$(.venv/bin/python -m adahi_ros.lab.peers.environments lerobot_grpc)
     .venv/bin/python benchmarks/lerobot_target_conformance.py [--only act] [--only diffusion]
 
 LeRobot writes small policies of drawn weights, and runs them: each robot by itself, from its first
@@ -28,10 +28,10 @@ import numpy as np
 import torch
 import typer
 
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.interface import Sampling
-from adahi_ros.policy.signature import Observations
-from adahi_ros.targets.lerobot import SEEDS, import_lerobot
+from adahi_ros.core.signature import Observations
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Sampling
+from adahi_ros.policies.remote.lerobot_target import SEEDS, import_lerobot
 
 LIMIT = 1e-4
 ROBOTS = 3

@@ -27,17 +27,17 @@ import torch
 import typer
 from rich.console import Console
 
-from adahi_ros.assets import asset
 from adahi_ros.cli.options import folder_of
-from adahi_ros.evaluation.bench import Bench, PolicyFiles
-from adahi_ros.evaluation.episodes import evaluation_episodes
-from adahi_ros.evaluation.methods import METHODS, gates_of_methods, parse_methods
+from adahi_ros.core.assets import asset
+from adahi_ros.core.texts import abridged
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.reporting.tables import narrow_table, number
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import make
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.tasks import make
-from adahi_ros.texts import abridged
 
 COMPARED = (
     "draft,adahi,uncertainty,sampled_uncertainty:speculative,always:distance,"

@@ -34,11 +34,11 @@ from rich.console import Console
 from rich.table import Table
 
 from adahi_ros.client import VerifierClient, VerifierError
+from adahi_ros.lab.bench.link_ends import dds_environment
+from adahi_ros.lab.link.emulator import emulated_link
+from adahi_ros.lab.link.link_profile import profile_named
+from adahi_ros.lab.nodes.domain import exclusive_domain, link_environment
 from adahi_ros.nodes.launching.child_processes import node_processes
-from adahi_ros.nodes.launching.domain import exclusive_domain, link_environment
-from adahi_ros.wireless.ends import dds_environment
-from adahi_ros.wireless.link.emulator import emulated_link
-from adahi_ros.wireless.link.profile import profile_named
 
 LINK = "wired"
 DISCOVERY_S = 60.0

@@ -24,15 +24,15 @@ import torch
 import typer
 from rich.console import Console
 
-from adahi_ros.assets import CHECKPOINTS, named
-from adahi_ros.fleet.fleet_file import FleetPolicy, Replicas
-from adahi_ros.fleet.ray_head import ENVIRONMENT, RayHead
-from adahi_ros.fleet.ray_policies import RayPolicies, RayVerifier
-from adahi_ros.policy.flow.checkpoint import load_flow
-from adahi_ros.policy.flow.network import FlowNetwork
-from adahi_ros.policy.flow.torch_backend import load_network, save_flow
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.wire.request import VerificationRequest
+from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.policies.flow.flow_checkpoint import load_flow
+from adahi_ros.policies.flow.flow_network import FlowNetwork
+from adahi_ros.policies.flow.flow_torch import load_network, save_flow
+from adahi_ros.protocol.request import VerificationRequest
+from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas
+from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
+from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
 
 SHIPPED = "kitchen/plans/target"
 WARM_S = 2.0

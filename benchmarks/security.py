@@ -36,8 +36,8 @@ from rclpy.node import Node
 from rich.console import Console
 from rich.table import Table
 
-from adahi_ros.assets import asset
 from adahi_ros.client import VerifierClient, VerifierError
+from adahi_ros.core.assets import asset
 from adahi_ros.nodes.common.qos import LISTENING, verify_qos
 from adahi_ros.nodes.launching.modules import MODULES
 from adahi_ros.security.keystores import MACHINES, Keystore

@@ -23,22 +23,22 @@ from rich.console import Console
 from scipy.stats import norm
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import PolicyFiles
-from adahi_ros.evaluation.episodes import evaluation_episodes
-from adahi_ros.evaluation.evaluate import Comparison, Outcome, batches, outcome_figures, play
-from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.rollout import rollout
-from adahi_ros.evaluation.uploads import accepted_length, uploads
+from adahi_ros.core.assets import asset
+from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.parallel import Job, run_jobs
-from adahi_ros.randomness import EpisodeStreams
-from adahi_ros.reporting.tables import narrow_table, number
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, batches, outcome_figures, play
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.evaluation.uploads import accepted_length, uploads
+from adahi_ros.lab.link.link_profile import LinkProfile, profile_named
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.parallel import Job, run_jobs
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import make
+from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.tasks import make
-from adahi_ros.wire.request import VerificationRequest
-from adahi_ros.wireless.link.profile import LinkProfile, profile_named
 
 TOLD = ("hybrid", "semantic@0", "semantic@0.1", "semantic@0.3", "semantic@0.5", "semantic@0.8")
 OTHERS = ("distance@0.25", "distance@1", "adahi", "deviation:semantic@0.3", "random", "plan_8")

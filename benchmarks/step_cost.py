@@ -20,14 +20,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from adahi_ros.assets import asset
-from adahi_ros.gates.context import GateContext
+from adahi_ros.core.assets import asset
+from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.deviation import DeviationTracker
+from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.parameter_file import load_calibration
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.interface import Sampling
-from adahi_ros.policy.signature import GOAL, OBSERVATION
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Sampling
 
 BLOCK = 50  # a robot runs one backend, so each is timed warm; short blocks share out the noise
 

@@ -17,14 +17,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import PolicyFiles
-from adahi_ros.evaluation.episodes import evaluation_episodes
-from adahi_ros.evaluation.evaluate import Comparison
-from adahi_ros.evaluation.methods import gates_of_methods
-from adahi_ros.evaluation.sweep import areas, sweep
+from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.reporting.tables import narrow_table, number
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.evaluation.sweep import areas, sweep
+from adahi_ros.lab.methods.methods import gates_of_methods
+from adahi_ros.lab.reporting.tables import narrow_table, number
 
 COMPARED = "sampled_uncertainty:speculative,uncertainty,adahi,random"
 

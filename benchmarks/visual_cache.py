@@ -18,13 +18,13 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import Bench, PolicyFiles
-from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.evaluation.metrics import wilson_interval
+from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.reporting.tables import narrow_table, number
-from adahi_ros.tasks import make
+from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_ros.lab.evaluation.metrics import wilson_interval
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.reporting.tables import narrow_table, number
+from adahi_ros.lab.tasks import make
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.visual_cache import TOLERANCE, CachedEncoder
 

@@ -24,18 +24,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from adahi_ros.assets import asset
 from adahi_ros.cli.terminal import progress
-from adahi_ros.evaluation.bench import PolicyFiles
-from adahi_ros.evaluation.episodes import evaluation_episodes
-from adahi_ros.evaluation.evaluate import Comparison
-from adahi_ros.evaluation.methods import COOL, METHODS
-from adahi_ros.evaluation.sweep import SWEPT, Point, sweep
-from adahi_ros.evaluation.train import train_recipe
+from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.parallel import cores
-from adahi_ros.policy.recipe import Recipe, load_recipe
-from adahi_ros.reporting.tradeoff_figure import draw_sweeps
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.evaluation.sweep import SWEPT, Point, sweep
+from adahi_ros.lab.methods.methods import COOL, METHODS
+from adahi_ros.lab.parallel import cores
+from adahi_ros.lab.reporting.tradeoff_figure import draw_sweeps
+from adahi_ros.lab.training.policy_recipe import Recipe, load_recipe
+from adahi_ros.lab.training.train import train_recipe
 
 LONGER = 9
 

@@ -19,13 +19,13 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from adahi_ros.lab.nodes.task_encoders import encoder_parameters
 from adahi_ros.nodes.launching.arguments import (
     ENCLAVE,
     check_file,
     checkpoint_of,
     with_arguments_checked,
 )
-from adahi_ros.nodes.launching.encoders import encoder_parameters
 from adahi_ros.nodes.launching.exits import (
     ENDS_WITH_LAUNCH,
     RESPAWN,

@@ -17,17 +17,17 @@ import pytest
 import yaml
 from hypothesis import settings
 
-from adahi_ros.evaluation.bench import PLANS, Policies, PolicyFiles
-from adahi_ros.evaluation.evaluate import Comparison
+from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
-from adahi_ros.policy.vqbet.decoder import ActionDecoder
-from adahi_ros.policy.vqbet.sizes import NetworkSizes
-from adahi_ros.tasks import Task
-from adahi_ros.tasks import make as make_task
-from adahi_ros.trajectories import Trajectories
-from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
+from adahi_ros.lab.tasks import Task
+from adahi_ros.lab.tasks import make as make_task
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
+from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
+from adahi_ros.protocol.records import Reason, StepRecord
 
 # Networks this small only lose by being shared out, all the more where pytest-xdist uses every core.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -181,10 +181,10 @@ def make_checkpoints(
 
     @functools.cache
     def make(goal_dim: int = 2, chunk_length: int = 1, codebooks: int = 2, seed: int = 0) -> Path:
-        from adahi_ros.networks.fitting import FitConfig, Run
-        from adahi_ros.policy.vqbet.checkpoint import save_policy, save_tokenizer
-        from adahi_ros.policy.vqbet.tokenizer import TokenizerConfig
-        from adahi_ros.policy.vqbet.training import CodeFitConfig, train_policy, train_tokenizer
+        from adahi_ros.lab.training.fitting import FitConfig, Run
+        from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy, train_tokenizer
+        from adahi_ros.policies.vqbet.tokenizer import TokenizerConfig
+        from adahi_ros.policies.vqbet.vqbet_checkpoint import save_policy, save_tokenizer
 
         directory = tmp_path_factory.mktemp("checkpoints")
         data = demonstrations(goal_dim)

@@ -158,7 +158,7 @@ def test_what_anyone_may_import_imports_no_room() -> None:
 
 def test_the_robots_node_needs_no_more_than_robot_txt() -> None:
     program = (
-        "import sys, adahi_ros.nodes.robot.draft_policy_node, adahi_ros.policy.vqbet.onnx_backend;"
+        "import sys, adahi_ros.nodes.robot.draft_policy_node, adahi_ros.policies.vqbet.vqbet_onnx;"
         "print(*sorted({name.split('.')[0] for name in sys.modules}))"
     )
     loaded = subprocess.run(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import yaml
 
-from adahi_ros.assets import asset
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.kinematics import Chain
+from adahi_ros.core.assets import asset
+from adahi_ros.core.kinematics import Chain
 from adahi_ros.safety.limits import load_limits
 
 ARM = [f"panda_joint{number}" for number in range(1, 8)]
@@ -25,7 +25,7 @@ COUNTED_MORE = np.array([0.0] * 5 + [np.pi / 2, np.pi / 4, 0.0, 0.0])  # by a re
 @pytest.fixture(scope="module")
 def kitchen() -> Any:
     pytest.importorskip("gymnasium_robotics")
-    from adahi_ros.tasks.kitchen_world import load_world
+    from adahi_ros.lab.tasks.kitchen_world import load_world
 
     return load_world(("microwave",)).model
 

@@ -9,17 +9,17 @@ import onnxruntime
 import pytest
 import yaml
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.bench import PLANS, PolicyFiles
-from adahi_ros.evaluation.calibrate import node_parameters
+from adahi_ros.core.assets import asset
+from adahi_ros.core.checkpoint_files import kind_of
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.networks.checkpoint_files import kind_of
-from adahi_ros.networks.onnx_files import DIGEST
-from adahi_ros.policy.corrector.checkpoint import load_corrector
-from adahi_ros.policy.flow.checkpoint import load_flow
-from adahi_ros.policy.recipe import Recipe, load_recipe
-from adahi_ros.policy.vqbet.checkpoint import load_checkpoint
-from adahi_ros.tasks import goal_is_for_target, make, names
+from adahi_ros.lab.calibration.calibrate import node_parameters
+from adahi_ros.lab.evaluation.loaded_policies import PLANS, PolicyFiles
+from adahi_ros.lab.tasks import goal_is_for_target, make, names
+from adahi_ros.lab.training.policy_recipe import Recipe, load_recipe
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.flow.flow_checkpoint import load_flow
+from adahi_ros.policies.networks.onnx_files import DIGEST
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
 
 POLICIES = ("draft", "target")
 LOADERS = {"vqbet": load_checkpoint, "flow": load_flow, "corrector": load_corrector}

@@ -32,9 +32,9 @@ from rclpy.parameter import Parameter as Value
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.utilities import try_shutdown
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.common.parameters import Parameter, rows
-from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.launching.modules import MODULES
 
 PAGE = "reference.md"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict, difference
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Signature
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Signature
 
 WITHIN = 0.25  # action scales, unless told otherwise
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Signature
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Signature
 
 
 @dataclass(frozen=True)

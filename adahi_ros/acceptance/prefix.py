@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict, difference
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Signature
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Signature
 
 TOGETHER = 2.0 / 3.0  # of what one entry may be off, all may be on average: 30 bins of three times 15
 FAR = 1e6  # of what an entry may be off

@@ -13,8 +13,8 @@ from adahi_ros.acceptance.prefix import Prefix
 from adahi_ros.acceptance.replace import Replace
 from adahi_ros.acceptance.semantic import Semantic
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.policy.signature import Signature
-from adahi_ros.registry import Registry
+from adahi_ros.core.registry import Registry
+from adahi_ros.core.signature import Signature
 
 ACCEPTANCES: Registry[type[Acceptance]] = Registry(
     "adahi_ros.acceptances",

@@ -23,9 +23,8 @@ from safetensors.numpy import save_file
 
 from adahi_ros.acceptance.interface import Verdict, codes_differ
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.assets import CHECKPOINTS, named
-from adahi_ros.files import replacing
-from adahi_ros.networks.checkpoint_files import (
+from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.core.checkpoint_files import (
     CheckpointError,
     Shapes,
     check_shapes,
@@ -33,9 +32,10 @@ from adahi_ros.networks.checkpoint_files import (
     read_shapes,
     read_tensors,
 )
-from adahi_ros.policy.distribution import probabilities_at
-from adahi_ros.policy.proposal import CodeDistribution, Proposal
-from adahi_ros.policy.signature import CodeSpace, Signature
+from adahi_ros.core.distribution import probabilities_at
+from adahi_ros.core.files import replacing
+from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.signature import CodeSpace, Signature
 
 LEAST = 1e-6  # a probability that counts as none
 FURTHEST = 5.0  # standard deviations from the mean that a sign counts

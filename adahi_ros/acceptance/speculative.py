@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict, codes_differ
-from adahi_ros.policy.distribution import probabilities_at, sample
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Signature
+from adahi_ros.core.distribution import probabilities_at, sample
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Signature
 
 
 def rejection_probability(p: np.ndarray, q: np.ndarray, codes: np.ndarray) -> np.ndarray:

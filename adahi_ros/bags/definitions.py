@@ -14,7 +14,7 @@ from rosbags.serde import SerdeError
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
 
 IDL_SEPARATOR = "=" * 80 + "\nIDL: "
 LITTLE_ENDIAN, BIG_ENDIAN = b"\0\1", b"\0\0"  # what a message in CDR begins with

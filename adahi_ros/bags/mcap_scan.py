@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 from rosbags.interfaces import Connection, ConnectionExtRosbag2
 from rosbags.rosbag2.storage_mcap import Schema, get_msgdef, get_qos, read_bytes, read_string
 
-from adahi_ros.bags.bounds import decompress
+from adahi_ros.bags.bag_bounds import decompress
 from adahi_ros.bags.definitions import BagError
 
 MAGIC: Final = b"\x89MCAP0\r\n"

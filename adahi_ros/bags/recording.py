@@ -10,9 +10,16 @@ from typing import NamedTuple
 
 from rosbags.interfaces import Qos, QosDurability, QosReliability
 
+from adahi_ros.bags.bag_writer import BagWriter
 from adahi_ros.bags.definitions import BagError, how_to_recover
-from adahi_ros.bags.topics import BESIDE_A_RUN, DIAGNOSTICS, DRAFT_STATUS, INSTRUCTION, Kinds, topics_of
-from adahi_ros.bags.writer import BagWriter
+from adahi_ros.bags.recorded_topics import (
+    BESIDE_A_RUN,
+    DIAGNOSTICS,
+    DRAFT_STATUS,
+    INSTRUCTION,
+    Kinds,
+    topics_of,
+)
 from adahi_ros.contract.contract import Channel, Contract
 from adahi_ros.contract.times import NANOSECONDS
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinitionFormat
 from rosbags.rosbag2 import Writer
 
+from adahi_ros.bags.bag_files import MCAP, files_of, storage_of
+from adahi_ros.bags.bag_writer import STORAGES, VERSION, faults_of_writing
 from adahi_ros.bags.definitions import BagError, carried_types, in_words, types_of
-from adahi_ros.bags.files import MCAP, files_of, storage_of
-from adahi_ros.bags.remains import whole_messages
-from adahi_ros.bags.writer import STORAGES, VERSION, faults_of_writing
+from adahi_ros.bags.partial_bag import whole_messages
 
 
 @dataclass

@@ -14,8 +14,8 @@ from typing import Any, Final
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinition, MessageDefinitionFormat
 from rosbags.rosbag2.metadata import parse_qos
 
+from adahi_ros.bags.bag_files import journals_of
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.files import journals_of
 
 PAGE_SIZE: Final = slice(16, 18)  # where a database says how large its pages are
 LARGEST_PAGE: Final = 1 << 16  # which that says as 1

@@ -12,33 +12,33 @@ from rich.console import Console
 from rich.markup import escape
 
 from adahi_ros import __version__
-from adahi_ros.cli.acceptance import app as acceptance
-from adahi_ros.cli.bags import bag_app, dataset_app, record
-from adahi_ros.cli.bench import app as bench
-from adahi_ros.cli.calibration import calibrate
-from adahi_ros.cli.committee import committee
-from adahi_ros.cli.comparison import compare, evaluate
-from adahi_ros.cli.contracts import contract_app
-from adahi_ros.cli.curve import curve
-from adahi_ros.cli.demonstrations import demos
-from adahi_ros.cli.distill import distill
-from adahi_ros.cli.encoder import app as encoder
-from adahi_ros.cli.fleet import fleet
-from adahi_ros.cli.fleet_up import app as fleet_app
-from adahi_ros.cli.gate import app as gate
-from adahi_ros.cli.index import index
-from adahi_ros.cli.learning import learn
-from adahi_ros.cli.lerobot import app as lerobot
-from adahi_ros.cli.link import app as link
-from adahi_ros.cli.methods import methods
-from adahi_ros.cli.over_dds import demo
-from adahi_ros.cli.paper import figures, report, table
-from adahi_ros.cli.replay import replay
-from adahi_ros.cli.security import secure
-from adahi_ros.cli.top import top
-from adahi_ros.cli.training import export, train
-from adahi_ros.cli.tuning import tune
-from adahi_ros.signals import leaving_on
+from adahi_ros.cli.lab.acceptance import app as acceptance
+from adahi_ros.cli.lab.bench import app as bench
+from adahi_ros.cli.lab.calibration import calibrate
+from adahi_ros.cli.lab.committee import committee
+from adahi_ros.cli.lab.comparison import compare, evaluate
+from adahi_ros.cli.lab.curve import curve
+from adahi_ros.cli.lab.demonstrations import demos
+from adahi_ros.cli.lab.distill import distill
+from adahi_ros.cli.lab.encoder import app as encoder
+from adahi_ros.cli.lab.fleet import fleet
+from adahi_ros.cli.lab.gate import app as gate
+from adahi_ros.cli.lab.index import index
+from adahi_ros.cli.lab.learning import learn
+from adahi_ros.cli.lab.lerobot import app as lerobot
+from adahi_ros.cli.lab.link import app as link
+from adahi_ros.cli.lab.methods import methods
+from adahi_ros.cli.lab.over_dds import demo
+from adahi_ros.cli.lab.paper import figures, report, table
+from adahi_ros.cli.lab.replay import replay
+from adahi_ros.cli.lab.training import export, train
+from adahi_ros.cli.lab.tuning import tune
+from adahi_ros.cli.robot.bags import bag_app, dataset_app, record
+from adahi_ros.cli.robot.contracts import contract_app
+from adahi_ros.cli.robot.fleet_up import app as fleet_app
+from adahi_ros.cli.robot.security import secure
+from adahi_ros.cli.robot.top import top
+from adahi_ros.core.signals import leaving_on
 
 ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
 STOPPED = 130  # what shells expect after Ctrl-C

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adahi_ros.assets import asset, is_shipped, shipped
-from adahi_ros.files import check_writable
-from adahi_ros.parallel import cores
+from adahi_ros.core.assets import asset, is_shipped, shipped
+from adahi_ros.core.files import check_writable
+from adahi_ros.lab.parallel import cores
 
 if TYPE_CHECKING:
-    from adahi_ros.trajectories import Trajectories
+    from adahi_ros.core.trajectories import Trajectories
 
 TASKS_THERE_ARE = (  # those shipped; to ask the registry would load what help does not need
     "The task: ball, inverted_pendulum, kitchen, swarm, with an instruction ball_instructed, "
@@ -26,7 +26,7 @@ PICTURE_SUFFIXES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp")
 
 def known_task(name: str) -> str:
     """Return the name of a task, or raise the registry's error before anything is loaded."""
-    from adahi_ros.tasks import make
+    from adahi_ros.lab.tasks import make
 
     make(name)
     return name
@@ -34,7 +34,7 @@ def known_task(name: str) -> str:
 
 def file_name(task: str) -> str:
     """Return what the files of a task are called; the task may be given as a file itself."""
-    from adahi_ros.tasks import make
+    from adahi_ros.lab.tasks import make
 
     return make(task).spec.name
 
@@ -61,8 +61,8 @@ def recorded(dataset: Path, task: str) -> Trajectories:
     Raises:
         ValueError: it is no such folder, or of another task or robot.
     """
-    from adahi_ros.bags.dataset import TRAJECTORIES
-    from adahi_ros.trajectories import Trajectories
+    from adahi_ros.bags.bag_dataset import TRAJECTORIES
+    from adahi_ros.core.trajectories import Trajectories
 
     if not (dataset / TRAJECTORIES).is_file():
         raise ValueError(
@@ -121,7 +121,7 @@ def policy_there(option: str, path: Path) -> Path:
     Raises:
         ValueError: there is none; names the option.
     """
-    from adahi_ros.policy.backends import is_policy
+    from adahi_ros.policies.backends import is_policy
 
     path = path.expanduser()
     if not (is_policy(path) or path.exists()):

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.assets import asset
 from adahi_ros.contract.checks import (
     LONGEST_S,
     TOPIC,
@@ -46,8 +45,9 @@ from adahi_ros.contract.fields import NAMED, FieldReader, expanded
 from adahi_ros.contract.monitors import monitors
 from adahi_ros.contract.operators import Operator
 from adahi_ros.contract.operators import operator as make_operator
-from adahi_ros.texts import abridged
-from adahi_ros.yaml_files import read_yaml
+from adahi_ros.core.assets import asset
+from adahi_ros.core.texts import abridged
+from adahi_ros.core.yaml_files import read_yaml
 
 SHIPPED = "config/contracts"
 IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from adahi_ros.gates.context import GateContext
+from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.plans import Overlap
 
 SHORTEST_OVERLAP = 2  # steps that must be left of a plan as the next is asked for, to compare the two

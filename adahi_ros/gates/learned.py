@@ -16,8 +16,9 @@ from typing import Protocol
 import numpy as np
 from safetensors.numpy import save_file
 
-from adahi_ros.files import replacing
-from adahi_ros.gates.context import GateContext
+from adahi_ros.core.checkpoint_files import CheckpointError, check_shapes, read_shapes, read_tensors
+from adahi_ros.core.files import replacing
+from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.plans import (
     AgeGate,
     ExpectedErrorGate,
@@ -26,7 +27,6 @@ from adahi_ros.gates.plans import (
     ReversalGate,
     SurpriseGate,
 )
-from adahi_ros.networks.checkpoint_files import CheckpointError, check_shapes, read_shapes, read_tensors
 
 FURTHEST = 5.0  # standard deviations from the mean that a sign counts
 WIDEST, LONGEST = 4096, 4096  # of a file: units of a layer, points of the curve

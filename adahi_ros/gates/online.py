@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.gates.context import GateContext
+from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.plans import distance
 
 ROOM = 0.7  # c / b

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import yaml
 
-from adahi_ros.files import replacing
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.files import replacing
+from adahi_ros.core.parameter_sections import PARAMETERS
+from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import ORACLE, WITHOUT_THRESHOLD, Gate, Trigger
-from adahi_ros.parameter_sections import PARAMETERS
-from adahi_ros.yaml_files import read_yaml
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.gates.context import Course, GateContext
-from adahi_ros.policy.signature import OBSERVATION
+from adahi_ros.core.signature import OBSERVATION
+from adahi_ros.gates.gate_context import Course, GateContext
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:

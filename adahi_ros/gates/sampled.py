@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.gates.context import GateContext
-from adahi_ros.policy.distribution import sample
+from adahi_ros.core.distribution import sample
+from adahi_ros.gates.gate_context import GateContext
 
 SAMPLES, HOTTEST = 20, 2.0
 ODD = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64 (Steele et al., OOPSLA 2014), as are those below

@@ -15,8 +15,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from adahi_ros.core.distribution import probabilities_at
+from adahi_ros.core.registry import Registry
 from adahi_ros.gates.adaptive import AdaptiveAgeGate
-from adahi_ros.gates.context import GateContext
+from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.learned import LearnedGate
 from adahi_ros.gates.online import OnlineGate
 from adahi_ros.gates.plans import (
@@ -28,8 +30,6 @@ from adahi_ros.gates.plans import (
     SurpriseGate,
 )
 from adahi_ros.gates.sampled import SampledUncertaintyGate
-from adahi_ros.policy.distribution import probabilities_at
-from adahi_ros.registry import Registry
 
 
 class Gate(Protocol):

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from adahi_ros.policy.history import History
-from adahi_ros.policy.interface import Policy, Sampling
-from adahi_ros.policy.signature import Observations
-from adahi_ros.randomness import step_uniforms
+from adahi_ros.core.history import History
+from adahi_ros.core.randomness import step_uniforms
+from adahi_ros.core.signature import Observations
+from adahi_ros.policies.interface import Policy, Sampling
 
 
 class Backup:

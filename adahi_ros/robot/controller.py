@@ -20,22 +20,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.context import Course, GateContext, LinkEstimate
+from adahi_ros.core.blends import BLENDS, LATEST
+from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.plan import Plan
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.core.signature import GOAL, Observations
 from adahi_ros.gates.deviation import DeviationTracker
+from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.gate_context import Course, GateContext, LinkEstimate
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.history import History
-from adahi_ros.policy.interface import Actor, Policy
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import GOAL, Observations
-from adahi_ros.randomness import EpisodeStreams
+from adahi_ros.policies.interface import Actor, Policy
+from adahi_ros.proposers.interface import PROPOSERS, Proposer, ProposerContext
+from adahi_ros.protocol.records import UNSAID
+from adahi_ros.protocol.request import sent_codes
 from adahi_ros.robot.backup import Backup
-from adahi_ros.robot.blends import BLENDS, LATEST
-from adahi_ros.robot.memory import Memory
-from adahi_ros.robot.plan import Plan
-from adahi_ros.robot.proposers import PROPOSERS, Proposer, ProposerContext
-from adahi_ros.wire.records import UNSAID
-from adahi_ros.wire.request import sent_codes
 
 LONGEST_MEMORY = 256  # steps; a plan that was asked for before is corrected as if it were of the oldest
 

@@ -18,17 +18,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from itertools import count
 
-from adahi_ros.health import Level
-from adahi_ros.robot.health import News
+from adahi_ros.core.health_level import Level
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.request import RequestFault
+from adahi_ros.protocol.window_updates import WindowUpdate
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.retransmission import FIRST_S
+from adahi_ros.robot.robot_health import News
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, WATCH_PERIOD_S
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
-from adahi_ros.robot.verifier_end import SOONEST_S, Asked, Message, VerifierEnd
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestFault
-from adahi_ros.wire.window_updates import WindowUpdate
+from adahi_ros.robot.verifier_endpoint import SOONEST_S, Asked, Message, VerifierEnd
 
 UNKNOWN = "policy_fingerprint: unknown, so its weights may differ; verification.hedge_unknown: true allows it"
 HEDGES = ("late", "at_once", "off")

@@ -11,19 +11,19 @@ import numpy as np
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.fields import InputError
-from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.policy.signature import GOAL, OBSERVATION
-from adahi_ros.robot.ahead import RequestsAhead
-from adahi_ros.robot.begun import Begun
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.protocol.records import Reason, StepRecord
+from adahi_ros.protocol.request import told_round_trip_ms
+from adahi_ros.robot.active_step import Begun
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.fallback import Fallback
+from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import Link, VerifierSession
+from adahi_ros.robot.step_totals import Totals
 from adahi_ros.robot.target_view import TargetView
-from adahi_ros.robot.totals import Totals
 from adahi_ros.robot.transport import StepRequest
-from adahi_ros.wire.records import Reason, StepRecord
-from adahi_ros.wire.request import told_round_trip_ms
 
 WAIT_POLICIES = ("wait", "ahead")
 WITHOUT_REQUEST = {

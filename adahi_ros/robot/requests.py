@@ -10,12 +10,12 @@ from enum import Enum, auto
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.request import RequestError, RequestFault, check_reply
+from adahi_ros.protocol.sent_reply import OK
+from adahi_ros.protocol.window_updates import WindowUpdate
 from adahi_ros.robot.transport import Reply, Sent, StepRequest
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestError, RequestFault, check_reply
-from adahi_ros.wire.sent_reply import OK
-from adahi_ros.wire.window_updates import WindowUpdate
 
 RETRY_MOST_S = 2.0  # that a robot leaves a verifier alone which is busy, whatever that says
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from adahi_ros.wire.window import WireWindow, window_digest
-from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WireWindow, window_digest
+from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
 
 
 class SentWindows:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adahi_ros.contract.contract import BY_CONTRACT
-from adahi_ros.policy.signature import IMAGE_FEATURES, OBSERVATION, Feature, ImageInput, Signature
+from adahi_ros.core.signature import IMAGE_FEATURES, OBSERVATION, Feature, ImageInput, Signature
+from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED
+from adahi_ros.protocol.window import WireWindow
 from adahi_ros.vision.images import QUALITIES, ImageError, jpeg_within, resized, to_jpeg, within
-from adahi_ros.wire.description import LONGEST_HISTORY, MOST_PICTURED
-from adahi_ros.wire.window import WireWindow
 
 
 @dataclass

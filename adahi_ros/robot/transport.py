@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.request import UNKNOWN_MS
-from adahi_ros.wire.window import WireWindow
-from adahi_ros.wire.window_updates import WindowUpdate
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.request import UNKNOWN_MS
+from adahi_ros.protocol.window import WireWindow
+from adahi_ros.protocol.window_updates import WindowUpdate
 
 
 @dataclass(frozen=True)

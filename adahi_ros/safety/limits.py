@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.contract.contract import GOALS
-from adahi_ros.files import read_bytes
+from adahi_ros.core.files import read_bytes
+from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.safety.checks import CONTINUOUS, LARGEST, LEAST, check_keys, check_order, checked, shown
 from adahi_ros.safety.moveit import moveit_limits
 from adahi_ros.safety.urdf import urdf_limits
-from adahi_ros.yaml_files import read_yaml
 
 DEFAULT = "default"
 WORKSPACE = "workspace"  # of the whole robot; safety/workspace.py reads it

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adahi_ros.assets import asset, shipped
+from adahi_ros.core.assets import asset, shipped
 
 FOLDER = "config/limits"
 VARIANTS = ("_camera", "_instructed", "_seen", "_10", "_50")

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.assets import asset
-from adahi_ros.files import read_bytes
-from adahi_ros.kinematics import Chain
+from adahi_ros.core.assets import asset
+from adahi_ros.core.files import read_bytes
+from adahi_ros.core.kinematics import Chain
+from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.safety.checks import check_keys, checked, shown
 from adahi_ros.safety.limits import WORKSPACE, YAML_SUFFIXES
 from adahi_ros.safety.urdf import urdf_text
-from adahi_ros.yaml_files import read_yaml
 
 KEYS = ("urdf", "base", "tip", "low", "high")
 

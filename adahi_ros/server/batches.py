@@ -7,9 +7,9 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Observations
-from adahi_ros.wire.request import VerificationRequest, sent_codes
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Observations
+from adahi_ros.protocol.request import VerificationRequest, sent_codes
 
 
 def kind_of(request: VerificationRequest) -> Hashable:

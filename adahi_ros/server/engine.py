@@ -13,19 +13,19 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.server.batches import joined, kind_of
-from adahi_ros.server.received_images import pictures
-from adahi_ros.server.verifier import Verifier, verification_uniforms
-from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
-from adahi_ros.wire.fingerprints import fingerprint_number
-from adahi_ros.wire.request import (
+from adahi_ros.protocol.fingerprints import fingerprint_number
+from adahi_ros.protocol.request import (
     RequestError,
     RequestFault,
     VerificationRequest,
     check_request,
     check_round_trip,
 )
-from adahi_ros.wire.sent_request import SentRequest
+from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.server.batches import joined, kind_of
+from adahi_ros.server.received_images import pictures
+from adahi_ros.server.verifier import Verifier, verification_uniforms
+from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
 
 A = TypeVar("A")
 B = TypeVar("B")

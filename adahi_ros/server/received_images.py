@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
-from adahi_ros.policy.signature import ImageInput
+from adahi_ros.core.signature import ImageInput
+from adahi_ros.protocol.request import RequestError, RequestFault
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import ImageError, from_jpeg, padded, resized
-from adahi_ros.wire.request import RequestError, RequestFault
 
 HEADER_BYTES = 4096  # of a JPEG, beside its pixels
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.request import RequestError, RequestFault
 from adahi_ros.server.engine import Engine
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.request import RequestError, RequestFault
 
 TARGETS_MOST = 64
 """Of one verifier, as in `DescribeTarget.srv`."""

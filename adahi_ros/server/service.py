@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from adahi_ros.policy.interface import TargetUnavailableError
+from adahi_ros.policies.interface import TargetUnavailableError
+from adahi_ros.protocol.request import RequestError, RequestFault
+from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
+from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.protocol.texts import NAME_LENGTH, shortened
 from adahi_ros.server.admission import Refusal
 from adahi_ros.server.engine import Begun, Replied
+from adahi_ros.server.robot_sessions import Sessions
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
-from adahi_ros.server.sessions import Sessions
-from adahi_ros.wire.request import RequestError, RequestFault
-from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
-from adahi_ros.wire.sent_request import SentRequest
-from adahi_ros.wire.texts import NAME_LENGTH, shortened
 
 RECENT = 1000  # replies that are OK, of which it is remembered how long they took
 

@@ -14,18 +14,18 @@ import numpy as np
 from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.interface import Acceptance, Verdict
 from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts, made, rule_for
-from adahi_ros.policy.interface import (
+from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
+from adahi_ros.core.signature import Signature
+from adahi_ros.policies.interface import (
     Policy,
     Sampling,
     TargetUnavailableError,
     TooManyAtOnceError,
     fingerprint_of,
 )
-from adahi_ros.policy.signature import Signature
-from adahi_ros.randomness import EpisodeStreams, step_uniforms
-from adahi_ros.server.choice import SAMPLES, NearestPlan
-from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
-from adahi_ros.wire.sent_reply import PARTS_MOST
+from adahi_ros.protocol.request import RequestError, RequestFault, VerificationRequest
+from adahi_ros.protocol.sent_reply import PARTS_MOST
+from adahi_ros.server.nearest_sample import SAMPLES, NearestPlan
 
 AGREEMENTS = {
     "none": "it plans as if it were heard at once",

@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from adahi_ros.wire.request import RequestError, RequestFault, check_finite
-from adahi_ros.wire.window import FEATURE_BYTES, NUMBER_BYTES, WireRows, window_digest
-from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.request import RequestError, RequestFault, check_finite
+from adahi_ros.protocol.window import FEATURE_BYTES, NUMBER_BYTES, WireRows, window_digest
+from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
 
 ROBOTS_KEPT = 1024  # of them the windows, unless told otherwise
 MAX_AGE_S = 60.0  # likewise

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from adahi_ros.files import LARGEST_WEIGHTS, parse_json, read_bytes, save_json
-from adahi_ros.networks.checkpoint_files import CheckpointError
-from adahi_ros.networks.onnx_files import DIGEST, session_of
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.files import LARGEST_WEIGHTS, parse_json, read_bytes, save_json
+from adahi_ros.policies.networks.onnx_files import DIGEST, session_of
 
 FORMAT = 1
 KIND = "encoder"

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from adahi_ros.networks.onnx_export import write_onnx
+from adahi_ros.policies.networks.onnx_export import write_onnx
 from adahi_ros.vision.convnet import SHARPNESS, KeypointNet
 from adahi_ros.vision.encoder import EncoderFiles
-from adahi_ros.vision.export import make_network
+from adahi_ros.vision.encoder_export import make_network
 from adahi_ros.vision.resnet import load_weights
 
 

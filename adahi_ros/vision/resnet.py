@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from adahi_ros.files import LARGEST_WEIGHTS, check_size
-from adahi_ros.networks.checkpoint_files import UNREADABLE
+from adahi_ros.core.checkpoint_files import UNREADABLE
+from adahi_ros.core.files import LARGEST_WEIGHTS, check_size
 
 HUB = "hf://"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)

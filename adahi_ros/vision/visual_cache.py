@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.networks.onnx_cache import Session, opened
+from adahi_ros.policies.networks.onnx_cache import Session, opened
 from adahi_ros.vision.encoder import LARGEST, Encoder, EncoderFiles, load_files
 
 PATCH = 16  # px

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.gates.context import GateContext
-from adahi_ros.policy.interface import Actor
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.robot.proposers import ProposerContext
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.policies.interface import Actor
+from adahi_ros.proposers.interface import ProposerContext
 
 
 class Moved:

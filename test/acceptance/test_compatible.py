@@ -8,8 +8,8 @@ import pytest
 from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.acceptance.replace import Replace
 from adahi_ros.acceptance.rules import ACCEPTANCES
-from adahi_ros.policy.proposal import CodeDistribution, Proposal
-from adahi_ros.policy.signature import CodeSpace, Feature, Signature
+from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.signature import CodeSpace, Feature, Signature
 
 CODES = CodeSpace("a", 2, 16)
 DRAFT = Signature(6, 1, 2, (Feature("observation", 5),), (Feature("goal", 2),), CODES, parameters=10)

@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.acceptance.prefix import LONGEST, Prefix
-from adahi_ros.policy.absent import LARGEST
-from adahi_ros.policy.action_range import ActionRange
-from adahi_ros.policy.direct import DirectPolicy
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import OBSERVATION, Feature, Observations, Signature
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
+from adahi_ros.policies.absent import LARGEST
+from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Reply, StepRequest
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.sent_request import SentRequest
-from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 SCALE = np.float32([1.0, 10.0, 0.1])
 NO_DRAWS = np.zeros((1, 0, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adahi_ros.acceptance.rules import BY_TARGET, rule_for
-from adahi_ros.policy.signature import CodeSpace, Feature, Signature
+from adahi_ros.core.signature import CodeSpace, Feature, Signature
 
 PLANS = Signature(1, 4, 2, (Feature("observation", 3),))
 CODES = Signature(1, 1, 2, (Feature("observation", 3),), codes=CodeSpace("0" * 16, 2, 8))

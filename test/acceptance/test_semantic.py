@@ -15,15 +15,15 @@ from safetensors.numpy import save_file
 from adahi_ros.acceptance.rules import made
 from adahi_ros.acceptance.semantic import Semantic, SemanticHead, load_semantic_head, save_semantic_head
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.assets import CHECKPOINTS, asset
-from adahi_ros.networks.checkpoint_files import CheckpointError, read_tensors
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.distribution import counted
-from adahi_ros.policy.interface import Policy, fingerprint_of
-from adahi_ros.policy.proposal import CodeDistribution, Proposal
-from adahi_ros.policy.signature import OBSERVATION, CodeSpace, Feature, Signature
+from adahi_ros.core.assets import CHECKPOINTS, asset
+from adahi_ros.core.checkpoint_files import CheckpointError, read_tensors
+from adahi_ros.core.distribution import counted
+from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.signature import OBSERVATION, CodeSpace, Feature, Signature
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Policy, fingerprint_of
+from adahi_ros.protocol.request import sent_codes
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.request import sent_codes
 
 M, N, K, A = 40, 2, 4, 3
 READ = N * K + 2 * N + A

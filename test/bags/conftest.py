@@ -14,12 +14,12 @@ import yaml
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
 from adahi_ros.bags.definitions import types_of
-from adahi_ros.bags.topics import BESIDE_A_RUN, DRAFT_STATUS, INSTRUCTION
+from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS, INSTRUCTION
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import plain_values
-from adahi_ros.trajectories import Trajectories
-from adahi_ros.wire.records import StepRecord
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.protocol.records import StepRecord
 
 JOINTS = ("left_joint", "right_joint")
 PERIOD_NS = 50_000_000

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.policy.absent import LARGEST
-from adahi_ros.policy.action_range import ActionRange
-from adahi_ros.policy.direct import DirectPolicy
-from adahi_ros.policy.interface import TargetUnavailableError
-from adahi_ros.policy.signature import GOAL, Feature, ImageInput, Observations, Signature
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.signature import GOAL, Feature, ImageInput, Observations, Signature
+from adahi_ros.policies.absent import LARGEST
+from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.vision.images import to_jpeg
 from test.bags.conftest import KINDS, LATE_NS, PERIOD_NS, START_NS, Line, command, header, joints, make, state
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.bags.answered import asked_of, asked_once, observed
 from adahi_ros.contract.contract import Contract
-from adahi_ros.evaluation.bench import Policies
-from adahi_ros.evaluation.calibrate import calibrate_recorded
-from adahi_ros.policy.absent import LARGEST
-from adahi_ros.policy.action_range import ActionRange
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.direct import DirectPolicy
-from adahi_ros.policy.signature import OBSERVATION, Feature, Observations, Signature
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
+from adahi_ros.lab.calibration.calibrate import calibrate_recorded
+from adahi_ros.lab.calibration.replayed_targets import asked_of, asked_once, observed
+from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_ros.policies.absent import LARGEST
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.direct import DirectPolicy
 
 
 class Counting(DirectPolicy):

@@ -11,11 +11,11 @@ import lz4.frame
 import pytest
 from rosbags.rosbag2.storage_mcap import zstd
 
-from adahi_ros.bags import bounds
-from adahi_ros.bags.bounds import decompress, unpacked
+from adahi_ros.bags import bag_bounds as bounds
+from adahi_ros.bags.bag_bounds import decompress, unpacked
+from adahi_ros.bags.bag_files import bag_files
+from adahi_ros.bags.bag_reader import read_bag
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.files import bag_files
-from adahi_ros.bags.reader import read_bag
 
 MEGABYTE = 1 << 20
 PEAK = 16 * MEGABYTE

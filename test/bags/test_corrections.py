@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.assets import asset
-from adahi_ros.bags.corrections import read_corrections
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.contract.contract import Contract
-from adahi_ros.networks.dataset import window_indices
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.signature import Signature
-from adahi_ros.trajectories import Trajectories
-from adahi_ros.wire.records import StepRecord
+from adahi_ros.core.assets import asset
+from adahi_ros.core.signature import Signature
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.calibration.bag_corrections import read_corrections
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.networks.step_dataset import window_indices
+from adahi_ros.protocol.records import StepRecord
 
 LENGTH = 3  # H
 EVERY = 4  # steps from one request to the next

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.bags.dataset import BagDataset, encoder_of, read_dataset, survey_bag
+from adahi_ros.bags.bag_dataset import BagDataset, encoder_of, read_dataset, survey_bag
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.contract.contract import Action, Contract
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.plain import with_camera
-from adahi_ros.reporting.bag_tables import dataset_table
-from adahi_ros.reporting.dataset_figure import draw_dataset
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.reporting.bag_tables import dataset_table
+from adahi_ros.lab.reporting.dataset_figure import draw_dataset
 
 SECOND_NS = 1_000_000_000
 Demonstrations = Callable[[int], Trajectories]

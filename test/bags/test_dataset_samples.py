@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.bags import dataset as dataset_module
-from adahi_ros.bags.dataset import aligned, read_dataset
-from adahi_ros.bags.writer import BagWriter
+from adahi_ros.bags import bag_dataset as dataset_module
+from adahi_ros.bags.bag_dataset import aligned, read_dataset
+from adahi_ros.bags.bag_writer import BagWriter
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import Alignment
 from adahi_ros.contract.parsing import parse_contract

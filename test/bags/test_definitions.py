@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros import assets
 from adahi_ros.bags.definitions import BagError, types_of
+from adahi_ros.core import assets
 
 ROOT = Path(__file__).parents[2]
 OURS = sorted(path.stem for path in (ROOT / "adahi_msgs/msg").glob("*.msg"))

@@ -15,13 +15,13 @@ import yaml
 from typer.testing import CliRunner
 
 from adahi_ros import cli
-from adahi_ros.evaluation import train_corrector
-from adahi_ros.policy.action_range import ActionRange
-from adahi_ros.policy.backends import POLICIES
-from adahi_ros.policy.corrector.checkpoint import load_corrector
-from adahi_ros.policy.direct import DirectPolicy
-from adahi_ros.policy.signature import OBSERVATION, Feature, Observations, Signature
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training import train_corrector
+from adahi_ros.policies.backends import POLICIES
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.direct import DirectPolicy
 from test.bags.seeing import HORIZON, Seeing, messages, seeing_values
 
 
@@ -191,7 +191,7 @@ def test_a_target_that_is_not_ours_gives_a_robot_all_that_it_needs(
     def unsure(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # of old plans
         return np.zeros((len(read), 2), np.float32), read[:, -1]
 
-    monkeypatch.setattr("adahi_ros.policy.corrector.corrector._exported", lambda checkpoint: unsure)
+    monkeypatch.setattr("adahi_ros.policies.corrector.corrector._exported", lambda checkpoint: unsure)
     bag, params, figures = in_bag(messages(3)), tmp_path / "arm.yaml", tmp_path / "figures.json"
     words = ["distill", bag, *seeing_options, "--draft", "--params", params, "--json", figures]
     words += ["--instruction", "wave", "--jpeg-quality", 60]
@@ -230,9 +230,9 @@ def test_what_a_robot_is_told_is_calibrated_on_bags_that_nothing_was_learned_fro
     def by_age(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((len(read), 2), np.float32), read[:, -1]
 
-    monkeypatch.setattr("adahi_ros.policy.corrector.corrector._exported", lambda checkpoint: by_age)
-    monkeypatch.setattr("adahi_ros.evaluation.latency.REPETITIONS", 3)
-    monkeypatch.setattr("adahi_ros.reporting.replay_figure.draw_replay", lambda *arguments: None)
+    monkeypatch.setattr("adahi_ros.policies.corrector.corrector._exported", lambda checkpoint: by_age)
+    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_ros.lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
     params, final, figures = (tmp_path / name for name in ("arm.yaml", "final.yaml", "figures.json"))
     held = in_bag(messages(4))
 
@@ -329,9 +329,11 @@ def test_a_target_that_reads_images_is_calibrated_with_and_replayed_by_what_it_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(POLICIES.shipped, "still", Still)
-    monkeypatch.setattr("adahi_ros.evaluation.latency.REPETITIONS", 3)
-    monkeypatch.setattr("adahi_ros.reporting.replay_figure.draw_replay", lambda *arguments: None)
-    monkeypatch.setattr("adahi_ros.reporting.calibration_figure.draw_calibrations", lambda *arguments: None)
+    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_ros.lab.reporting.replay_figure.draw_replay", lambda *arguments: None)
+    monkeypatch.setattr(
+        "adahi_ros.lab.reporting.calibration_figure.draw_calibrations", lambda *arguments: None
+    )
     (tmp_path / "draft.yaml").write_text("kind: still")
     bag, params, figures = in_bag(messages(3)), tmp_path / "params.yaml", tmp_path / "figures.json"
     pair = ["--draft", tmp_path / "draft", "--target", tmp_path / "target.yaml"]

@@ -11,21 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.bags.dataset import BagDataset, read_dataset
-from adahi_ros.bags.planned import Asked, plan_bags
-from adahi_ros.bags.target_inputs import Jpeg
+from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import parse_contract
-from adahi_ros.evaluation.planned import Planned
-from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.context import LinkEstimate
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.signature import Observations
+from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.gate_context import LinkEstimate
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.absent import AbsentPolicy
-from adahi_ros.policy.action_range import ActionRange
-from adahi_ros.policy.interface import TargetUnavailableError
-from adahi_ros.policy.signature import Observations
+from adahi_ros.lab.calibration.bag_plans import Asked, plan_bags
+from adahi_ros.lab.calibration.target_inputs import Jpeg
+from adahi_ros.lab.calibration.target_plans import Planned
+from adahi_ros.policies.absent import AbsentPolicy
+from adahi_ros.policies.interface import TargetUnavailableError
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.sent_request import SentRequest
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
@@ -36,8 +38,6 @@ from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.records import Reason
-from adahi_ros.wire.sent_request import SentRequest
 from test.bags.conftest import Line
 from test.bags.seeing import Seeing, messages, seeing_values
 from test.robot.conftest import Commands

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from rosbags.rosbag2 import StoragePlugin, Writer
 
+from adahi_ros.bags.bag_files import is_bag
+from adahi_ros.bags.bag_reader import Received, read_bag
+from adahi_ros.bags.bag_writer import STORAGES, BagWriter
 from adahi_ros.bags.definitions import BagError, types_of
-from adahi_ros.bags.files import is_bag
-from adahi_ros.bags.reader import Received, read_bag
-from adahi_ros.bags.topics import EPISODE_RESULT, absolute
-from adahi_ros.bags.writer import STORAGES, BagWriter
+from adahi_ros.bags.recorded_topics import EPISODE_RESULT, absolute
 
 WANTED = {"joint_states": "sensor_msgs/msg/JointState", "task_state": "adahi_msgs/msg/TaskState"}
 FORMS = [(storage, how) for storage in STORAGES for how in ("none", "file", "message")]

@@ -9,9 +9,9 @@ import pytest
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import Reader
 
+from adahi_ros.bags.bag_writer import BagWriter
 from adahi_ros.bags.definitions import BagError
 from adahi_ros.bags.recording import Listening, Recording, fitting, recorded_kinds
-from adahi_ros.bags.writer import BagWriter
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.parsing import load_contract
 

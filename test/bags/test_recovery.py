@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from rosbags.rosbag2 import Reader
 
+from adahi_ros.bags.bag_files import is_bag
+from adahi_ros.bags.bag_reader import read_bag
+from adahi_ros.bags.bag_writer import STORAGES, BagWriter
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.files import is_bag
-from adahi_ros.bags.reader import read_bag
 from adahi_ros.bags.recovery import recover
-from adahi_ros.bags.writer import STORAGES, BagWriter
 
 KIND = "sensor_msgs/msg/JointState"
 WANTED = {"joint_states": KIND}

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_ros.bags.bag_files import bag_files
+from adahi_ros.bags.bag_reader import Received, read_bag
+from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.files import bag_files
-from adahi_ros.bags.reader import Received, read_bag
-from adahi_ros.bags.remains import in_time
-from adahi_ros.bags.writer import STORAGES
+from adahi_ros.bags.partial_bag import in_time
 
 WANTED = {"joint_states": "sensor_msgs/msg/JointState", "task_state": "adahi_msgs/msg/TaskState"}
 FORMS = [(storage, how) for storage in STORAGES for how in ("none", "file", "message")] + [

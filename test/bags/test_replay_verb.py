@@ -13,13 +13,13 @@ import yaml
 from typer.testing import CliRunner
 
 from adahi_ros import cli
-from adahi_ros.assets import CHECKPOINTS, asset, named
-from adahi_ros.bags import replay
 from adahi_ros.contract.plain import with_camera
-from adahi_ros.evaluation import latency
-from adahi_ros.evaluation.task_contract import contract_values
-from adahi_ros.tasks import make
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.core.assets import CHECKPOINTS, asset, named
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.calibration import replay
+from adahi_ros.lab.evaluation import step_latency as latency
+from adahi_ros.lab.evaluation.task_contract import contract_values
+from adahi_ros.lab.tasks import make
 
 OF_THE_BALL = asset("config/ball.yaml")
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from adahi_ros.assets import CHECKPOINTS, asset, named
-from adahi_ros.bags.robot_file import RobotFile
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.evaluation.recommended import Recommendation
-from adahi_ros.policy.backends import is_policy, load_policy
+from adahi_ros.core.assets import CHECKPOINTS, asset, named
+from adahi_ros.lab.calibration.robot_file import RobotFile
+from adahi_ros.lab.methods.recommended import Recommendation
+from adahi_ros.policies.backends import is_policy, load_policy
 
 SHIPPED = sorted(
     path.relative_to(asset("config")).as_posix()

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.run import BagRun, bag_run_figures, read_run, step_record
-from adahi_ros.evaluation.run_metrics import run_figures
-from adahi_ros.reporting.bag_report import write_bag_report
-from adahi_ros.wire.records import Reason, RunRecord, StepRecord
+from adahi_ros.lab.calibration.bag_run import BagRun, bag_run_figures, read_run, step_record
+from adahi_ros.lab.evaluation.run_metrics import run_figures
+from adahi_ros.lab.reporting.bag_report import write_bag_report
+from adahi_ros.protocol.records import Reason, RunRecord, StepRecord
 
 STEPS = 40
 

@@ -14,12 +14,12 @@ import yaml
 from typer.testing import CliRunner
 
 from adahi_ros import cli
-from adahi_ros.assets import CHECKPOINTS, named
 from adahi_ros.contract.plain import with_camera
-from adahi_ros.evaluation import latency
-from adahi_ros.evaluation.methods import METHODS
+from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.lab.evaluation import step_latency as latency
+from adahi_ros.lab.methods.methods import METHODS
 
 
 def run(*arguments: object) -> str:
@@ -62,7 +62,7 @@ def test_checkpoints_of_a_bag_are_those_of_the_same_demonstrations(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("adahi_ros.evaluation.train.export", lambda checkpoint, path: None)  # takes longest
+    monkeypatch.setattr("adahi_ros.lab.training.train.export", lambda checkpoint, path: None)  # takes longest
     (tmp_path / "recipe.yaml").write_text(recipe_of(20, draft=6))
     demonstrations(2).save(tmp_path / "demos.safetensors")
     options = ["--recipe", tmp_path / "recipe.yaml", "--workers", 1]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from adahi_ros import cli
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.policy.backends import load_policy
+from adahi_ros.policies.backends import load_policy
 
 
 @pytest.fixture(scope="session")

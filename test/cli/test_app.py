@@ -11,8 +11,8 @@ import pytest
 from typer.testing import Result
 
 from adahi_ros import __version__, cli
-from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.tasks import names
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.tasks import names
 
 SAYS = {
     "demos": ("--seed", "--json", "--workers"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
 
 Run, Fails = Callable[..., Result], Callable[..., str]
 
@@ -47,7 +47,7 @@ def test_evaluate_recalibrates(
     monkeypatch: pytest.MonkeyPatch,
     run: Run,
 ) -> None:
-    monkeypatch.setattr("adahi_ros.evaluation.calibrate.EPISODES", 20)
+    monkeypatch.setattr("adahi_ros.lab.calibration.calibrate.EPISODES", 20)
     monkeypatch.setattr("adahi_ros.gates.calibration.MOST_TRIALS", 4)  # near is enough here
     file = tmp_path / "figures.json"
     run(*evaluate, "--methods", "random,adahi,oracle", "--episodes", 20, "--json", file, *option)
@@ -115,7 +115,7 @@ EXAMPLE = Path(__file__).parents[2] / "docs/examples/own_method.py"
 def test_the_example_of_a_method_in_a_file_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    monkeypatch.setattr("adahi_ros.evaluation.evaluate.HELD_OUT_EPISODES", 2)
+    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
     monkeypatch.chdir(EXAMPLE.parent)  # so its name is that of the page
     names = [f"{EXAMPLE.name}:Moved", f"{EXAMPLE.name}:Moved@0.01", f"{EXAMPLE.name}:Fading"]
     file = tmp_path / "figures.json"
@@ -136,8 +136,8 @@ def test_the_example_of_a_method_in_a_file_runs(
 def test_a_method_in_a_file_alone_comes_beside_the_others_at_their_rate(
     evaluate: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    monkeypatch.setattr("adahi_ros.evaluation.calibrate.EPISODES", 20)
-    monkeypatch.setattr("adahi_ros.evaluation.evaluate.HELD_OUT_EPISODES", 2)
+    monkeypatch.setattr("adahi_ros.lab.calibration.calibrate.EPISODES", 20)
+    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
     own = tmp_path / "own.py"
     own.write_text("class Own:\n    def score(self, context):\n        return context.deviation ** 2\n")
     file = tmp_path / "figures.json"
@@ -175,7 +175,9 @@ def test_compare_tells_where_methods_stand_and_goes_on_from_what_is_there(
     assert list(pole["skipped"]) == ["plan_8", f"{EXAMPLE}:Moved"]
     assert "ball: target that plans: Plan/8\n" in result.output
     assert "inverted_pendulum: plan_8 is left out: Plan/8: there is no target that plans" in result.output
-    monkeypatch.setattr("adahi_ros.evaluation.standing.play_method", lambda *arguments: pytest.fail("again"))
+    monkeypatch.setattr(
+        "adahi_ros.lab.evaluation.comparison.play_method", lambda *arguments: pytest.fail("again")
+    )
     again = run(*command, "--methods", "plan_8,adahi")
     assert again.exit_code == 0
     assert "ADAHI" in again.output

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from adahi_ros.evaluation import standing
+from adahi_ros.lab.evaluation import comparison as standing
 
 Run, Fails = Callable[..., Result], Callable[..., str]
 OPTIONS = ("--task", "ball", "--workers", 1, "--episodes", 2, "--methods", "best,hybrid")

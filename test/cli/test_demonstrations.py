@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from typer.testing import Result
 
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.core.trajectories import Trajectories
 
 
 def test_demos_become_trajectories(tmp_path: Path, run: Callable[..., Result]) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.assets import asset
-from adahi_ros.cli.fleet_up import up
+from adahi_ros.cli.robot.fleet_up import up
+from adahi_ros.core.assets import asset
 
 
 def test_a_file_that_is_nowhere_is_named_with_those_that_are_shipped(

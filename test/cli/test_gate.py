@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from adahi_ros.evaluation.train_gate import Lessons
 from adahi_ros.gates.learned import SIGNS, LearnedGate
-from adahi_ros.networks.fitting import FitConfig
+from adahi_ros.lab.training.fitting import FitConfig
+from adahi_ros.lab.training.train_gate import Lessons
 
 STEPS = 1500
 
@@ -20,8 +20,8 @@ def test_a_gate_is_trained_and_its_reliability_told(
 ) -> None:
     signs = np.random.default_rng(1).normal(size=(STEPS, len(SIGNS)))
     known = Lessons(signs, np.exp(signs[:, 0]), np.arange(STEPS) // 50)
-    monkeypatch.setattr("adahi_ros.evaluation.train_gate.lessons", lambda *arguments: known)
-    monkeypatch.setattr("adahi_ros.evaluation.train_gate.FIT", FitConfig(300, 64, 1e-2))
+    monkeypatch.setattr("adahi_ros.lab.training.train_gate.lessons", lambda *arguments: known)
+    monkeypatch.setattr("adahi_ros.lab.training.train_gate.FIT", FitConfig(300, 64, 1e-2))
     out, picture, figures = (tmp_path / name for name in ("gate.safetensors", "gate.png", "gate.json"))
     result = run("gate", "train", "ball", "--out", out, "--picture", picture, "--json", figures)
     assert result.exit_code == 0

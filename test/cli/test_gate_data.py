@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from adahi_ros import cli
-from adahi_ros.bags.dataset import TRAJECTORIES
-from adahi_ros.evaluation import train_gate
-from adahi_ros.evaluation.bench import PolicyFiles
-from adahi_ros.evaluation.train_gate import lessons
+from adahi_ros.bags.bag_dataset import TRAJECTORIES
+from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.learned import LearnedGate
-from adahi_ros.networks.fitting import FitConfig
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.training import train_gate
+from adahi_ros.lab.training.fitting import FitConfig
+from adahi_ros.lab.training.train_gate import lessons
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from adahi_ros.cli.index import index
-from adahi_ros.evaluation.bench import RETRIEVAL
-from adahi_ros.policy.retrieval import load_retrieval
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.cli.lab.index import index
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
+from adahi_ros.policies.retrieval import load_retrieval
 
 
 def test_an_index_is_made_of_demonstrations(

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from adahi_ros.assets import asset
-from adahi_ros.cli.learning import learn, learning_config
-from adahi_ros.cli.training import train
-from adahi_ros.evaluation.learn import LearningConfig
-from adahi_ros.evaluation.learn_rounds import Rounds
-from adahi_ros.evaluation.reservoir import MOST
-from adahi_ros.policy.backends import load_policy
+from adahi_ros.cli.lab.learning import learn, learning_config
+from adahi_ros.cli.lab.training import train
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.training.learn import LearningConfig
+from adahi_ros.lab.training.learn_rounds import Rounds
+from adahi_ros.lab.training.reservoir import MOST
+from adahi_ros.policies.backends import load_policy
 
 SETS = "steps", "rehearsal", "pull", "worse", "no_guard"
 SMALL = ("--steps", 3, "--workers", 1)

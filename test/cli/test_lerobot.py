@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from adahi_ros.bags.dataset import TRAJECTORIES
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.tasks import make
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.bags.bag_dataset import TRAJECTORIES
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.backends import load_policy
 from adahi_ros.vision.encoder import Encoder
 from benchmarks.lerobot_conformance import completed
 

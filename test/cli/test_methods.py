@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import Result
 
-from adahi_ros.evaluation.literature import LITERATURE
+from adahi_ros.lab.papers.literature import LITERATURE
 
 
 def test_each_method_is_told_with_how_it_is_run_and_when(tmp_path: Path, run: Callable[..., Result]) -> None:

@@ -12,9 +12,9 @@ import pytest
 import typer
 from typer.models import OptionInfo
 
-from adahi_ros.assets import asset
 from adahi_ros.cli import app
 from adahi_ros.cli.options import recipe_file
+from adahi_ros.core.assets import asset
 
 
 def numbers(verbs: typer.Typer, path: str = "") -> Iterator[tuple[str, OptionInfo]]:
@@ -73,7 +73,9 @@ def test_a_rate_is_refused_before_anything_is_loaded(verb: str, fails: Callable[
 def test_recordings_that_no_corrector_can_be_held_out_of_are_refused_before_the_work(
     fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adahi_ros.evaluation.evaluate.evaluate_methods", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(
+        "adahi_ros.lab.evaluation.evaluate.evaluate_methods", lambda *_: pytest.fail("measured")
+    )
     said = fails("bench", "plans", "ball", "--episodes-over-dds", 0, "--recorded", 1)
     assert said == "adahi: recorded: 1, must be at least 2, of which one is held out, or 0 for none\n"
 

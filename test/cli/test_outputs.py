@@ -11,9 +11,9 @@ import pytest
 import yaml
 from typer.testing import Result
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation import train
-from adahi_ros.reporting import calibration_figure, training_figure
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.reporting import calibration_figure, training_figure
+from adahi_ros.lab.training import train
 
 BAG = ("--contract", "ball", "bag")
 WITH_FIGURES = [
@@ -109,7 +109,7 @@ def test_what_is_shipped_is_not_replaced_unasked(
 def test_what_is_shipped_is_replaced_where_one_says_so(
     tmp_path: Path, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("adahi_ros.assets._roots", lambda: [tmp_path])
+    monkeypatch.setattr("adahi_ros.core.assets._roots", lambda: [tmp_path])
     out = tmp_path / "config" / "ball.yaml"
     assert run("contract", "write", "ball", "--out", out).exit_code == 0
     with pytest.raises(ValueError, match="is shipped"):

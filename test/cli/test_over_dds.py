@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from adahi_ros.evaluation.methods import METHODS, runs_on_robot
+from adahi_ros.lab.methods.methods import METHODS, runs_on_robot
 
 pytest.importorskip("rclpy")
 
-from adahi_ros.nodes.launching import dds_run
+from adahi_ros.lab.nodes import dds_run
 from adahi_ros.nodes.launching.child_processes import NodeProcesses
 
 ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method)]

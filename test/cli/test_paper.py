@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from adahi_ros.assets import asset
-from adahi_ros.cli.literature import FIGURES, PAGE
-from adahi_ros.evaluation import latency
-from adahi_ros.evaluation.literature import Line
-from adahi_ros.evaluation.methods import METHODS
-from adahi_ros.reporting.report import PICTURES, REPORT, TABLE
+from adahi_ros.cli.lab.literature import FIGURES, PAGE
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.evaluation import step_latency as latency
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.papers.literature import Line
+from adahi_ros.lab.reporting.report import PICTURES, REPORT, TABLE
 
 Run, Fails = Callable[..., Result], Callable[..., str]
 COMPARED = ["adahi", "hybrid", "draft", "target", "random", "oracle", "plan_4"]
@@ -36,7 +36,7 @@ def tabled(folder: Path, run: Run) -> str:
 @pytest.fixture(scope="module")
 def drawn(folder: Path, tabled: str, run: Run) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("adahi_ros.cli.paper.QUICK_POINT", 1)
+        patch.setattr("adahi_ros.cli.lab.paper.QUICK_POINT", 1)
         patch.setattr(latency, "REPETITIONS", 3)
         result = run("figures", *ON_BALL, "--quick", "--out", folder)
     assert result.exit_code == 0
@@ -67,8 +67,8 @@ def test_a_table_is_printed_and_written(tabled: str, folder: Path) -> None:
 def test_a_table_has_a_method_as_it_is_on_each_task_and_what_a_task_lacks_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
-    monkeypatch.setattr("adahi_ros.evaluation.evaluate.HELD_OUT_EPISODES", 2)
-    monkeypatch.setattr("adahi_ros.evaluation.calibrate.EPISODES", 5)
+    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.HELD_OUT_EPISODES", 2)
+    monkeypatch.setattr("adahi_ros.lab.calibration.calibrate.EPISODES", 5)
     head = "always:semantic:file={checkpoints}/semantic.safetensors:tolerance=0.1"
     named = f"sampled_uncertainty:speculative,plan_8,{head}"
     tasks = ("--tasks", "ball,inverted_pendulum", "--episodes", 2, "--workers", 1)
@@ -95,7 +95,7 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     table = (Line("ADAHI", "adahi"), Line("8 bits", "target", backend="int8"), Line("none", "plan_8"))
-    monkeypatch.setattr("adahi_ros.evaluation.literature.lines", lambda: (Line("Target", "target"), *table))
+    monkeypatch.setattr("adahi_ros.lab.papers.literature.lines", lambda: (Line("Target", "target"), *table))
     tasks = ("--tasks", "inverted_pendulum,ball", "--episodes", 2, "--seed", 3)
     command = ("table", "--literature", *tasks, "--workers", 1, "--out", tmp_path)
     result = run(*command)
@@ -112,7 +112,9 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     assert "VLN-Cache has no line: these worlds have no camera" in result.output
     assert (tmp_path / PAGE).read_text().count("\n") == 2 + 4
     assert max(map(len, result.output.splitlines()[:10])) <= 80
-    monkeypatch.setattr("adahi_ros.evaluation.standing.play_method", lambda *arguments: pytest.fail("again"))
+    monkeypatch.setattr(
+        "adahi_ros.lab.evaluation.comparison.play_method", lambda *arguments: pytest.fail("again")
+    )
     assert run(*command).exit_code == 0
     assert read(tmp_path / FIGURES)["tasks"] == written["tasks"]
 
@@ -147,7 +149,7 @@ def test_a_report_is_made_of_both(drawn: str, folder: Path, run: Run, tmp_path: 
 
 
 def test_what_was_measured_over_dds_is_taken_or_named(tmp_path: Path, fails: Fails) -> None:
-    from adahi_ros.cli.paper import measured_over_dds
+    from adahi_ros.cli.lab.paper import measured_over_dds
 
     path = tmp_path / "demo-ball.json"
     figures = {
@@ -198,6 +200,6 @@ def test_the_methods_of_a_table_are_by_default_those_that_every_task_has(
         compared.append(names)
         raise ValueError("enough")
 
-    monkeypatch.setattr("adahi_ros.evaluation.evaluate.evaluate_methods", note)
+    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.evaluate_methods", note)
     assert "enough" in fails("table", "--workers", 1, "--quick", "--out", tmp_path / "new")
     assert compared == [[name for name in METHODS if name not in ("best", "distilled")]]

@@ -10,8 +10,8 @@ import onnxruntime
 import yaml
 from typer.testing import Result
 
-from adahi_ros.assets import asset
-from adahi_ros.policy.backends import load_policy
+from adahi_ros.core.assets import asset
+from adahi_ros.policies.backends import load_policy
 
 FIT = {"steps": 3, "batch_size": 8}
 SIZE = {"width": 4, "layers": 1, "heads": 2, "head_hidden": 4}

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import yaml
 
-from adahi_ros.assets import asset
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.parsing import ContractError, load_contract, parse_contract
-from adahi_ros.evaluation.task_contract import contract_values
-from adahi_ros.tasks import Task
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.evaluation.task_contract import contract_values
+from adahi_ros.lab.tasks import Task
 
 ARM: dict[str, Any] = {
     "robot_type": "arm",

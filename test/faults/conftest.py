@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
+from adahi_ros.lab.bench.link_stage import Stage, stage_across
+from adahi_ros.lab.bench.robot_log import LogPart, Replay, Shown, mistimed, never, unaccounted
+from adahi_ros.lab.link.emulator import emulated_link
+from adahi_ros.lab.link.link_profile import LinkProfile, profile_named
 from adahi_ros.nodes.launching.child_processes import NodeProcess
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.wireless.link.emulator import emulated_link
-from adahi_ros.wireless.link.profile import LinkProfile, profile_named
-from adahi_ros.wireless.robot_log import LogPart, Replay, Shown, mistimed, never, unaccounted
-from adahi_ros.wireless.stage import Stage, stage_across
+from adahi_ros.policies.backends import load_policy
 
 SEED = 5
 RATE_HZ = 30.0

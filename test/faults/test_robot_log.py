@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.wire.records import Reason, StepRecord
-from adahi_ros.wireless.robot_log import SILENCE, RobotLog, Shown, Told, mistimed, unaccounted
+from adahi_ros.lab.bench.robot_log import SILENCE, RobotLog, Shown, Told, mistimed, unaccounted
+from adahi_ros.protocol.records import Reason, StepRecord
 
 COUNT = 6
 

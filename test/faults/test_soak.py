@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from adahi_ros.wireless.link.emulator import unavailable
-from adahi_ros.wireless.soak import soak
+from adahi_ros.lab.bench.soak import soak
+from adahi_ros.lab.link.emulator import unavailable
 
 pytestmark = [
     pytest.mark.soak,

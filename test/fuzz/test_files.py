@@ -21,22 +21,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
 
-from adahi_ros.assets import asset
-from adahi_ros.bags.dataset import read_dataset
-from adahi_ros.bags.run import bag_run_figures, read_run
-from adahi_ros.bags.writer import BagWriter
+from adahi_ros.bags.bag_dataset import read_dataset
+from adahi_ros.bags.bag_writer import BagWriter
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.parsing import load_contract
+from adahi_ros.core.assets import asset
 from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run
+from adahi_ros.lab.link.link_profile import load_profile
+from adahi_ros.lab.tasks.gymnasium_description import load_description
+from adahi_ros.lab.training.encoder_recipe import load_encoder_recipe
+from adahi_ros.lab.training.policy_recipe import load_recipe
 from adahi_ros.nodes.common.messages import to_command
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.recipe import load_recipe
+from adahi_ros.policies.backends import load_policy
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import load_limits
-from adahi_ros.tasks.gymnasium_description import load_description
 from adahi_ros.vision.encoder import Encoder
-from adahi_ros.vision.recipe import load_encoder_recipe
-from adahi_ros.wireless.link.profile import load_profile
 
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")
 START_NS, PERIOD_NS, STEPS = 1_800_000_000_000_000_000, 50_000_000, 8

@@ -17,18 +17,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.assets import asset
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.assets import asset
+from adahi_ros.core.distribution import UNITS
+from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.nodes.common.messages import describe, from_request, to_reply
 from adahi_ros.nodes.robot.request_messages import described_of, reply_of
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.distribution import UNITS
-from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Offer
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Policy
+from adahi_ros.protocol.description import Description, Wants
+from adahi_ros.protocol.fingerprints import fingerprint_number
+from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError
+from adahi_ros.protocol.sent_reply import OK, SentReply
+from adahi_ros.protocol.window_updates import WindowUpdate
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop, DraftError
@@ -44,11 +49,6 @@ from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import to_jpeg
-from adahi_ros.wire.description import Description, Wants
-from adahi_ros.wire.fingerprints import fingerprint_number
-from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError
-from adahi_ros.wire.sent_reply import OK, SentReply
-from adahi_ros.wire.window_updates import WindowUpdate
 
 NANOSECONDS = 1_000_000_000
 POSITION, VELOCITY, ACCELERATION = 0.15, 0.5, 10.0  # rad, rad/s, rad/s^2

@@ -26,14 +26,14 @@ from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
 from std_msgs.msg import Bool
 
+from adahi_ros.lab.nodes import robot_simulator_node
+from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import rows
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.monitoring import bag_recorder_node, path_markers_node
 from adahi_ros.nodes.robot import draft_policy_node
 from adahi_ros.nodes.server import target_verifier_node
-from adahi_ros.nodes.simulation import robot_simulator_node
 
 POSITION = 0.02  # rad
 REPLY_S, ATTEMPTS = 0.4, 25  # for a command; then a new episode begins: the window may be full of garbage

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from adahi_ros.core.signature import Observations
 from adahi_ros.gates.adaptive import AdaptiveAgeGate
-from adahi_ros.gates.context import Course, GateContext
-from adahi_ros.policy.signature import Observations
+from adahi_ros.gates.gate_context import Course, GateContext
 
 HORIZON = 16
 

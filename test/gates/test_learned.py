@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adahi_ros.gates.context import Course, GateContext
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.signature import OBSERVATION, Observations
+from adahi_ros.gates.gate_context import Course, GateContext
 from adahi_ros.gates.learned import (
     SIGNS,
     HarmModel,
@@ -20,8 +22,6 @@ from adahi_ros.gates.learned import (
     save_harm_model,
 )
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.networks.checkpoint_files import CheckpointError
-from adahi_ros.policy.signature import OBSERVATION, Observations
 
 F = len(SIGNS)
 

@@ -7,7 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from adahi_ros.evaluation.drifts import (
+from adahi_ros.gates.online import LATEST_REPLY, OnlineGate, Ranks
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.lab.evaluation.drifting_clocks import (
     BOUND,
     DRIFTS,
     FOLLOWED,
@@ -22,8 +24,6 @@ from adahi_ros.evaluation.drifts import (
     guarantee,
     scored,
 )
-from adahi_ros.gates.online import LATEST_REPLY, OnlineGate, Ranks
-from adahi_ros.gates.scores import Trigger
 
 
 def test_what_goes_wrong_unasked_stays_below_the_bound_in_95_of_100_drifts() -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.gates.context import Course, GateContext
+from adahi_ros.core.signature import OBSERVATION, Observations
+from adahi_ros.gates.gate_context import Course, GateContext
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.signature import OBSERVATION, Observations
 
 A = 2
 FOLLOWING = ("plan_deviation", "surprise", "reversal", "overlap")

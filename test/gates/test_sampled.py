@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adahi_ros.gates.context import GateContext
+from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.signature import Observations
+from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.sampled import HOTTEST, SampledUncertaintyGate, spread
-from adahi_ros.policy.proposal import CodeDistribution, Proposal
-from adahi_ros.policy.signature import Observations
 
 
 def context(probabilities: np.ndarray, codes: np.ndarray, seed: int = 0) -> GateContext:

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.gates.context import Course, GateContext
+from adahi_ros.core.distribution import UNITS, counted, probabilities_of
+from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.signature import Observations
+from adahi_ros.gates.gate_context import Course, GateContext
 from adahi_ros.gates.scores import GATES, Trigger
-from adahi_ros.policy.distribution import UNITS, counted, probabilities_of
-from adahi_ros.policy.proposal import CodeDistribution, Proposal
-from adahi_ros.policy.signature import Observations
 
 
 def drafted(codes: np.ndarray, counts: np.ndarray) -> Proposal:

@@ -21,7 +21,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
 from adahi_ros.nodes.launching.packages import is_installed
 
 DEADLINE_S = 60.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
 
 JOBS = ("draft", "verifier", "simulation", "all", "robot", "panda")
 NODES = {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
 
 pytest.importorskip("launch_ros", reason="launch_ros is not on PyPI; needs a sourced ROS 2")
 
@@ -189,7 +189,7 @@ def test_mock_hardware_begins_with_the_shipped_controllers_or_those_of_ones_own(
 
 def test_a_panda_and_its_policy_come_up_and_end_with_0(sourced_workspace: None) -> None:
     pytest.importorskip("launch_testing", reason="launch_testing is not on PyPI; needs a sourced ROS 2")
-    from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
+    from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
 
     file = Path(__file__).with_name("bringup.py")
     with exclusive_domain() as domain:

@@ -13,14 +13,14 @@ from rclpy.lifecycle import LifecycleNode
 from adahi_ros.contract.commanded import Commanded, commanded_by_sink
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
+from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
 from adahi_ros.nodes.common.command_interfaces import command_interface
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.robot.command_sinks import TopicSink, open_sinks
-from adahi_ros.tasks.trajectory_controller import TrajectoryController
 
 
 def half(topic: str, joint: str) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from adahi_ros.assets import asset
-from adahi_ros.health import Health, Level
+from adahi_ros.core.assets import asset
+from adahi_ros.core.health_level import Health, Level
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
 
 
 @pytest.mark.parametrize(("name", "group"), [("draft_policy", "robots"), ("target_verifier", "verifiers")])

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.nodes.launching.domain import DOMAINS, exclusive_domain
+from adahi_ros.lab.nodes.domain import DOMAINS, exclusive_domain
 
 HOLD = """
-from adahi_ros.nodes.launching.domain import exclusive_domain
+from adahi_ros.lab.nodes.domain import exclusive_domain
 with exclusive_domain() as domain:
     print(domain, flush=True)
     input()

@@ -15,9 +15,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Int32
 
 from adahi_ros.contract.monitors import Monitor
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

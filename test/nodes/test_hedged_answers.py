@@ -9,18 +9,18 @@ import pytest
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
+from adahi_ros.core.distribution import counted
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
+from adahi_ros.lab.bench.verification_calls import VerificationCalls
 from adahi_ros.nodes.robot.called_transport import CalledTransport
 from adahi_ros.nodes.server.called_verifier import CalledVerifier
-from adahi_ros.policy.distribution import counted
-from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Offer
+from adahi_ros.policies.interface import Policy
+from adahi_ros.protocol.description import Wants
+from adahi_ros.protocol.request import sent_codes
+from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.hedged_transport import HedgedTransport
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.description import Wants
-from adahi_ros.wire.request import sent_codes
-from adahi_ros.wire.window import WireWindow
-from adahi_ros.wireless.verification_calls import VerificationCalls
 
 SEED, EPISODE, STEPS = 3, 5, 6
 EVEN = np.full((2, 4), 0.25)

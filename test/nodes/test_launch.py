@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
 from test.nodes.launches import FILES, FIRST, JOBS, NODES, description_of
 
 launch = pytest.importorskip("launch", reason="launch is not on PyPI; needs a sourced ROS 2")

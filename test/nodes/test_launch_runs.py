@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros import signals
-from adahi_ros.assets import asset
+from adahi_ros.core import signals
+from adahi_ros.core.assets import asset
 from test.nodes.launches import FILES, FIRST, JOBS, NODES
 
 launch = pytest.importorskip("launch", reason="launch is not on PyPI; needs a sourced ROS 2")
@@ -226,7 +226,7 @@ def test_a_launch_that_is_interrupted_ends_with_0(
 
 
 def test_all_runs_to_the_end_of_its_episodes(sourced_workspace: None) -> None:
-    from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
+    from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
 
     arguments = [str(asset("launch/all.launch.py")), "lockstep:=true", "episodes:=2"]
     with exclusive_domain() as domain:

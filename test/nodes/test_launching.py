@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from adahi_ros.contract.parsing import ContractError
-from adahi_ros.nodes.launching.encoders import encoder_parameters
+from adahi_ros.lab.nodes.task_encoders import encoder_parameters
 from adahi_ros.nodes.launching.exits import fail_with_it, leave_interrupts_to_launch
 
 
@@ -57,7 +57,7 @@ def test_a_shipped_contract_that_is_broken_is_told_and_not_taken_for_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "torn.yaml").write_text("images_for_target: true\n")
-    monkeypatch.setattr("adahi_ros.nodes.launching.encoders.shipped", lambda relative: True)
+    monkeypatch.setattr("adahi_ros.lab.nodes.task_encoders.shipped", lambda relative: True)
     monkeypatch.setattr("adahi_ros.contract.parsing.asset", lambda relative: tmp_path / "torn.yaml")
     with pytest.raises(ContractError, match="robot_type: missing"):
         encoder_parameters("torn")

@@ -12,8 +12,8 @@ import pytest
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.robot import draft_policy_parts
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.robot.loop import Totals

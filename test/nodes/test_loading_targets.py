@@ -13,10 +13,10 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, LoadTarget, VerifyDraft
 from rclpy.parameter import Parameter
 
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.server import target_verifier_node
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode, executor_of
 

@@ -13,10 +13,10 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from std_msgs.msg import Header
 
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.managed import ManagedNode, ManagedParameters
 from adahi_ros.nodes.common.parameters import parameter
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
 
 BONDPY = "bondpy.bondpy"
 Make = Callable[..., "Managed"]

@@ -14,9 +14,9 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter as Value
 
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, filled, group, parameter, rows
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
 
 
 @dataclass(frozen=True)

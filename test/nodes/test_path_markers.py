@@ -16,7 +16,7 @@ from adahi_ros.nodes.monitoring.path_markers_node import (
     markers,
     points_from,
 )
-from adahi_ros.reporting.path import FALLBACK, VERIFIED, ArmPoints, Colour, Lines
+from adahi_ros.nodes.monitoring.planned_path import FALLBACK, VERIFIED, ArmPoints, Colour, Lines
 
 URDF = """
 <robot name="plane"><link name="base_link"/><link name="upper"/><link name="lower"/><link name="tip"/>

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Feature, ImageInput, Observations, Signature
 from adahi_ros.nodes.common import policies
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import PolicyParameters, policy_from
-from adahi_ros.policy.absent import LARGEST
-from adahi_ros.policy.action_range import ActionRange
-from adahi_ros.policy.direct import DirectPolicy
-from adahi_ros.policy.interface import Policy, TargetUnavailableError
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Feature, ImageInput, Observations, Signature
+from adahi_ros.policies.absent import LARGEST
+from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.interface import Policy, TargetUnavailableError
+from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.sent_request import SentRequest
-from adahi_ros.wire.window import WireWindow
 
 EVEN = np.full((2, 4), 0.25)
 AWAY = "openpi: ws://there:8000, not reachable"

@@ -12,12 +12,12 @@ from adahi_msgs.action import RunPolicy
 from adahi_msgs.msg import EpisodeResult, SafetyState
 from rclpy.qos import DurabilityPolicy, QoSProfile
 
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.robot import policy_runner_node
 from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
-from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, NodeState, Preparation
-from adahi_ros.wire.records import StepRecord
+from adahi_ros.protocol.records import StepRecord
+from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, NodeState, Preparation
 
 NO_LIMITS = AttemptLimits(time_s=0.0, no_verifier_s=0.0, no_steps_s=0.0, stopped_s=0.0)
 LIMITS = AttemptLimits(time_s=2.0, no_verifier_s=2.0, no_steps_s=2.0, stopped_s=0.0)

@@ -11,11 +11,11 @@ import pytest
 from adahi_msgs.msg import EpisodeResult
 from rclpy.parameter import Parameter
 
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
-from adahi_ros.nodes.simulation import robot_simulator_node
-from adahi_ros.nodes.simulation.robot_simulator_node import RobotSimulatorNode
-from adahi_ros.wire.records import EpisodeRecord
+from adahi_ros.lab.nodes import robot_simulator_node
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
+from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorNode
+from adahi_ros.protocol.records import EpisodeRecord
 
 LONG_S = 1e6  # longer than any test
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.fleet import ray_head
 from adahi_ros.nodes.launching import child_processes, fleet
 from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess
 from adahi_ros.nodes.launching.fleet import SERVING, RunningFleet, fleet_up
+from adahi_ros.server.ray import ray_head
 
 
 class Verifier:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from adahi_ros.core.signals import LAUNCH
+from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorParameters
 from adahi_ros.nodes.common.parameters import rows
-from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.launching.modules import MODULES
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierParameters
-from adahi_ros.nodes.simulation.robot_simulator_node import RobotSimulatorParameters
-from adahi_ros.signals import LAUNCH
 
 INTERRUPTED = """
 import os, sys

@@ -13,17 +13,17 @@ from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
+from adahi_ros.lab.nodes.robot_simulator_node import RobotSimulatorNode
 from adahi_ros.nodes.common.manager_bond import TOPIC as BOND
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.monitoring.bag_recorder_node import BagRecorderNode
 from adahi_ros.nodes.monitoring.path_markers_node import PathMarkersNode
 from adahi_ros.nodes.monitoring.top import Watcher
 from adahi_ros.nodes.robot.draft_policy_node import DraftPolicyNode
 from adahi_ros.nodes.robot.policy_runner_node import PolicyRunnerNode
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
-from adahi_ros.nodes.simulation.robot_simulator_node import RobotSimulatorNode
 from adahi_ros.security.policies import read_policy
 
 End = tuple[str, str, str]

@@ -21,25 +21,25 @@ from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import Speculative
-from adahi_ros.health import Level
+from adahi_ros.core.health_level import Level
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Observations
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.managed import started
 from adahi_ros.nodes.common.messages import from_request
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
 from adahi_ros.nodes.server import target_verifier_parameters
-from adahi_ros.nodes.server.serving import heading_of, response_of
+from adahi_ros.nodes.server.request_reading import heading_of, response_of
+from adahi_ros.nodes.server.request_scheduler import BatchParameters, Turns
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
-from adahi_ros.nodes.server.turns import BatchParameters, Turns
-from adahi_ros.policy.interface import Policy, Sampling
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Observations
+from adahi_ros.policies.interface import Policy, Sampling
+from adahi_ros.protocol.fingerprints import fingerprint_number
+from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault
+from adahi_ros.protocol.texts import TEXT_LENGTH
+from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.engine import REPLIES_KEPT
-from adahi_ros.wire.fingerprints import fingerprint_number
-from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault
-from adahi_ros.wire.texts import TEXT_LENGTH
-from adahi_ros.wire.window import WireWindow
 
 Ask = Callable[..., VerifyDraft.Response]
 ROOM = 256

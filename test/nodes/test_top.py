@@ -9,13 +9,13 @@ from adahi_msgs.msg import DraftStatus, LinkState, SafetyState
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
+from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.messages import to_status
-from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.monitoring.robot_status import LEVELS, STATUS_TYPE
 from adahi_ros.nodes.monitoring.top import Watcher
-from adahi_ros.reporting.heard import LEVELS, STATUS_TYPE
+from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.safety.intervention import Intervention
-from adahi_ros.wire.records import Reason, StepRecord
 
 Make = Callable[..., StepRecord]
 

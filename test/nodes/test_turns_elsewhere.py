@@ -12,17 +12,17 @@ import pytest
 from adahi_msgs.srv import VerifyDraft
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.nodes.server.turns import BatchParameters, Turns
-from adahi_ros.policy.interface import AS_TRAINED, Sampling, TargetUnavailableError
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Observations, Signature, observed_features
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Observations, Signature, observed_features
+from adahi_ros.nodes.server.request_scheduler import BatchParameters, Turns
+from adahi_ros.policies.interface import AS_TRAINED, Sampling, TargetUnavailableError
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, VerificationRequest
+from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.service import VerificationService
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault, VerificationRequest
-from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK
 
 SIGNATURE = Signature(1, 2, 1, observed_features(1, 0))
 OTHER = "other"

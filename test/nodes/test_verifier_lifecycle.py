@@ -17,16 +17,16 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
 from adahi_ros.acceptance.semantic import load_semantic_head
-from adahi_ros.assets import CHECKPOINTS, named
+from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common import policies
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.nodes.launching.observer import Observer
+from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, told_to_compute
-from adahi_ros.nodes.server.turns import BatchParameters
-from adahi_ros.policy.absent import AbsentPolicy
-from adahi_ros.policy.interface import TargetUnavailableError
-from adahi_ros.wire.fingerprints import fingerprint_number
+from adahi_ros.policies.absent import AbsentPolicy
+from adahi_ros.policies.interface import TargetUnavailableError
+from adahi_ros.protocol.fingerprints import fingerprint_number
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ import yaml
 pytest.importorskip("rclpy")
 
 from adahi_ros.contract.plain import plain_values
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.lab.training.corrector_training import save_corrector
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import controller_of, policy_and_contract
-from adahi_ros.policy.corrector.features import FeatureScales
-from adahi_ros.policy.corrector.network import CorrectorConfig, CorrectorNetwork
-from adahi_ros.policy.corrector.training import save_corrector
-from adahi_ros.policy.signature import GOAL, OBSERVATION
+from adahi_ros.policies.corrector.corrector_features import FeatureScales
+from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork
 
 JOINTS = ("left_joint", "right_joint")
 

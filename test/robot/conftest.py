@@ -14,10 +14,16 @@ import numpy as np
 import pytest
 
 from adahi_ros.contract.assembler import Observation
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Offer
+from adahi_ros.policies.interface import Policy
+from adahi_ros.protocol.description import Description, Wants
+from adahi_ros.protocol.records import StepRecord
+from adahi_ros.protocol.request import RequestFault
+from adahi_ros.protocol.sent_reply import OK
+from adahi_ros.protocol.window import window_digest
+from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
@@ -25,12 +31,6 @@ from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
-from adahi_ros.wire.description import Description, Wants
-from adahi_ros.wire.records import StepRecord
-from adahi_ros.wire.request import RequestFault
-from adahi_ros.wire.sent_reply import OK
-from adahi_ros.wire.window import window_digest
-from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 OFFERED = Offer({OBSERVATION: 3, GOAL: 1}, instruction=True)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.robot.ahead import UNDER_WAY_MOST
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.request import RequestFault
+from adahi_ros.robot.prefetch import UNDER_WAY_MOST
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.session import Link
-from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestFault
 from test.robot.conftest import PERIOD_S, Robot, planned
 
 HORIZON = 8

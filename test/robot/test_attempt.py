@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, NodeState, preparations
-from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.protocol.records import Reason, StepRecord
+from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, NodeState, preparations
 
 LIMITS = AttemptLimits(time_s=10.0, no_verifier_s=2.0, no_steps_s=3.0, stopped_s=1.0)
 

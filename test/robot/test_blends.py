@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.blends import BLENDS, ENSEMBLE_RATE, LATEST
+from adahi_ros.core.plan import Plan
+from adahi_ros.core.signature import OBSERVATION, Feature, Signature
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.action_range import ActionRange
-from adahi_ros.policy.signature import OBSERVATION, Feature, Signature
-from adahi_ros.robot.blends import BLENDS, ENSEMBLE_RATE, LATEST
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.plan import Plan
 
 STEP = 5
 VALUES = st.lists(st.floats(-10.0, 10.0, width=32), min_size=1, max_size=6)

@@ -7,14 +7,14 @@ import pytest
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import speculative_sample
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.signature import OBSERVATION
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.committee import FUSIONS, Committee, CommitteeRules
-from adahi_ros.policy.signature import OBSERVATION
-from adahi_ros.robot.committee_proposer import LATEST_REPLY, CommitteeProposer
+from adahi_ros.policies.committee import FUSIONS, Committee, CommitteeRules
+from adahi_ros.proposers.committee import LATEST_REPLY, CommitteeProposer
+from adahi_ros.proposers.interface import PROPOSERS, DraftProposer
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.proposers import PROPOSERS, DraftProposer
-from test.policy.fixed_codes import B, FixedAction, FixedCodes, K, N
+from test.policies.fixed_codes import B, FixedAction, FixedCodes, K, N
 
 LEFT, RIGHT = np.array([0.7, 0.2, 0.05, 0.05]), np.array([0.05, 0.05, 0.2, 0.7])
 EVERYONE = np.arange(B)

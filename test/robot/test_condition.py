@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from adahi_ros.contract.times import NANOSECONDS
-from adahi_ros.health import Health, Level
-from adahi_ros.robot.condition import Condition
-from adahi_ros.robot.health import News
-from adahi_ros.wire.request import RequestFault
+from adahi_ros.core.health_level import Health, Level
+from adahi_ros.protocol.request import RequestFault
+from adahi_ros.robot.diagnosis import Condition
+from adahi_ros.robot.robot_health import News
 
 PERIOD_S = 0.05
 

@@ -9,14 +9,14 @@ import pytest
 from scipy import stats
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.context import GateContext, LinkEstimate
+from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.gate_context import GateContext, LinkEstimate
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
+from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
+from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
-from adahi_ros.wire.request import VerificationRequest
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 TARGET = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.15, 0.05]]

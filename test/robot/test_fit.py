@@ -11,8 +11,8 @@ import pytest
 
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
-from adahi_ros.policy.signature import CodeSpace, Feature, Offer, Signature
-from adahi_ros.robot.fit import (
+from adahi_ros.core.signature import CodeSpace, Feature, Offer, Signature
+from adahi_ros.robot.compatibility import (
     FitError,
     check_images,
     check_observation,

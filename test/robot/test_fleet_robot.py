@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.nodes.measuring.fleet_robot import FleetRobot
+from adahi_ros.lab.nodes.fleet_robot import FleetRobot
 from adahi_ros.robot.session import Link
 from test.robot.conftest import Robot
 

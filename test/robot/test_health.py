@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.gates.context import LinkEstimate
-from adahi_ros.health import Level
-from adahi_ros.robot.health import (
+from adahi_ros.core.health_level import Level
+from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.protocol.records import Reason, StepRecord
+from adahi_ros.robot.robot_health import (
     NO_OBSERVATION_S,
     HealthWatch,
     LinkNews,
@@ -18,8 +19,7 @@ from adahi_ros.robot.health import (
     deadline_warnings,
 )
 from adahi_ros.robot.session import Link
-from adahi_ros.robot.totals import Totals
-from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.robot.step_totals import Totals
 
 WELL = Vitals(
     active=True,

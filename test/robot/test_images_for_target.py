@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from adahi_ros.assets import CHECKPOINTS, ENCODERS, named
 from adahi_ros.contract.parsing import load_contract
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.robot.fit import offer_of, wants_of
+from adahi_ros.core.assets import CHECKPOINTS, ENCODERS, named
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.protocol.description import Description, Wants
+from adahi_ros.robot.compatibility import offer_of, wants_of
 from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.vision.encoder import load_files
-from adahi_ros.wire.description import Description, Wants
 
 
 @pytest.fixture(scope="module")

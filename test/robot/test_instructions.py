@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from adahi_ros.wire.records import Reason
+from adahi_ros.protocol.records import Reason
 from test.robot.conftest import PERIOD_S, Robot, planned
 
 HORIZON = 8

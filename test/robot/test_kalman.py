@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import OBSERVATION, Feature, Observations, Signature
-from adahi_ros.robot.kalman import KalmanProposer, RectifiedProposer, VelocityFilter
-from adahi_ros.robot.memory import Memory
-from adahi_ros.robot.plan import Plan
-from adahi_ros.robot.proposers import ProposerContext
+from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.plan import Plan
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
+from adahi_ros.proposers.interface import ProposerContext
+from adahi_ros.proposers.kalman import KalmanProposer, RectifiedProposer, VelocityFilter
 
 A = 2
 SCALE = np.float32([0.5, 2.0])

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from adahi_ros.contract.fields import InputError
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.requests import RETRY_MOST_S, Fate
 from adahi_ros.robot.session import Link
-from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestFault
 
 PERIOD_S = 0.05
 

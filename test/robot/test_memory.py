@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.robot.memory import Memory
+from adahi_ros.core.observation_buffer import Memory
 
 
 def observed(step: int) -> dict[str, np.ndarray]:

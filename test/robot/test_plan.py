@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.robot.plan import Plan
+from adahi_ros.core.plan import Plan
 
 B, A, LAST = 3, 2, 12
 

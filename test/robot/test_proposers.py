@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.gates.config import ControllerConfig
-from adahi_ros.gates.context import GateContext
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.plan import Plan
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.policy.action_range import ActionRange
-from adahi_ros.policy.corrector.corrector import Correction
-from adahi_ros.policy.corrector.features import PlanView
-from adahi_ros.policy.interface import Sampling
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Observations, Signature
-from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.memory import Memory
-from adahi_ros.robot.plan import Plan
-from adahi_ros.robot.proposers import (
+from adahi_ros.policies.corrector.corrector import Correction
+from adahi_ros.policies.corrector.corrector_features import PlanView
+from adahi_ros.policies.interface import Sampling
+from adahi_ros.proposers.interface import (
     CorrectorProposer,
     DraftChecksPlanProposer,
     ProposerContext,
     plan_view,
 )
+from adahi_ros.robot.controller import Controller
 
 B, A, T = 3, 2, 4
 EVERYONE = np.ones(B, dtype=bool)

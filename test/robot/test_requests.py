@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import CodeSpace, Feature, Signature
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import CodeSpace, Feature, Signature
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.request import RequestFault, sent_codes
+from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.requests import OK, Outcome, judged
 from adahi_ros.robot.transport import Reply, StepRequest
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestFault, sent_codes
-from adahi_ros.wire.window import WireWindow
 
 TARGET = Signature(1, 1, 2, (Feature("observation", 1),), codes=CodeSpace("f123456789abcdef", 2, 8))
 WINDOW = np.zeros((1, 1), np.float32)

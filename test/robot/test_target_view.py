@@ -5,19 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.policy.history import History
-from adahi_ros.policy.signature import (
-    GOAL,
-    OBSERVATION,
-    Feature,
-    ImageInput,
-    Signature,
-    observed_features,
-)
+from adahi_ros.core.history import History
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, ImageInput, Signature, observed_features
+from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED
+from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.target_view import Features, Jpegs, Numbers, TargetView
 from adahi_ros.vision.images import from_jpeg, to_jpeg
-from adahi_ros.wire.description import LONGEST_HISTORY, MOST_PICTURED
-from adahi_ros.wire.window import WireWindow
 
 H, QUALITY = 3, 50
 TARGET = Signature(H, 1, 1, (Feature(OBSERVATION, 1),))

@@ -11,8 +11,8 @@ import pytest
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.gates.deviation import DeviationTracker
+from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.session import Link
-from adahi_ros.wire.records import Reason
 
 PERIOD_S = 0.05
 PATIENCE_S = 0.2  # past every deadline

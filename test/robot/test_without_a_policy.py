@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.policy.absent import AbsentPolicy
-from adahi_ros.wire.records import Reason
+from adahi_ros.policies.absent import AbsentPolicy
+from adahi_ros.protocol.records import Reason
 from test.robot.conftest import PERIOD_S, Robot
 
 HORIZON = 8

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
 from adahi_ros.safety.intervention import Intervention
-from adahi_ros.tasks.trajectory_controller import TrajectoryController
 from test.safety.conftest import PERIOD_S, Robot
 
 VELOCITY = 2.0

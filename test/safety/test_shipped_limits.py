@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.assets import asset
 from adahi_ros.contract.commanded import commanded
 from adahi_ros.contract.parsing import load_contract
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.tasks import TaskSpec, make
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import Limits, load_limits
 from adahi_ros.safety.named_limits import limits_warning, named_limits
-from adahi_ros.tasks import TaskSpec, make
 
 TASKS = ("ball", "inverted_pendulum", "kitchen", "metaworld", "swarm")
 ARMS = ("franka_panda", "so101", "ur5e")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
 from adahi_ros.security.keystores import Keystore, ros2_security
 from adahi_ros.security.revocation import revoke
 

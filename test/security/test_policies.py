@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from adahi_ros.assets import asset
+from adahi_ros.core.assets import asset
 from adahi_ros.security.policies import OF_ROBOTS, ROLES, SUFFIX, read_policy
 
 FOLDER = asset("config/sros2")

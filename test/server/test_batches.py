@@ -7,17 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.policy.absent import AbsentPolicy
-from adahi_ros.policy.interface import AS_TRAINED, Sampling, TargetUnavailableError, TooManyAtOnceError
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.policies.absent import AbsentPolicy
+from adahi_ros.policies.interface import AS_TRAINED, Sampling, TargetUnavailableError, TooManyAtOnceError
+from adahi_ros.protocol.request import RequestError, RequestFault, VerificationRequest
+from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.batches import joined
 from adahi_ros.server.engine import Engine, Replied
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest
-from adahi_ros.wire.sent_request import SentRequest
-from adahi_ros.wire.window import WireWindow
 
 HORIZON, SEED, NOW_S = 4, 3, 1.0
 SIGNATURE = Signature(2, HORIZON, 2, (Feature(OBSERVATION, 3),), (Feature(GOAL, 1),), instruction=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.policy.action_range import ActionRange
-from adahi_ros.policy.direct import DirectPolicy
-from adahi_ros.policy.interface import Sampling
-from adahi_ros.policy.signature import Feature, Observations, Signature
-from adahi_ros.server.choice import NearestPlan
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.signature import Feature, Observations, Signature
+from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.interface import Sampling
+from adahi_ros.server.nearest_sample import NearestPlan
 
 SAMPLES, HORIZON = 4, 3
 SCALE = np.array([1.0, 10.0])

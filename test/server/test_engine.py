@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
-from adahi_ros.policy.distribution import counted
-from adahi_ros.policy.history import History
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import GOAL, OBSERVATION
-from adahi_ros.policy.vqbet.code_policy import CodePolicy, Prediction
-from adahi_ros.policy.vqbet.decoder import ActionDecoder
-from adahi_ros.policy.vqbet.sizes import NetworkSizes
+from adahi_ros.core.distribution import counted
+from adahi_ros.core.history import History
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
+from adahi_ros.policies.vqbet.decoder import ActionDecoder
+from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
+from adahi_ros.protocol.request import UNKNOWN_MS, RequestError, RequestFault, VerificationRequest, sent_codes
+from adahi_ros.protocol.sent_request import NO_FINGERPRINT, SentRequest
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
-from adahi_ros.wire.request import UNKNOWN_MS, RequestError, RequestFault, VerificationRequest, sent_codes
-from adahi_ros.wire.sent_request import NO_FINGERPRINT, SentRequest
 
 SEED, STEPS, HORIZON = 3, 12, 4
 NOW_S = 1.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from adahi_ros.health import Level
-from adahi_ros.server.health import HealthWatch
+from adahi_ros.core.health_level import Level
+from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import Counts
 
 

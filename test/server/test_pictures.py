@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.policy.absent import LARGEST
-from adahi_ros.policy.action_range import ActionRange
-from adahi_ros.policy.direct import DirectPolicy
-from adahi_ros.policy.interface import TargetUnavailableError
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Feature, ImageInput, Observations, Signature
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Feature, ImageInput, Observations, Signature
+from adahi_ros.policies.absent import LARGEST
+from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.interface import TargetUnavailableError
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.request import RequestError, RequestFault
+from adahi_ros.protocol.sent_request import SentRequest
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.robot.target_view import Numbers
 from adahi_ros.server.engine import Engine
@@ -23,9 +26,6 @@ from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.service import Heading, VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.images import to_jpeg
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.request import RequestError, RequestFault
-from adahi_ros.wire.sent_request import SentRequest
 
 H = 3
 FRONT, WRIST = ImageInput("front", 8, 16), ImageInput("wrist", 8, 8, padded=True)

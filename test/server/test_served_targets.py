@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from adahi_ros.policy.signature import OBSERVATION, Feature, Signature
+from adahi_ros.core.signature import OBSERVATION, Feature, Signature
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.request import RequestError, RequestFault
 from adahi_ros.server.served_targets import TARGETS_MOST, ServedTarget, ServedTargets
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.request import RequestError, RequestFault
 
 SIGNATURE = Signature(2, 4, 2, (Feature(OBSERVATION, 3),), parameters=7)
 

@@ -8,21 +8,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.policy.distribution import counted
-from adahi_ros.policy.interface import Policy
-from adahi_ros.policy.proposal import Proposal
+from adahi_ros.core.distribution import counted
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.policies.interface import Policy
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.request import RequestError, RequestFault, sent_codes
+from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK
+from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.protocol.texts import NAME_LENGTH, TEXT_LENGTH
+from adahi_ros.protocol.window import WireWindow
+from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
 from adahi_ros.server.engine import Engine
+from adahi_ros.server.robot_sessions import LATE_S
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.service import Heading, Served, VerificationService, target_name
-from adahi_ros.server.sessions import LATE_S
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.request import RequestError, RequestFault, sent_codes
-from adahi_ros.wire.sent_reply import INTERNAL_ERROR, OK
-from adahi_ros.wire.sent_request import SentRequest
-from adahi_ros.wire.texts import NAME_LENGTH, TEXT_LENGTH
-from adahi_ros.wire.window import WireWindow
-from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 EVEN = np.full((2, 4), 0.25)
 WINDOW = WireWindow.of(np.zeros((2, 3), np.float32), np.zeros(1, np.float32))

@@ -9,14 +9,14 @@ import pytest
 from scipy import stats
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.policy.distribution import counted
-from adahi_ros.policy.interface import Policy, Sampling, fingerprint_of
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import Observations
-from adahi_ros.policy.slowed import SlowedPolicy
-from adahi_ros.randomness import STEPS_PER_REFILL
+from adahi_ros.core.distribution import counted
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.randomness import STEPS_PER_REFILL
+from adahi_ros.core.signature import Observations
+from adahi_ros.policies.interface import Policy, Sampling, fingerprint_of
+from adahi_ros.policies.slowed import SlowedPolicy
+from adahi_ros.protocol.request import RequestError, RequestFault, VerificationRequest, sent_codes
 from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, VerificationDraws, verification_uniforms
-from adahi_ros.wire.request import RequestError, RequestFault, VerificationRequest, sent_codes
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 TARGET = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.3, 0.15, 0.05]]

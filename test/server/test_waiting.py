@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adahi_ros.server.request_queue import LATEST_S, SOONEST_S, UNSAID_S, WAITING_BYTES, Turn, Waiting
 from adahi_ros.server.service import Heading
-from adahi_ros.server.waiting import LATEST_S, SOONEST_S, UNSAID_S, WAITING_BYTES, Turn, Waiting
 
 ARRIVALS = st.lists(
     st.builds(

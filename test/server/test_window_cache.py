@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adahi_ros.protocol.request import RequestError, RequestFault
+from adahi_ros.protocol.window import WireRows, WireWindow
+from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.window_cache import WINDOWS_KEPT, KnownWindow, WindowCache
-from adahi_ros.wire.request import RequestError, RequestFault
-from adahi_ros.wire.window import WireRows, WireWindow
-from adahi_ros.wire.window_updates import WHOLE, WindowUpdate
 
 H, S, F, G = 4, 3, 4, 2
 CAMERAS = 2

@@ -19,6 +19,8 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
+from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.messages import (
     describe,
     from_stamp,
@@ -28,11 +30,9 @@ from adahi_ros.nodes.common.messages import (
 )
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
-from adahi_ros.nodes.launching.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.launching.observer import Observer
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.records import StepRecord
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.records import StepRecord
 from test.system.recorder import Recorder
 
 DEADLINE_S = 30.0  # only a broken node is slower

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.nodes.launching.domain import loopback_environment
+from adahi_ros.lab.nodes.domain import loopback_environment
 
 COMMAND = [sys.executable, "-c", "from adahi_ros.cli import main; main()"]
 ENDS_S = 30.0  # only a broken recorder takes longer

@@ -22,15 +22,15 @@ from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
+from adahi_ros.bags.bag_reader import read_bag
+from adahi_ros.bags.bag_writer import STORAGES
 from adahi_ros.bags.definitions import BagError
-from adahi_ros.bags.reader import read_bag
 from adahi_ros.bags.recovery import recover
-from adahi_ros.bags.writer import STORAGES
 from adahi_ros.contract.plain import plain_values
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.tasks import make, make_expert
-from adahi_ros.tasks.demonstrations import collect
-from adahi_ros.trajectories import Trajectories
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.tasks import make, make_expert
+from adahi_ros.lab.tasks.demonstrations import collect
+from adahi_ros.policies.backends import load_policy
 from test.system.recorder import COMMAND, ENDS_S, RELIABLE, Recorder, wait_for_the_end_of
 
 EPISODES, SEED = 2, 3

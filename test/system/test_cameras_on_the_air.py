@@ -13,27 +13,27 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
+from adahi_ros.core.distribution import counted
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
 from adahi_ros.nodes.robot.request_messages import Sender
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.distribution import counted
-from adahi_ros.policy.interface import Policy, fingerprint_of
-from adahi_ros.policy.proposal import Proposal
-from adahi_ros.policy.signature import GOAL, OBSERVATION, Offer
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Policy, fingerprint_of
+from adahi_ros.protocol.description import Description, Wants
+from adahi_ros.protocol.fingerprints import fingerprint_number
+from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, VerificationRequest, sent_codes
+from adahi_ros.protocol.window import WireWindow
+from adahi_ros.protocol.window_updates import WindowUpdate
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import Link, VerifierSession
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, to_jpeg
-from adahi_ros.wire.description import Description, Wants
-from adahi_ros.wire.fingerprints import fingerprint_number
-from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault, VerificationRequest, sent_codes
-from adahi_ros.wire.window import WireWindow
-from adahi_ros.wire.window_updates import WindowUpdate
 
 SEED = 5
 H, S, CAMERAS, STEPS = 3, 2, 2, 5
@@ -46,7 +46,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Encoder]:
     """Two features of each image, so that two cameras make what O = 6 lacks; and where it is."""
     import torch
 
-    from adahi_ros.vision.export import make_network, save_encoder
+    from adahi_ros.vision.encoder_export import make_network, save_encoder
 
     config = {"architecture": "keypoints", "image_size": SIZE, "channels": 2, "layers": 1, "keypoints": 1}
     torch.manual_seed(0)

@@ -11,7 +11,7 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 
 from adahi_ros.client import Answer, VerifierClient, VerifierError
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.policy.backends import load_policy
+from adahi_ros.policies.backends import load_policy
 
 WINDOW = np.linspace(-0.1, 0.1, 18).reshape(3, 6)
 GOAL = np.array([0.1, -0.1])

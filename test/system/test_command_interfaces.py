@@ -13,10 +13,10 @@ from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.nodes.common.command_interfaces import command_interface
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.qos import command_qos
-from adahi_ros.tasks import make, make_expert
 
 SEED = 5
 MOVED = [

@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.nodes.common.messages import from_stamp, to_joint_state
-from adahi_ros.wire.records import StepRecord
+from adahi_ros.protocol.records import StepRecord
 
 PERIOD_S = 0.05
 LOW, HIGH, FASTEST, HARDEST = -0.03, 0.03, 0.1, 1.0

@@ -15,9 +15,9 @@ import yaml
 from typer.testing import CliRunner
 
 from adahi_ros import cli
-from adahi_ros.bags.robot_file import RobotFile
 from adahi_ros.contract.plain import plain_values
-from adahi_ros.tasks import make
+from adahi_ros.lab.calibration.robot_file import RobotFile
+from adahi_ros.lab.tasks import make
 from test.system.policy_server import PolicyServer
 from test.system.recorder import RELIABLE, Recorder, wait_for_the_end_of
 
@@ -71,7 +71,7 @@ def folder(policy: PolicyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for name, values in files.items():
         (tmp_path / name).write_text(yaml.safe_dump(values))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("adahi_ros.evaluation.latency.REPETITIONS", 3)
+    monkeypatch.setattr("adahi_ros.lab.evaluation.step_latency.REPETITIONS", 3)
     return tmp_path
 
 

@@ -10,9 +10,9 @@ from adahi_msgs.msg import SafetyState
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
 from adahi_ros.nodes.common.messages import describe
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.records import Reason, StepRecord
 
 LIMIT = 2
 

@@ -14,9 +14,9 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.task import Future
 from std_srvs.srv import SetBool
 
-from adahi_ros.evaluation.task_contract import contract_values
+from adahi_ros.lab.evaluation.task_contract import contract_values
+from adahi_ros.lab.tasks import make
 from adahi_ros.nodes.common.gripper_actions import gripper_action
-from adahi_ros.tasks import make
 
 GRIPPER = "control_msgs/action/GripperCommand"
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.assets import asset
-from adahi_ros.evaluation.rollout import rollout
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.assets import asset
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.nodes.launching.dds_run import run_over_dds
-from adahi_ros.policy.backends import load_policy
+from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.nodes.dds_run import run_over_dds
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.protocol.records import Reason
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.tasks import make
-from adahi_ros.wire.records import Reason
 
 SEED, EPISODE = 11, 4
 THRESHOLD = 0.8  # the deviation of these drafts is above it in some steps and below it in others

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.protocol.records import Reason, StepRecord
 
 
 def test_drafts_while_the_verifier_is_dead_then_verification_again(

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.nodes.launching.domain import loopback_environment
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.distribution import UNITS
-from adahi_ros.wireless.peer_comparison import OURS, program
-from adahi_ros.wireless.peers.driving import Observations
+from adahi_ros.core.distribution import UNITS
+from adahi_ros.lab.bench.peer_comparison import OURS, program
+from adahi_ros.lab.nodes.domain import loopback_environment
+from adahi_ros.lab.peers.driving import Observations
+from adahi_ros.policies.backends import load_policy
 
 IMPOSSIBLE = 3  # of the calls: a code that its own distribution never draws
 

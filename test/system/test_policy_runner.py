@@ -17,7 +17,7 @@ from std_msgs.msg import Float32
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.robot.attempt import End
+from adahi_ros.robot.policy_run import End
 
 Result = RunPolicy.Result
 

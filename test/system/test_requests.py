@@ -14,22 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sensor_msgs.msg import CompressedImage
 
+from adahi_ros.core.distribution import counted
 from adahi_ros.nodes.common.messages import (
     from_description,
     from_reply,
     from_request,
 )
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.distribution import counted
-from adahi_ros.policy.interface import fingerprint_of
-from adahi_ros.policy.vqbet.checkpoint import load_decoder
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import fingerprint_of
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
+from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.fingerprints import fingerprint_number
+from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, check_request
+from adahi_ros.protocol.window import WireWindow, window_digest
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.server.window_cache import WindowCache
-from adahi_ros.wire.description import Description
-from adahi_ros.wire.fingerprints import fingerprint_number
-from adahi_ros.wire.request import PROTOCOL_VERSION, RequestFault, check_request
-from adahi_ros.wire.window import WireWindow, window_digest
 
 Ask = Callable[[VerifyDraft.Request], VerifyDraft.Response]
 SEED = 5

@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 import yaml
 
-from adahi_ros.evaluation.rollout import rollout
-from adahi_ros.evaluation.task_contract import contract_values
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
-from adahi_ros.networks.fitting import Run
+from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.evaluation.task_contract import contract_values
+from adahi_ros.lab.nodes.dds_run import run_over_dds
+from adahi_ros.lab.nodes.domain import exclusive_domain
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.training.fitting import Run
+from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy
 from adahi_ros.nodes.launching.child_processes import DdsRunError
-from adahi_ros.nodes.launching.dds_run import run_over_dds
-from adahi_ros.nodes.launching.domain import exclusive_domain
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.vqbet.checkpoint import load_tokenizer, save_policy
-from adahi_ros.policy.vqbet.training import CodeFitConfig, train_policy
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer, save_policy
+from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier
-from adahi_ros.tasks import make
-from adahi_ros.trajectories import Trajectories
-from adahi_ros.wire.records import Reason, StepRecord
 
 SEED = 11
 THRESHOLD = 0.8  # the deviation of these drafts is above it in some steps and below it in others

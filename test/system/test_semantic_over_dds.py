@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
-from adahi_ros.policy.backends import load_policy
-from adahi_ros.policy.interface import fingerprint_of
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import fingerprint_of
 
 PATIENT = {"deadline_s": 5.0, "safety__hold_after_s": 60.0, "verifier_wait_s": 30.0}
 SHORTEST_MS, LONGEST_MS = 1e-3, 60_000.0  # no link of this machine is shorter than the one, or longer

@@ -14,12 +14,12 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.tasks import TASKS, make, make_expert
+from adahi_ros.lab.tasks.demonstrations import collect
 from adahi_ros.nodes.common.command_interfaces import command_interface
 from adahi_ros.nodes.common.messages import from_episode_result, from_stamp, to_command, to_image
-from adahi_ros.tasks import TASKS, make, make_expert
-from adahi_ros.tasks.demonstrations import collect
-from adahi_ros.trajectories import Trajectories
-from adahi_ros.wire.records import EpisodeRecord
+from adahi_ros.protocol.records import EpisodeRecord
 
 SEED = 4
 FIRST_EPISODE = 6

@@ -9,7 +9,7 @@ from typing import Any
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.wire.request import PROTOCOL_VERSION
+from adahi_ros.protocol.request import PROTOCOL_VERSION
 
 LONG_S = 20.0
 

@@ -14,7 +14,7 @@ from sensor_msgs.msg import Image
 
 from adahi_ros.client import VerifierClient, VerifierError
 from adahi_ros.nodes.common.messages import to_stamp
-from adahi_ros.wire.records import Reason, StepRecord
+from adahi_ros.protocol.records import Reason, StepRecord
 from test.system.policy_server import PolicyServer
 
 HORIZON = 3  # actions of a plan

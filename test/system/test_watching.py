@@ -18,9 +18,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 from visualization_msgs.msg import Marker, MarkerArray
 
+from adahi_ros.lab.nodes.domain import loopback_environment
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.parameters import rows
-from adahi_ros.nodes.launching.domain import loopback_environment
 from adahi_ros.nodes.monitoring.path_markers_node import PathMarkersParameters
 from adahi_ros.nodes.monitoring.top import Watcher
 

@@ -12,17 +12,17 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from adahi_ros.assets import asset
-from adahi_ros.networks.checkpoint_files import CheckpointError
-from adahi_ros.networks.fitting import FitConfig, Run
-from adahi_ros.networks.onnx_files import DIGEST, HASH, note_hash
-from adahi_ros.networks.recipe import DemonstrationRecipe, RecipeError
-from adahi_ros.vision import export
+from adahi_ros.core.assets import asset
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.lab.training.encoder_recipe import EncoderRecipe, load_encoder_recipe
+from adahi_ros.lab.training.encoder_training import train_encoder
+from adahi_ros.lab.training.fitting import FitConfig, Run
+from adahi_ros.lab.training.training_recipe import DemonstrationRecipe, RecipeError
+from adahi_ros.policies.networks.onnx_files import DIGEST, HASH, note_hash
+from adahi_ros.vision import encoder_export as export
 from adahi_ros.vision.encoder import Encoder, load_files
-from adahi_ros.vision.export import ARCHITECTURES, make_network, save_encoder
-from adahi_ros.vision.recipe import EncoderRecipe, load_encoder_recipe
+from adahi_ros.vision.encoder_export import ARCHITECTURES, make_network, save_encoder
 from adahi_ros.vision.resnet import load_weights
-from adahi_ros.vision.training import train_encoder
 
 SIZE = [24, 32]
 NAMES = ("ball.json", "ball.onnx", "ball.safetensors")

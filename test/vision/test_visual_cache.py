@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from adahi_ros.networks import onnx_cache
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import cached_encoder_from
+from adahi_ros.policies.networks import onnx_cache
 from adahi_ros.vision.encoder import Encoder
-from adahi_ros.vision.export import make_network, save_encoder
+from adahi_ros.vision.encoder_export import make_network, save_encoder
 from adahi_ros.vision.visual_cache import CachedEncoder
 
 SIZE = (64, 80)

@@ -14,8 +14,8 @@ from typing import Any
 from adahi_msgs.msg import DraftStatus
 from adahi_msgs.srv import VerifyDraft
 
-from adahi_ros.policy.signature import Signature
-from adahi_ros.wire.request import RequestError, RequestFault
+from adahi_ros.core.signature import Signature
+from adahi_ros.protocol.request import RequestError, RequestFault
 
 
 def _bounds(kind: Any) -> dict[str, int]:

@@ -9,7 +9,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
 from rclpy.node import Node
 
-from adahi_ros.health import Health
+from adahi_ros.core.health_level import Health
 
 PERIOD_S = 1.0
 

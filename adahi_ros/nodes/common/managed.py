@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_srvs.srv import Trigger
 
+from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.manager_bond import ManagerBond
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
 from adahi_ros.nodes.common.spin import freeze_garbage
 from adahi_ros.nodes.common.transitions import refusing
 from adahi_ros.nodes.common.urgent_executor import Urgent
-from adahi_ros.texts import abridged
 
 M = TypeVar("M", bound="ManagedNode")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from adahi_ros.parameter_sections import is_for, section_names
-from adahi_ros.yaml_files import read_yaml
+from adahi_ros.core.parameter_sections import is_for, section_names
+from adahi_ros.core.yaml_files import read_yaml
 
 
 def parameter_files(arguments: Sequence[str]) -> Iterator[Path]:

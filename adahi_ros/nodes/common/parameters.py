@@ -27,7 +27,7 @@ from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
 from adahi_ros.nodes.common.parameter_files import unheeded
-from adahi_ros.wire.texts import shortened
+from adahi_ros.protocol.texts import shortened
 
 P = TypeVar("P")
 V = TypeVar("V")

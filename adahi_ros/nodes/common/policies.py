@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.assets import CHECKPOINTS, ENCODERS, named
 from adahi_ros.contract.contract import RELIABILITIES
-from adahi_ros.networks.checkpoint_files import CheckpointError
+from adahi_ros.core.assets import CHECKPOINTS, ENCODERS, named
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.signature import Signature
 from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.parameters import ParameterError, parameter
-from adahi_ros.policy.backends import BACKENDS, load_policy
-from adahi_ros.policy.corrector.checkpoint import load_corrector
-from adahi_ros.policy.corrector.corrector import Corrector
-from adahi_ros.policy.corrector.features import PlanView
-from adahi_ros.policy.interface import Policy, TargetUnavailableError
-from adahi_ros.policy.retrieval import Retrieval, load_retrieval
-from adahi_ros.policy.signature import Signature
+from adahi_ros.policies.backends import BACKENDS, load_policy
+from adahi_ros.policies.corrector.corrector import Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.corrector.corrector_features import PlanView
+from adahi_ros.policies.interface import Policy, TargetUnavailableError
+from adahi_ros.policies.retrieval import Retrieval, load_retrieval
 from adahi_ros.vision.encoder import Encoder, EncoderFiles, load_files
 from adahi_ros.vision.visual_cache import CachedEncoder
 

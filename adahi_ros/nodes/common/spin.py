@@ -21,8 +21,8 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from rclpy.utilities import ok, remove_ros_args, try_shutdown
 
+from adahi_ros.core.signals import LAUNCH
 from adahi_ros.nodes.common.parameters import ParameterError, rows
-from adahi_ros.signals import LAUNCH
 
 N = TypeVar("N", bound=Node)
 LOOK_S = 0.1  # for a signal, at least so often

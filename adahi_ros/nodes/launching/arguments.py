@@ -11,7 +11,7 @@ from launch.launch_context import LaunchContext
 from launch.launch_description import LaunchDescription
 from launch.logging import get_logger
 
-from adahi_ros.policy.backends import DESCRIBED
+from adahi_ros.policies.backends import DESCRIBED
 
 ENCLAVE = (
     "SROS 2 enclave of the nodes, such as /adahi/r1, whose keys they have if ROS_SECURITY_ENABLE is true"

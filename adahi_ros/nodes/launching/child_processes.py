@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
+from adahi_ros.core.signals import with_parent
 from adahi_ros.nodes.launching.modules import MODULES
-from adahi_ros.signals import with_parent
 
 END_S = 5.0
 LINES_SHOWN = 20

@@ -14,7 +14,7 @@ import threading
 from types import FrameType
 from typing import Any, Final
 
-from adahi_ros.signals import LAUNCH
+from adahi_ros.core.signals import LAUNCH
 
 RESPAWN: Final = "Start the node anew where it dies; else the launch ends, with exit code 1"
 RESPAWN_DELAY_S: Final = 1.0

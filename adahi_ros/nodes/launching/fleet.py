@@ -10,10 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from adahi_ros.fleet.fleet_file import Fleet, read_fleet
-from adahi_ros.fleet.ray_head import ENVIRONMENT, RayHead, check_installed
-from adahi_ros.fleet.ray_policies import remove_policies
 from adahi_ros.nodes.launching.child_processes import NodeProcess, NodeProcesses, node_processes
+from adahi_ros.server.ray.fleet_file import Fleet, read_fleet
+from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead, check_installed
+from adahi_ros.server.ray.ray_policies import remove_policies
 
 VERIFIER = "target_verifier_node"
 SERVING = "target policy of"  # it says so once it has its policies

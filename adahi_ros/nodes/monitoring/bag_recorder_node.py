@@ -24,9 +24,9 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProf
 from rclpy.task import Future
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 
+from adahi_ros.bags.bag_writer import STORAGES, BagWriter
 from adahi_ros.bags.definitions import types_of
 from adahi_ros.bags.recording import Listening, Recording, recorded_kinds
-from adahi_ros.bags.writer import STORAGES, BagWriter
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.nodes.common.message_types import message_type

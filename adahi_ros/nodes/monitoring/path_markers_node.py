@@ -26,13 +26,13 @@ from std_msgs.msg import ColorRGBA, Header
 from visualization_msgs.msg import Marker, MarkerArray
 
 from adahi_ros.contract.contract import COMMAND_FIELDS
-from adahi_ros.files import read_bytes
-from adahi_ros.kinematics import Chain
+from adahi_ros.core.files import read_bytes
+from adahi_ros.core.kinematics import Chain
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.qos import LISTENING
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
-from adahi_ros.reporting.path import (
+from adahi_ros.nodes.monitoring.planned_path import (
     DRAFTED,
     UNUSED,
     ActionPoints,

@@ -22,7 +22,7 @@ from rclpy.utilities import try_shutdown
 
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.qos import LISTENING
-from adahi_ros.reporting.heard import Fleet, HeardRobot
+from adahi_ros.nodes.monitoring.robot_status import Fleet, HeardRobot
 
 POLL_S = 0.1  # Ctrl-C waits for so long at most
 LOOK_S = 0.5  # from one look for new robots to the next

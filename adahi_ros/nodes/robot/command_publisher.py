@@ -16,6 +16,7 @@ from std_msgs.msg import Header
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.contract.commanded import commanded, commanded_by_sink
 from adahi_ros.contract.contract import Contract
+from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.messages import to_stamp
 from adahi_ros.nodes.common.urgent_executor import Urgent
 from adahi_ros.nodes.robot.command_sinks import open_sinks
@@ -26,7 +27,6 @@ from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.named_limits import limits_warning, named_limits, named_workspace
 from adahi_ros.safety.permission import Permission
-from adahi_ros.texts import abridged
 
 AT_ONCE = 0  # as a stamp: the command belongs to no observation
 STATE_PERIOD_S = 1.0  # of safety_state, where nothing happens

@@ -16,8 +16,8 @@ from rclpy.task import Future
 
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
+from adahi_ros.protocol.window_updates import WindowUpdate
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
-from adahi_ros.wire.window_updates import WindowUpdate
 
 
 class VerifierClients:

@@ -29,7 +29,8 @@ from std_msgs.msg import String
 from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
-from adahi_ros.health import Health, Level
+from adahi_ros.core.health_level import Health, Level
+from adahi_ros.core.texts import printable
 from adahi_ros.nodes.common.bounds import REQUEST
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, started
@@ -56,13 +57,12 @@ from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
 from adahi_ros.nodes.robot.operator import Operator
 from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.nodes.robot.verifiers import Verifiers
-from adahi_ros.policy.interface import Policy
-from adahi_ros.robot.condition import Condition
-from adahi_ros.robot.fit import offer_of, wants_of
-from adahi_ros.robot.health import News, calibration_warning, deadline_warnings
+from adahi_ros.policies.interface import Policy
+from adahi_ros.robot.compatibility import offer_of, wants_of
+from adahi_ros.robot.diagnosis import Condition
 from adahi_ros.robot.loop import ControlLoop, DraftError
+from adahi_ros.robot.robot_health import News, calibration_warning, deadline_warnings
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.texts import printable
 from adahi_ros.vision.encoder import Encoder, EncoderFiles
 
 LINK_STATE_PERIOD_S = 0.2

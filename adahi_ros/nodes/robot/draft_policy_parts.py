@@ -8,7 +8,8 @@ from typing import Any
 
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
-from adahi_ros.gates.config import ControllerConfig
+from adahi_ros.core.signature import Signature
+from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import Trigger
 from adahi_ros.nodes.common.bounds import REQUEST
 from adahi_ros.nodes.common.parameters import ParameterError
@@ -24,13 +25,18 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     DraftPolicyParameters,
     GateParameters,
 )
-from adahi_ros.policy.absent import AbsentPolicy
-from adahi_ros.policy.interface import Actor, Policy
-from adahi_ros.policy.signature import Signature
+from adahi_ros.policies.absent import AbsentPolicy
+from adahi_ros.policies.interface import Actor, Policy
+from adahi_ros.proposers.retrieval import DraftAndRetrieval
+from adahi_ros.robot.compatibility import (
+    FitError,
+    check_images,
+    check_observation,
+    contract_of_joints,
+    named_contract,
+)
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import Fallback
-from adahi_ros.robot.fit import FitError, check_images, check_observation, contract_of_joints, named_contract
-from adahi_ros.robot.retrieval import DraftAndRetrieval
 from adahi_ros.robot.target_view import TargetView, target_view, view_of_contract
 from adahi_ros.vision.encoder import Encoder, EncoderFiles
 

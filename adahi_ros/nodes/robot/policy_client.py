@@ -13,9 +13,9 @@ from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
-from adahi_ros.assets import CHECKPOINTS, named
+from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.nodes.common.replies import NotRepliedError, replied
-from adahi_ros.robot.attempt import Preparation, preparations
+from adahi_ros.robot.policy_run import Preparation, preparations
 
 CALL_S = 5.0  # for a service and its reply
 CONFIGURE_S = 180.0  # the first time may export a network

@@ -27,15 +27,15 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Float32
 
+from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.messages import from_status
 from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.replies import NotRepliedError, elapsed
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatPublisher
 from adahi_ros.nodes.robot.policy_client import CALL_S, NotStartedError, PolicyNode
-from adahi_ros.robot.attempt import Attempt, AttemptLimits, End, Preparation
+from adahi_ros.robot.policy_run import Attempt, AttemptLimits, End, Preparation
 from adahi_ros.safety.commands import LONGEST_STOP_S
-from adahi_ros.texts import abridged
 
 LOOK_S = 0.05
 HOLD_S = 2.0  # for a service of the policy's node and its reply, where the process is to end

@@ -14,8 +14,8 @@ from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftVerificationParameters
 from adahi_ros.nodes.robot.request_messages import Sender
-from adahi_ros.robot.health import News
 from adahi_ros.robot.hedged_transport import HedgedTransport
+from adahi_ros.robot.robot_health import News
 from adahi_ros.robot.transport import Transport
 
 

@@ -10,13 +10,13 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.nodes.common.messages import describe, from_request
-from adahi_ros.nodes.server.serving import heading_of, response_of
+from adahi_ros.nodes.server.request_reading import heading_of, response_of
+from adahi_ros.protocol.description import Description
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.service import VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import ImageEncoder
-from adahi_ros.wire.description import Description
 
 ALWAYS_S = 0.0  # nobody else is heard meanwhile
 

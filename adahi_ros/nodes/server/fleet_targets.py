@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from adahi_ros.assets import asset
-from adahi_ros.fleet.fleet_file import read_fleet
-from adahi_ros.fleet.ray_policies import RayPolicies, RayVerifier
+from adahi_ros.core.assets import asset
 from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, target_by
+from adahi_ros.protocol.description import unservable
+from adahi_ros.server.ray.fleet_file import read_fleet
+from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
 from adahi_ros.server.served_targets import ServedTarget
-from adahi_ros.wire.description import unservable
 
 FLEETS = "config/fleets"
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from adahi_msgs.srv import VerifyDraft
 
-from adahi_ros.server.unreached import Unreached
+from adahi_ros.server.unmatched_clients import Unreached
 
 
 class Sender(NamedTuple):

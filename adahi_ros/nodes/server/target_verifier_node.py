@@ -26,7 +26,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 
-from adahi_ros.health import Health
+from adahi_ros.core.health_level import Health
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.messages import describe
@@ -37,18 +37,18 @@ from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.server.exposure import exposure
 from adahi_ros.nodes.server.fleet_targets import fleet_targets
 from adahi_ros.nodes.server.machine import memory_figures
-from adahi_ros.nodes.server.serving import heading_of
+from adahi_ros.nodes.server.request_reading import heading_of
+from adahi_ros.nodes.server.request_scheduler import ByTurns, Turns
 from adahi_ros.nodes.server.target_verifier_parameters import (
     TargetVerifierParameters,
     check_robots,
     served_target,
 )
-from adahi_ros.nodes.server.turns import ByTurns, Turns
-from adahi_ros.server.health import HealthWatch
+from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError
+from adahi_ros.protocol.texts import shortened
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
+from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import VerificationService, target_name
-from adahi_ros.wire.request import PROTOCOL_VERSION, RequestError
-from adahi_ros.wire.texts import shortened
 
 PARTING_S = 0.1  # for replies to go out: of a service that is destroyed at once, a third is lost
 WARNING_PERIOD_S = 1.0

@@ -21,20 +21,20 @@ from adahi_ros.nodes.common.policies import (
     encoder_from,
     policy_from,
 )
+from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_worker import TargetWorker
-from adahi_ros.nodes.server.turns import BatchParameters
-from adahi_ros.policy.backends import COMPUTE, DTYPES
-from adahi_ros.policy.slowed import SlowedPolicy
-from adahi_ros.server.choice import SAMPLES
+from adahi_ros.policies.backends import COMPUTE, DTYPES
+from adahi_ros.policies.slowed import SlowedPolicy
+from adahi_ros.protocol.description import Description, unservable
+from adahi_ros.protocol.request import ROUND_TRIP_MS
+from adahi_ros.protocol.texts import NAME_LENGTH
 from adahi_ros.server.engine import Engine
+from adahi_ros.server.nearest_sample import SAMPLES
 from adahi_ros.server.received_images import ReceivedImages
 from adahi_ros.server.served_targets import ServedTarget
 from adahi_ros.server.service import target_name
 from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT
-from adahi_ros.wire.description import Description, unservable
-from adahi_ros.wire.request import ROUND_TRIP_MS
-from adahi_ros.wire.texts import NAME_LENGTH
 
 ROBOT_NAME = f"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_LENGTH - 1}}}"  # also that of a namespace
 

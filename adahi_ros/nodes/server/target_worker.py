@@ -11,8 +11,8 @@ from queue import SimpleQueue
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.server.verifier import Verifier
-from adahi_ros.wire.request import VerificationRequest
 
 Said = Future[list[Verdict | Exception]]
 _Work = tuple[VerificationRequest, np.ndarray, float, Said]

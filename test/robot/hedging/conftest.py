@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from adahi_ros.policy.interface import Policy
-from adahi_ros.robot.health import News
+from adahi_ros.policies.interface import Policy
 from adahi_ros.robot.hedged_transport import HedgedTransport
+from adahi_ros.robot.robot_health import News
 from adahi_ros.robot.transport import Transport
 from test.robot.conftest import DRAFT, Robot, SimulatedLink, SimulatedVerifier
 

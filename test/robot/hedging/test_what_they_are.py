@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from adahi_ros.health import Level
+from adahi_ros.core.health_level import Level
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.hedged_transport import FIRST_NAMED_S, QUIET_S, REFRESH_S
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, Link
-from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestFault
 from test.robot.conftest import WEIGHTS
 from test.robot.hedging.conftest import HedgedRobot, requests_to
 

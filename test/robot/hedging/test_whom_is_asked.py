@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.request import RequestFault
+from adahi_ros.protocol.window_updates import WHOLE
 from adahi_ros.robot.hedged_transport import HEDGES
 from adahi_ros.robot.retransmission import FIRST_S
 from adahi_ros.robot.session import Link
-from adahi_ros.robot.verifier_end import ENOUGH
-from adahi_ros.wire.records import Reason
-from adahi_ros.wire.request import RequestFault
-from adahi_ros.wire.window_updates import WHOLE
+from adahi_ros.robot.verifier_endpoint import ENOUGH
 from test.robot.hedging.conftest import PERIOD_S, QUICK, SLOW, HedgedRobot, bytes_about, requests_to
 
 # Whom it asks, and when

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounds of what a bag may unpack to, checked while it unpacks: a small file can expand to gigabytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
+from rosbags.rosbag2 import reader as library
+from rosbags.rosbag2 import storage_mcap
+from rosbags.rosbag2.storage_mcap import zstd  # type: ignore[attr-defined]
+
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.core.files import LARGEST_RECORDING
+
+LARGEST_CHUNK = 1 << 28  # bytes; recorders write chunks of about 1 MB, and at least one message
+LARGEST_MESSAGE = 1 << 28
+MOST_EXPANSION = 200  # times its size that a file may unpack to, and
+ALWAYS_ALLOWED = 1 << 26  # bytes that any file may
+BLOCK = 1 << 16  # what is whole before the fault of a damaged file is kept to within a block
+
+
+def unpacked(packed: bytes, most: int = LARGEST_MESSAGE) -> bytes:
+    """Return what zstd packed.
+
+    Raises:
+        BagError: it is more than `most` bytes, or incomplete.
+    """
+    parts, size = [], 0
+    while packed:
+        unpacker = zstd.ZstdDecompressor()
+        part = unpacker.decompress(packed, max_length=most - size + 1)
+        packed = _rest(unpacker, part, size, most)
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def _unpacked_lz4(packed: bytes, most: int) -> bytes:
+    unpacker = LZ4FrameDecompressor()
+    part: bytes = unpacker.decompress(packed, max_length=most + 1)
+    _rest(unpacker, part, 0, most)
+    return part
+
+
+def _rest(unpacker: Any, part: bytes, before: int, most: int) -> bytes:
+    if before + len(part) > most:
+        raise BagError(f"unpacks to more than {most} bytes, must be at most that")
+    if not unpacker.eof:
+        raise BagError("compressed data are incomplete")
+    rest: bytes = unpacker.unused_data or b""
+    return rest
+
+
+def decompress(data: bytes, compression: str, size: int, crc: int) -> bytes:
+    """Return a chunk of an mcap, as the library does, but refuse a large one before it is unpacked.
+
+    Raises:
+        BagError: its size is above `LARGEST_CHUNK`, or it unpacks to more than it says.
+    """
+    if size > LARGEST_CHUNK:
+        raise BagError(f"uncompressed_size: {size}, must be at most {LARGEST_CHUNK}")
+    if compression in _UNPACK:
+        data, compression = _UNPACK[compression](data, size), ""
+    return _library_decompress(data, compression, size, crc)
+
+
+_UNPACK: dict[str, Callable[[bytes, int], bytes]] = {"zstd": unpacked, "lz4": _unpacked_lz4}
+_library_decompress = storage_mcap.decompress
+
+
+def copy_unpacked(packed: Any, plain: BinaryIO, size: int) -> None:
+    """Copy a stream that unpacks a file of so many bytes.
+
+    Raises:
+        BagError: it unpacks to more than a recording does.
+    """
+    most = min(LARGEST_RECORDING, max(ALWAYS_ALLOWED, MOST_EXPANSION * size))
+    written = 0
+    while block := packed.read(BLOCK):
+        written += len(block)
+        if written > most:
+            raise BagError(f"{size} bytes unpack to more than {most}, must be at most that")
+        plain.write(block)
+
+
+class _Zstd:
+    """What the library's reader uses of zstd, within bounds."""
+
+    decompress = staticmethod(unpacked)
+    open = staticmethod(zstd.open)
+
+
+class _Copies:
+    """What the library's reader uses of shutil, within bounds."""
+
+    @staticmethod
+    def copyfileobj(packed: Any, plain: BinaryIO) -> None:
+        copy_unpacked(packed, plain, _packed_size(packed))
+
+
+def _packed_size(packed: Any) -> int:
+    """Return the size of the file that a stream of zstd reads."""
+    raw = packed._fp
+    here = raw.tell()
+    size: int = raw.seek(0, 2)
+    raw.seek(here)
+    return size
+
+
+def bind_library() -> None:
+    """Have the library's reader unpack within these bounds; it has none, and no parameter for them."""
+    storage_mcap.decompress = decompress
+    library.zstd = _Zstd  # type: ignore[assignment,attr-defined]
+    library.shutil = _Copies  # type: ignore[assignment,attr-defined]

@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From bags to training data: observations as the robot's node would make them, and the actions beside."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.bags.bag_reader import OnLoss, Received, read_bag
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.bags.message_counts import BagSurvey, Tally
+from adahi_ros.bags.recorded_topics import EPISODE_RESULT, INSTRUCTION, Kinds, topics_of
+from adahi_ros.contract.assembler import EPISODE_GAP_S, Encode, Observation, ObservationAssembler
+from adahi_ros.contract.contract import Alignment, Contract, Source
+from adahi_ros.contract.fields import FieldReader, InputError
+from adahi_ros.contract.parsing import contract_path
+from adahi_ros.contract.times import NANOSECONDS, stamp_ns
+from adahi_ros.core.assets import ENCODERS, named
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.protocol.texts import INSTRUCTION_LENGTH
+from adahi_ros.vision.encoder import Encoder
+from adahi_ros.vision.images import as_sent
+
+TRAJECTORIES, SUMMARY, PICTURE, CONTRACT = (
+    "trajectories.safetensors",
+    "dataset.json",
+    "dataset.png",
+    "contract.yaml",
+)
+OnBag = Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class BagDataset:
+    """What bags hold for a contract.
+
+    Attributes:
+        trajectories: T steps in E episodes; their task is the contract's robot type.
+        stamps_ns: (T,) int64, of the samples that made the steps.
+        places: (T, 2) int64, of each step the bag, and which of the bag's observations it is, both from 0.
+        instructions: T, what the target was told then; empty where nobody asked.
+        intervals_s: by topic, from each message to the next.
+        summary: what was found and what was left out, as `dataset.json` has it.
+    """
+
+    trajectories: Trajectories
+    stamps_ns: np.ndarray
+    places: np.ndarray
+    instructions: tuple[str, ...]
+    intervals_s: dict[str, np.ndarray]
+    summary: dict[str, Any]
+
+    def save(self, folder: Path, contract: str, command: str) -> None:
+        """Write tensors, summary and a copy of the contract into a folder.
+
+        Args:
+            folder: to write.
+            contract: what `load_contract` takes.
+            command: that made this, for people.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        text = contract_path(contract).read_bytes()
+        digest = hashlib.sha256(text).hexdigest()[:16]
+        self.trajectories.save(folder / TRAJECTORIES)
+        (folder / CONTRACT).write_bytes(text)
+        summary = {"command": command, "contract": {"name": contract, "sha256": digest}, **self.summary}
+        (folder / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n")
+
+
+def encoder_of(contract: Contract) -> Encode | None:
+    """Return what makes features of the contract's images; None without cameras, or without an encoder.
+
+    Raises:
+        ValueError: there is no such encoder, it is damaged, or takes images of another size.
+        FileNotFoundError: none of this name is shipped.
+    """
+    if not contract.encoder:
+        return None
+    encoder = Encoder.load(named(contract.encoder, ENCODERS))
+    contract.check_image_size(encoder.image_size)
+    if contract.images_for_target:  # the verifier sees no other
+        return lambda images: encoder.encode(as_sent(images))
+    return encoder.encode
+
+
+def survey_bag(
+    path: Path, contract: Contract, namespace: str = "", on_loss: OnLoss | None = None
+) -> BagSurvey:
+    """Count what a bag has for a contract; no encoder is needed. For `on_loss` see `read_bag`.
+
+    Raises:
+        BagError: the bag cannot be used.
+    """
+    tally = Tally()
+    nothing = np.zeros((len(contract.cameras), 1), dtype=np.float32)
+    passed = _Pass(contract, lambda images: nothing, tally)
+    for received in read_bag(path, topics_of(contract), namespace=namespace, on_loss=on_loss):
+        passed.take(received)
+    return tally.survey()
+
+
+def read_dataset(
+    paths: Sequence[Path],
+    contract: Contract,
+    namespace: str = "",
+    keep_failures: bool = False,
+    on_bag: OnBag = lambda path: None,
+    on_loss: OnLoss | None = None,
+    told: str | None = None,
+) -> BagDataset:
+    """Read bags, one after the other, as a robot's node would have seen them.
+
+    Args:
+        paths: of the bags; an episode does not go on from one to the next.
+        contract: what observations and actions are made of.
+        namespace: of the robot.
+        keep_failures: keep episodes that the topic `episode_result` says have failed.
+        on_bag: told each bag before it is read.
+        on_loss: where it is given, bags that were cut off are read, too; see `read_bag`.
+        told: what the target is told until the bag's topic `instruction` says otherwise. Steps without a word
+            are left out, and an episode ends where it is told something else. None where it is told nothing.
+
+    Raises:
+        BagError: a bag cannot be used, or there is not one step with its action in all of them.
+    """
+    encode = encoder_of(contract)
+    tally = Tally()
+    episodes: list[list[_Step]] = []
+    bag_of: list[int] = []
+
+    def lost(loss: str) -> None:
+        tally.loss = loss
+        if on_loss is not None:
+            on_loss(loss)
+
+    losses = None if on_loss is None else lost
+    for bag, path in enumerate(paths):
+        on_bag(path)
+        passed = _Pass(contract, encode, tally, told)
+        for received in read_bag(path, topics_of(contract), beside(told is not None), namespace, losses):
+            passed.take(received)
+        found = passed.episodes(keep_failures)
+        steps_here = sum(map(len, found))
+        tally.end_of_bag(path, namespace, steps_here)
+        episodes += found
+        bag_of += [bag] * steps_here
+    if not episodes:
+        names = ", ".join(map(str, paths))
+        raise BagError(
+            f"{names}: no step has an observation and an action, expected at least one ({tally.why()})"
+        )
+    steps = [step for episode in episodes for step in episode]
+    trajectories = Trajectories(
+        contract.robot_type,
+        np.stack([step.observation.values for step in steps]),
+        np.stack([step.action for step in steps]).astype(np.float32),
+        np.stack([episode[0].observation.goal for episode in episodes]),
+        np.cumsum([len(episode) for episode in episodes]),
+        np.stack([step.observation.image_features for step in steps]),
+    )
+    stamps_ns = np.array([step.observation.stamp_ns for step in steps], dtype=np.int64)
+    places = np.stack([np.array(bag_of), np.array([step.number for step in steps])], axis=1)
+    instructions = () if told is None else tuple(step.instruction for step in steps)
+    intervals_s = {topic: np.array(each) / NANOSECONDS for topic, each in tally.intervals_ns.items()}
+    summary = tally.summary(contract, trajectories)
+    return BagDataset(trajectories, stamps_ns, places, instructions, intervals_s, summary)
+
+
+def beside(instructed: bool) -> Kinds:
+    """Return the topics that are read of a bag where it has them, beside those of the contract."""
+    return {**EPISODE_RESULT, **INSTRUCTION} if instructed else EPISODE_RESULT
+
+
+def aligned(times_ns: np.ndarray, stamps_ns: np.ndarray, align: Alignment) -> np.ndarray:
+    """Return which sample goes with each time.
+
+    Args:
+        times_ns: (N,) of the samples, rising.
+        stamps_ns: (T,).
+        align: `asof` takes the nearest, `hold` and `drop` the newest that is not later.
+
+    Returns:
+        (T,) indices; -1 where none is within the tolerance.
+    """
+    if not len(times_ns):
+        return np.full(len(stamps_ns), -1)
+    before = np.searchsorted(times_ns, stamps_ns, side="right") - 1
+    chosen = np.maximum(before, 0)
+    if align.strategy == "asof":
+        after = np.minimum(before + 1, len(times_ns) - 1)
+        nearer = np.abs(times_ns[after] - stamps_ns) < np.abs(times_ns[chosen] - stamps_ns)
+        chosen = np.where(nearer, after, chosen)
+        near = np.abs(times_ns[chosen] - stamps_ns) <= round(align.tolerance_s * NANOSECONDS)
+    else:
+        age_ns = stamps_ns - times_ns[chosen]
+        near = (age_ns >= 0) & (age_ns <= round(align.tolerance_s * NANOSECONDS))
+    return np.where(near, chosen, -1)
+
+
+@dataclass(frozen=True)
+class _Step:
+    observation: Observation
+    action: np.ndarray
+    number: int
+    instruction: str
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What somebody said of an episode, once so many observations had been made."""
+
+    heard_at: int
+    number: int
+    stamp_ns: int
+    success: bool
+
+
+def _acted(source: Source, reader: FieldReader, message: Any, received_ns: int) -> tuple[int, np.ndarray]:
+    """Return the time and the numbers of what was commanded."""
+    values = source.from_wire(reader.read(message))
+    if source.align.timeline == "receive":
+        return received_ns, values
+    if not hasattr(message, "header"):
+        name = source.channel.topic.lstrip("/")
+        raise InputError(f"{name}.header", "the message has none; its timeline must be receive")
+    return stamp_ns(message.header.stamp), values
+
+
+class _Pass:
+    """One bag, message by message."""
+
+    def __init__(
+        self, contract: Contract, encode: Encode | None, tally: Tally, told: str | None = None
+    ) -> None:
+        self._contract = contract
+        self._instructed = told is not None
+        self._told = told or ""
+        self._instructions: list[str] = []  # one of each observation
+        self._tally = tally
+        self._assembler = ObservationAssembler(contract, encode, tally.miss)
+        unrecorded = [sink.key for sink in contract.action.sinks if sink.is_ros_action]
+        if unrecorded:
+            raise BagError(
+                f"contract: {', '.join(unrecorded)}, goals of a ROS action are in no bag; for a dataset it "
+                "must name the topic on which the same was said"
+            )
+        acted = [sink.source for sink in contract.action.sinks]
+        self._acted = [(source, source.reader()) for source in acted]
+        sources = (*contract.numbers, *(() if contract.goal is None else (contract.goal,)), *acted)
+        self._readers: dict[str, list[FieldReader]] = defaultdict(list)
+        for source in sources:
+            self._readers[source.channel.topic].append(source.reader())
+        self._readers |= {camera.channel.topic: [] for camera in contract.cameras}
+        self._observations: list[Observation] = []
+        self._actions: list[list[tuple[int, np.ndarray]]] = [[] for _ in acted]
+        self._results: list[_Result] = []
+
+    def take(self, received: Received) -> None:
+        """Take the next message."""
+        topic, message = received.topic, received.message
+        self._tally.message(received)
+        readers = self._readers.get(topic)
+        if readers and not any(reader.concerns(message) for reader in readers):
+            self._tally.stranger(readers[0].stranger(message))
+        try:
+            if topic in self._contract.channels:
+                observation = self._assembler.add(topic, message, received.received_ns)
+                if observation is not None:
+                    self._observations.append(replace(observation, images={}))  # their features will do
+                    self._instructions.append(self._told)
+                    self._tally.observations += 1
+            for (source, reader), taken in zip(self._acted, self._actions, strict=True):
+                if topic == source.channel.topic and reader.concerns(message):
+                    at_ns, values = _acted(source, reader, message, received.received_ns)
+                    if not at_ns and self._observations:  # the newest one's; what follows is a hold
+                        at_ns = self._observations[-1].stamp_ns
+                        at_ns = 0 if taken and taken[-1][0] >= at_ns else at_ns
+                    taken.append((at_ns, values))
+                    self._tally.actions += 1
+        except InputError as error:
+            self._tally.fault(error)
+        if topic in INSTRUCTION and len(message.data) <= INSTRUCTION_LENGTH:  # as the robot's node hears it
+            self._told = message.data
+        if topic in EPISODE_RESULT and self._observations:
+            # A robot that counts its episodes itself has other numbers than who judges them.
+            counted = self._contract.episode is not None
+            number = int(message.episode_id) if counted else self._observations[-1].episode
+            at_ns = stamp_ns(message.header.stamp) or received.received_ns
+            self._results.append(_Result(len(self._observations), number, at_ns, bool(message.success)))
+
+    def episodes(self, keep_failures: bool) -> list[list[_Step]]:
+        """Return the episodes of the bag, those that are left out not among them."""
+        chosen = self._chosen()
+        failed = self._failed()
+        if not keep_failures:
+            self._tally.counts["failed_episodes"] += sum(bool(failed[rows.start]) for rows in self._runs())
+        episodes: list[list[_Step]] = []
+        last: Observation | None = None
+        has_action, told_last = True, ""
+        for index, observation in enumerate(self._observations):
+            repeated = last is not None and observation.key == last.key
+            self._tally.counts["repeated_steps"] += repeated
+            if repeated and has_action:
+                continue
+            told = self._instructions[index]
+            if not repeated:
+                self._tally.counts["steps_without_action"] += not has_action
+                if last is None or self._ends(last, observation):
+                    episodes.append([])
+                elif told != told_last:
+                    self._tally.counts["instruction_changes"] += 1
+                    episodes.append([])
+            told_last = told
+            last, has_action = observation, bool((chosen[index] >= 0).all())
+            if failed[index] and not keep_failures:
+                has_action = True  # none is looked for
+            elif self._instructed and not told.strip():
+                self._tally.counts["untold_steps"] += 1
+                has_action = True
+            elif has_action:
+                parts = zip(self._actions, chosen[index], strict=True)
+                action = np.concatenate([of[row][1] for of, row in parts])
+                episodes[-1].append(_Step(observation, action, index, told))
+        self._tally.counts["steps_without_action"] += not has_action
+        return [episode for episode in episodes if episode]
+
+    def _chosen(self) -> np.ndarray:
+        """Return which action of each sink goes with each observation: (T, sinks), -1 for none."""
+        stamps = np.array([each.stamp_ns for each in self._observations], dtype=np.int64)
+        columns = []
+        for (source, _), taken in zip(self._acted, self._actions, strict=True):
+            taken.sort(key=lambda each: each[0])
+            times = np.array([stamp for stamp, _ in taken], dtype=np.int64)
+            columns.append(aligned(times, stamps, source.align))
+        return np.stack(columns, axis=1)
+
+    def _ends(self, last: Observation, following: Observation) -> bool:
+        """Whether an episode ends between two observations; counts why, and what is missing."""
+        counts = self._tally.counts
+        new_number = following.episode != last.episode
+        if new_number and self._contract.episode is not None:
+            return True
+        since_s = (following.stamp_ns - last.stamp_ns) / NANOSECONDS
+        reasons = {
+            "jumps_back": since_s < 0 or (following.step < last.step and not new_number),
+            "gaps": since_s > max(EPISODE_GAP_S, 5 * self._contract.period_s),
+            "goal_changes": not np.array_equal(following.goal, last.goal),
+        }
+        reason = next((name for name, so in reasons.items() if so), None)
+        if reason is not None:
+            counts[reason] += 1
+        elif not new_number:
+            counts["missing_steps"] += following.step - last.step - 1
+        return new_number or reason is not None
+
+    def _failed(self) -> np.ndarray:
+        """Return, of each observation, whether its episode failed: (T,) bool."""
+        failed = np.zeros(len(self._observations), dtype=bool)
+        runs = self._runs()
+        judged: set[int] = set()
+        for result in self._results:
+            # Of the newest of this number among the last two, for a recorder that is behind hears results
+            # early or late. A robot that was restarted has the same numbers again: what it says of a second
+            # episode 0, of which nothing is here, is no word on the first.
+            begun = [rows for rows in runs if rows.start < result.heard_at][-2:]
+            mine = [
+                rows
+                for rows in begun
+                if self._observations[rows.start].episode == result.number
+                and self._observations[rows.start].stamp_ns <= result.stamp_ns
+            ]
+            if mine and mine[-1].start not in judged:
+                judged.add(mine[-1].start)
+                failed[mine[-1]] = not result.success
+            else:
+                self._tally.counts["results_of_no_episode"] += 1
+        return failed
+
+    def _runs(self) -> list[slice]:
+        """Return the rows of each episode, as the robot counts them."""
+        starts = [
+            row
+            for row, now in enumerate(self._observations)
+            if row == 0 or self._begins(self._observations[row - 1], now)
+        ]
+        return [slice(*ends) for ends in pairwise([*starts, len(self._observations)])]
+
+    @staticmethod
+    def _begins(last: Observation, now: Observation) -> bool:
+        """Whether the robot has begun an episode between two observations, or was itself begun anew."""
+        return now.episode != last.episode or now.step < last.step or now.stamp_ns < last.stamp_ns

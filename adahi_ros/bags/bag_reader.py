@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of a bag in the order of their coming: sqlite3 or mcap, compressed or not, sound or damaged."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rosbags.interfaces import Connection, MessageDefinitionFormat
+from rosbags.rosbag2 import Reader
+from rosbags.serde import SerdeError
+
+from adahi_ros.bags.bag_files import closed, damaged
+from adahi_ros.bags.definitions import (
+    BIG_ENDIAN,
+    LITTLE_ENDIAN,
+    BagError,
+    carried_types,
+    check_cdr,
+    how_to_read,
+    in_words,
+    types_of,
+)
+from adahi_ros.bags.partial_bag import Remains
+from adahi_ros.bags.recorded_topics import NO_TOPICS, Kinds, absolute
+
+CDR_HEADER_BYTES = 4
+Decode = Callable[[bytes], Any]
+OnLoss = Callable[[str], None]
+"""Told of a bag that was cut off why not all of it is read, and how much is."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """One message of a bag.
+
+    Attributes:
+        topic: as the contract names it.
+        message: has the attributes of rclpy's.
+        received_ns: when the recorder got it.
+    """
+
+    topic: str
+    message: Any
+    received_ns: int
+
+
+def read_bag(
+    path: Path,
+    topics: Kinds,
+    optional: Kinds = NO_TOPICS,
+    namespace: str = "",
+    on_loss: OnLoss | None = None,
+) -> Iterator[Received]:
+    """Yield the messages of a bag, as they came.
+
+    Args:
+        path: folder of the bag, or a single .mcap or .db3 file.
+        topics: that must be there and have messages.
+        optional: that may be absent.
+        namespace: of the robot; topics that begin with a slash are not in it.
+        on_loss: where it is given, what is whole of a bag that was cut off is read, or of a damaged one, and
+            this is told of the rest before the first message. Such a bag is refused otherwise.
+
+    Raises:
+        BagError: there is no bag, it is damaged, or not of these topics and types; a damaged one may yield
+            messages before.
+    """
+    kinds = {absolute(topic, namespace): (topic, kind) for topic, kind in {**optional, **topics}.items()}
+    came: Counter[str] = Counter()
+    with _faults_of(path), _opened(path, on_loss) as reader:
+        needed = {absolute(topic, namespace) for topic in topics}
+        connections = _chosen(path, reader.connections, kinds, needed)
+        decoders = {connection.msgtype: _decoder(path, connection) for connection in connections}
+        for connection, received_ns, data in reader.messages(connections) if connections else ():
+            topic, kind = kinds[connection.topic]
+            try:
+                message = decoders[kind](data)
+            except (SerdeError, ValueError, struct.error) as error:
+                raise BagError(
+                    f"{path}: {connection.topic}: message {came[topic]}, "
+                    f"expected a {kind} ({in_words(error)})"
+                ) from None
+            came[topic] += 1
+            yield Received(topic, message, received_ns)
+    for topic in topics:
+        if not came[topic]:
+            raise BagError(f"{path}: {absolute(topic, namespace)}: no messages, expected at least one")
+
+
+@contextmanager
+def _faults_of(path: Path) -> Iterator[None]:
+    """Name the bag, and the file of it, in whatever the library makes of a damaged one."""
+    try:
+        yield
+    except BagError:
+        raise
+    except Exception as error:  # noqa: BLE001 (of garbage the library raises this and that)
+        raise BagError(
+            f"{path}: {damaged(path)}expected a rosbag2, sqlite3 or mcap ({in_words(error)}); "
+            f"{how_to_read(path)}"
+        ) from None
+
+
+@contextmanager
+def _opened(path: Path, on_loss: OnLoss | None) -> Iterator[Reader | Remains]:
+    if on_loss is None:
+        with Reader(closed(path)) as reader:
+            yield reader
+    else:
+        remains = Remains(path)
+        if remains.loss:
+            on_loss(remains.loss)
+        yield remains
+
+
+def _chosen(
+    path: Path, connections: Collection[Connection], kinds: Mapping[str, tuple[str, str]], needed: set[str]
+) -> list[Connection]:
+    """Return the connections of the wanted topics, once these are known to be of the right types."""
+    there = {connection.topic for connection in connections}
+    for name in sorted(needed - there):
+        raise BagError(
+            f"{path}: {name}: no such topic, expected {kinds[name][1]}; {_hint(name, sorted(there))}"
+        )
+    chosen = [connection for connection in connections if connection.topic in kinds]
+    for connection in chosen:
+        kind = kinds[connection.topic][1]
+        if connection.msgtype != kind:
+            raise BagError(f"{path}: {connection.topic}: of type {connection.msgtype}, expected {kind}")
+    return chosen
+
+
+def _hint(name: str, there: list[str]) -> str:
+    alike = [topic for topic in there if topic.endswith(name)]
+    if alike:
+        return f"there is {alike[0]}: is the namespace {alike[0].removesuffix(name)}?"
+    return f"there are {', '.join(there)}" if there else "the bag has no topics"
+
+
+def _decoder(path: Path, connection: Connection) -> Decode:
+    """Return what makes messages of bytes, by the bag's own definition of them if it has one."""
+    kind = connection.msgtype
+    if connection.msgdef.format != MessageDefinitionFormat.NONE:
+        store = carried_types(kind, connection.msgdef)
+    else:
+        try:
+            store = types_of([kind])
+        except BagError as error:
+            raise BagError(f"{path}: {connection.topic}: {error}") from None
+        if connection.digest and connection.digest != store.hash_rihs01(kind):
+            raise BagError(
+                f"{path}: {connection.topic}: of another version of {kind}, and the bag does not define it; "
+                f"expected {store.hash_rihs01(kind)}"
+            )
+    definition = store.get_msgdef(kind)
+    by_order = {LITTLE_ENDIAN: definition.deserialize_cdr_le, BIG_ENDIAN: definition.deserialize_cdr_be}
+
+    def decode(data: bytes) -> Any:
+        # Not `deserialize_cdr`, which refuses what follows the last field: rclpy's serialized messages are as
+        # long as they might have become, and end in a few bytes of anything.
+        check_cdr(data)
+        body = data[CDR_HEADER_BYTES:]
+        message, end = by_order[data[:2]](body, 0, definition.cls, store)
+        if end > len(body):
+            raise SerdeError(f"{len(body)} bytes, must be at least {end}")
+        return message
+
+    return decode

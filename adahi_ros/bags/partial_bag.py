@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is whole of a bag that was never closed, has lost its end, or is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import islice
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
+
+from rosbags.interfaces import Connection
+from rosbags.rosbag2 import Reader
+from rosbags.rosbag2.storage_mcap import zstd  # type: ignore[attr-defined]  # with what it unpacks itself
+
+from adahi_ros.bags import mcap_scan, sqlite_scan
+from adahi_ros.bags.bag_bounds import copy_unpacked, unpacked
+from adahi_ros.bags.bag_files import (
+    MCAP,
+    METADATA,
+    PACKED,
+    SQLITE,
+    damaged,
+    files_of,
+    storage_of,
+    why_unclosed,
+)
+from adahi_ros.bags.definitions import BagError, check_cdr, in_words
+from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.core.files import read_bytes
+from adahi_ros.core.yaml_files import parse_yaml
+
+Message = tuple[Connection, int, bytes]
+"""A message as it is stored: its topic, its time in ns, its bytes as CDR."""
+
+SCANS = {MCAP: mcap_scan.scan, SQLITE: sqlite_scan.scan}
+PACKED_MESSAGE = b"\x28\xb5\x2f\xfd"  # what zstd begins with
+
+
+def whole_messages(file: Path, faults: list[str]) -> Iterator[Message]:
+    """Yield the messages of a file up to its first fault, in the order of the file; note what that is."""
+    try:
+        with _unpacked(file) as plain:
+            for connection, time_ns, data in SCANS[storage_of(file)](plain):
+                if data.startswith(PACKED_MESSAGE):
+                    data = unpacked(data)
+                check_cdr(data)
+                yield connection, time_ns, data
+    except Exception as error:  # noqa: BLE001 (of garbage the libraries raise this and that)
+        faults.append(f"{file.name}: {in_words(error)}")
+
+
+@contextmanager
+def _unpacked(file: Path) -> Iterator[Path]:
+    """Yield the file; of one that is compressed as a whole, a copy of what can be unpacked."""
+    if file.suffix != PACKED:
+        yield file
+        return
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, file.stem)
+        # What lacks is told by who reads the copy.
+        with suppress(EOFError, zstd.ZstdError), zstd.open(file) as packed, copy.open("wb") as plain:
+            copy_unpacked(packed, plain, file.stat().st_size)
+        yield copy
+
+
+class Remains:
+    """The messages of a bag, of each file up to its first fault. Reads all of them once as it is made.
+
+    Has what `Reader` has for who reads: `connections` and `messages`.
+
+    Args:
+        path: folder of the bag, or a single file of one.
+
+    Attributes:
+        connections: topics that have messages.
+        loss: why the bag is not read as a sound one, how much of it is read, and how much is not, as far as
+            that is known; empty of a bag that was closed and is whole.
+
+    Raises:
+        BagError: there is no such bag, or no message in it can be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._faults: list[str] = []
+        self._connections: dict[tuple[str, str], Connection] = {}
+        told = _told(path)
+        self._parts = [self._survey(file) for file in self._files(path, told)]
+        count = sum(part.count for part in self._parts)
+        if not count:
+            raise BagError(
+                f"{path}: no message in it can be read ({'; '.join(self._faults) or 'it has none'})"
+            )
+        self.connections = list(self._connections.values())
+        self.loss = ""
+        if faults := self._faults or _refusal(path):
+            read_s = sum(part.duration_s for part in self._parts)
+            lost = "unknown"
+            if told is not None:
+                messages, seconds = max(0, told.messages - count), max(0.0, told.duration_s - read_s)
+                lost = f"{messages} messages, {seconds:.1f} s"
+            read = f"read: {count} messages, {read_s:.1f} s"
+            self.loss = f"{path}: cut off or damaged: {'; '.join(faults)}; {read}; left out: {lost}"
+
+    def messages(self, connections: Collection[Connection]) -> Iterator[Message]:
+        """Yield the messages of these topics, file by file, in the order of their times."""
+        wanted = {(each.topic, each.msgtype) for each in connections}
+        for part in self._parts:
+            for message in in_time(islice(whole_messages(part.file, []), part.count), part.behind_ns):
+                if (message[0].topic, message[0].msgtype) in wanted:
+                    yield message
+
+    def _files(self, path: Path, told: _Told | None) -> list[Path]:
+        """Return the files to read: those that the metadata name, all of them where there are none."""
+        files = files_of(path)
+        if path.is_dir() and told is None:
+            self._faults.append("no metadata.yaml that can be read")
+        if told is None:
+            return files
+        there = {file.name.removesuffix(PACKED): file for file in files}
+        named = [name.removesuffix(PACKED) for name in told.files]
+        self._faults += [f"{name}: missing" for name in named if name not in there]
+        self._faults += [f"{name}: {METADATA} does not name it" for name in there if name not in named]
+        return [there[name] for name in named if name in there]
+
+    def _survey(self, file: Path) -> _Part:
+        count, oldest, newest, behind_ns = 0, 0, 0, 0
+        for connection, time_ns, _ in whole_messages(file, self._faults):
+            self._connections.setdefault((connection.topic, connection.msgtype), connection)
+            oldest = min(oldest, time_ns) if count else time_ns
+            newest = max(newest, time_ns) if count else time_ns
+            behind_ns = max(behind_ns, newest - time_ns)
+            count += 1
+        return _Part(file, count, (newest - oldest) / NANOSECONDS, behind_ns)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A file of a bag, up to its first fault: no message is further behind one before it than `behind_ns`."""
+
+    file: Path
+    count: int
+    duration_s: float
+    behind_ns: int
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What the metadata of a bag say."""
+
+    files: list[str]
+    messages: int
+    duration_s: float
+
+
+def _told(path: Path) -> _Told | None:
+    """Return what the metadata of a bag say; None where there are none that can be read."""
+    try:
+        values = parse_yaml(read_bytes(path / METADATA))["rosbag2_bagfile_information"]
+        return _Told(
+            [PurePath(name).name for name in values["relative_file_paths"]],
+            int(values["message_count"]),
+            int(values["duration"]["nanoseconds"]) / NANOSECONDS,
+        )
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _refusal(path: Path) -> list[str]:
+    """Return why a bag cannot be opened though every message in it can be read."""
+    if why := why_unclosed(path):
+        return [why]
+    try:
+        with Reader(path):
+            return []
+    except Exception as error:  # noqa: BLE001 (as above)
+        return [f"{damaged(path)}cannot be opened ({in_words(error)})"]
+
+
+def in_time(messages: Iterable[Message], behind_ns: int) -> Iterator[Message]:
+    """Yield messages by their times, those of one time as they come.
+
+    Args:
+        messages: to sort.
+        behind_ns: none is further behind one before it.
+    """
+    held: list[tuple[int, int, Message]] = []
+    newest_ns = -1
+    for number, message in enumerate(messages):
+        newest_ns = max(newest_ns, message[1])
+        heappush(held, (message[1], number, message))
+        while held and held[0][0] <= newest_ns - behind_ns:
+            yield heappop(held)[2]
+    while held:
+        yield heappop(held)[2]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi committee`: several drafts, each specialised, in place of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adahi_ros.cli.options import (
+    Checkpoints,
+    Overwrite,
+    TaskName,
+    Workers,
+    folder_of,
+    recipe_file,
+    replaceable,
+)
+from adahi_ros.cli.terminal import command_line, say
+
+SPLITS = ("fit", "goal")
+
+
+def committee(
+    task: TaskName,
+    out: Annotated[Path, typer.Option(help="Folder to write: drafts, and a copy of tokenizer and target.")],
+    workers: Workers,
+    members: Annotated[int, typer.Option(min=1, help="How many drafts.")] = 2,
+    split: Annotated[
+        str,
+        typer.Option(
+            help="Who learns from which demonstration: fit, who makes it likeliest; goal, by what the target "
+            "is told."
+        ),
+    ] = "fit",
+    fusion: Annotated[
+        str, typer.Option(help="How they work together: best, drawn, sum or product.")
+    ] = "best",
+    checkpoints: Checkpoints = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(
+            help="Its draft is each member's. Default: config/recipes/TASK-committee.yaml, or TASK.yaml."
+        ),
+    ] = None,
+    demonstrations: Annotated[
+        Path | None,
+        typer.Option("--demos", help="File of 'adahi demos'. Default: record as the recipe says."),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Train several specialised drafts on the tokenizer of a target; the robot learns which fits."""
+    import torch
+
+    from adahi_ros.core.trajectories import Trajectories
+    from adahi_ros.lab.tasks import goal_is_for_target
+    from adahi_ros.lab.tasks.demonstrations import collect_parallel
+    from adahi_ros.lab.training.policy_recipe import load_recipe
+    from adahi_ros.lab.training.train_committee import Lessons, by_fit, by_goal, train_committee
+    from adahi_ros.policies.committee import CommitteeRules
+    from adahi_ros.policies.vqbet.vqbet_checkpoint import load_tokenizer
+
+    if split not in SPLITS:
+        raise ValueError(f"--split: {split!r}, must be one of {', '.join(SPLITS)}")
+    rules = CommitteeRules(fusion=fusion)
+    replaceable("--out", out / "draft.yaml", overwrite)
+    steps = load_recipe(recipe_file(recipe, f"{task}-committee", task))
+    if "draft" not in steps.policies or steps.policies["draft"].kind != "vqbet":
+        raise ValueError("--recipe: must have a policy named draft, of the kind vqbet")
+    beside = folder_of(task, checkpoints)
+    if demonstrations is not None:
+        data = Trajectories.load(demonstrations)
+    else:
+        lessons = steps.demonstrations
+        data = collect_parallel(
+            task, lessons.episodes, lessons.seed, lessons.action_noise, workers
+        ).trajectories
+    told = data.without_images()
+    if goal_is_for_target(task):
+        told = told.without_goals()
+    torch.set_num_threads(1)
+    taught = Lessons(data, told, load_tokenizer(beside), steps.window_length, steps.policies["draft"])
+    who = by_goal(taught, members) if split == "goal" else by_fit(taught, members, say)
+    train_committee(out, taught, who, beside, rules, command_line(), say)
+    say(f"{out}: trained; other verbs take it with --checkpoints {out}")

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi evaluate` and `adahi compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from adahi_ros.cli.lab.calibration import calibration_for
+from adahi_ros.cli.lab.paper import FULL_EPISODES, QUICK_EPISODES, Episodes, comparisons
+from adahi_ros.cli.options import (
+    Backend,
+    CalibrationFile,
+    Checkpoints,
+    DraftTemperature,
+    JsonFile,
+    Rate,
+    Seed,
+    TaskName,
+    Workers,
+    file_name,
+    folder_of,
+    tried,
+)
+from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
+
+if TYPE_CHECKING:
+    from adahi_ros.gates.parameter_file import Calibration
+    from adahi_ros.lab.evaluation.comparison import Entry
+    from adahi_ros.lab.evaluation.loaded_policies import Policies
+
+
+def comparison_figures(
+    task: str, seed: int, episodes: int, found: Calibration, policies: Policies, figures: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the figures of a comparison as they are written."""
+    return {
+        "task": file_name(task),
+        "seed": seed,
+        "episodes": episodes,
+        "draft_temperature": found.draft_temperature,
+        "parameters": {
+            "draft": policies.draft.signature.parameters,
+            "target": policies.target.signature.parameters,
+        },
+        "methods": figures,
+    }
+
+
+COMPARED = "adahi,hybrid,draft,target,random,uncertainty"
+
+
+def evaluate(
+    task: TaskName,
+    workers: Workers,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--methods",
+            "--method",
+            help="Separated by commas, or the option again; there are also random_cool, oracle, plan_2, "
+            "plan_4 and plan_8, any gate with any rule, GATE:RULE, any gate on plans, plan:GATE or "
+            "corrector:GATE, and FILE.py:CLASS, a gate or a proposer of your own, which alone comes beside "
+            f"the others. {{task}} in one is the task, {{checkpoints}} the folder. Default: {COMPARED}.",
+        ),
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="Per method, the same ones for each.")] = 600,
+    against: Annotated[
+        str | None,
+        typer.Option(help="Compare with this method, episode by episode. Default: target, else the first."),
+    ] = None,
+    rate: Rate = None,
+    draft_temperature: DraftTemperature = None,
+    calibration: CalibrationFile = None,
+    checkpoints: Checkpoints = None,
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Compare methods on the same episodes, in process."""
+    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
+    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.methods.file_methods import FileMethod
+    from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
+    from adahi_ros.lab.reporting.tables import method_table, paired_table
+
+    files = PolicyFiles(folder_of(task, checkpoints), backend)
+    names = parse_methods(for_task(",".join(methods or [COMPARED]), file_name(task), files.folder), own=True)
+    if all(isinstance(METHODS[name], FileMethod) for name in names):
+        names = parse_methods(",".join([COMPARED, *names]), own=True)
+    reference_among(names, against)
+    found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
+    with progress() as bar:
+        move = episode_bars(bar, names, episodes)
+        compared = Comparison(task, files, found, seed)
+        figures = evaluate_methods(compared, names, evaluation_episodes(episodes), workers, move, against)
+    console.print(method_table(figures, f"{file_name(task)}, {episodes} episodes, seed {seed}"))
+    paired = paired_table(figures)
+    if paired is not None:
+        console.print(paired)
+    write_json(json_file, comparison_figures(task, seed, episodes, found, files.load(), figures))
+
+
+# First those in which the target knows what the robot cannot; of the kitchens, which take longest, one.
+STOOD_TASKS = "ball_instructed,swarm_instructed,ball_seen,metaworld,ball,swarm,kitchen"
+NOT_STOOD = ("random", "random_cool", "oracle")  # a gate in every gate's place; and what no robot can know
+
+
+def compare(
+    workers: Workers,
+    quick: Annotated[bool, typer.Option("--quick", help="100 episodes per method and task.")] = False,
+    tasks: Annotated[
+        str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")
+    ] = STOOD_TASKS,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--methods",
+            "--method",
+            help="As of 'adahi evaluate'. Default: target and all that a robot can do, with corrector_8.",
+        ),
+    ] = None,
+    episodes: Episodes = None,
+    out: Annotated[
+        Path, typer.Option(help="File of the rows, each written as it is measured, and found there again.")
+    ] = Path("results/compare.json"),
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Tell where methods stand on each task: success, what it costs, and what chance explains."""
+    from adahi_ros.lab.evaluation.comparison import Rows, entries, measure, random_baseline, standings
+    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
+    from adahi_ros.lab.reporting.tables import standing_table
+
+    count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
+    default = [name for name in METHODS if name not in NOT_STOOD] + ["corrector_8"]
+    given = ",".join(["target", *(methods or default)])
+    if json_file is not None and json_file.resolve() == out.resolve():
+        raise ValueError(f"--json: {json_file}, must be another file than the rows have (--out)")
+    compared = comparisons(tasks, seed, backend)
+    names = {
+        task: parse_methods(for_task(given, task, comparison.files.folder), own=True)
+        for task, comparison in compared.items()
+    }
+    rows = Rows(tried("--out", out))
+    written: dict[str, Any] = {}
+    for task, comparison in compared.items():
+        wanted, skipped = entries(comparison, names[task], evaluation_episodes(count))
+        with progress() as bar:
+            job = bar.add_task(f"{task}: rows", total=2 * len(wanted), note="")
+
+            def done(entry: Entry, measured: bool) -> None:
+                bar.update(job, advance=1, note=f"{entry.name}, {entry.kind}")  # noqa: B023
+
+            found = measure(wanted, rows, workers, done)
+            chances = [random_baseline(entry, row) for entry, row in zip(wanted, found, strict=True)]
+            baselines = measure([entry for entry in chances if entry is not None], rows, workers, done)
+        figures = standings(found, baselines)
+        console.print(standing_table(figures, f"{task}, {count} episodes, seed {seed}"))
+        for need in dict.fromkeys(tuple(values["needs"]) for values in figures.values()):
+            who = ", ".join(METHODS[name].label for name in figures if tuple(figures[name]["needs"]) == need)
+            say(f"{task}: {' and '.join(need) or 'nobody knows what'}: {who}")
+        for name, reason in skipped.items():
+            say(f"{task}: {name} is left out: {reason}")
+        written[task] = {"methods": figures, "skipped": skipped}
+    say(f"rows: {out}")
+    write_json(json_file, {"command": command_line(), "seed": seed, "episodes": count, "tasks": written})

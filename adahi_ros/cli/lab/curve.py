@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi curve`: methods against what the link is like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from adahi_ros.cli.lab.paper import FULL_POINT, QUICK_POINT, comparisons
+from adahi_ros.cli.options import Backend, JsonFile, Seed, Workers, finite, picture_file, tried
+from adahi_ros.cli.terminal import command_line, console, progress, say, write_json
+
+if TYPE_CHECKING:
+    from adahi_ros.lab.evaluation.comparison import Entry
+
+
+def curve(
+    against: Annotated[str, typer.Argument(help="What is changed of the link: delay, jitter, loss, outage.")],
+    workers: Workers,
+    quick: Annotated[bool, typer.Option("--quick", help="50 episodes per point instead of 200.")] = False,
+    tasks: Annotated[
+        str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")
+    ] = "ball_instructed",
+    methods: Annotated[
+        str, typer.Option("--methods", "--method", help="As of 'adahi evaluate', separated by commas.")
+    ] = "best,plan_8,adahi,hybrid",
+    episodes: Annotated[int | None, typer.Option(min=1, help="Per point. Default: 200; quick: 50.")] = None,
+    values: Annotated[
+        str | None, typer.Option(help="Of what is changed, separated by commas. Default: some to show it by.")
+    ] = None,
+    delay: Annotated[int, typer.Option(min=0, help="Control steps of a round trip, at least.")] = 1,
+    between: Annotated[
+        float,
+        typer.Option(min=1.0, callback=finite, help="Mean control steps from one outage to the next."),
+    ] = 40.0,
+    out: Annotated[
+        Path, typer.Option(help="File of the rows, each written as it is measured, and found there again.")
+    ] = Path("results/curves.json"),
+    picture: Annotated[
+        Path | None, typer.Option(help="Picture to write. Default: results/curve-AGAINST.png.")
+    ] = None,
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Draw success and calls of methods against delay, jitter, loss or outages of the link, in process.
+
+    In control steps, without a clock. A robot that waits is held meanwhile; one that goes on by plans asks
+    ahead, and is held where its plan is over. What is lost is given up, and asked for anew.
+    """
+    from adahi_ros.lab.evaluation.comparison import Rows
+    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.evaluation.link_curves import curves, links
+    from adahi_ros.lab.evaluation.step_link import StepLink
+    from adahi_ros.lab.methods.methods import parse_methods
+    from adahi_ros.lab.reporting.curve_figure import curve_table, draw_curves
+
+    names = parse_methods(methods, own=True)
+    across = links(against, StepLink(delay=delay, between=between), _numbers(values))
+    at = [getattr(link, against) for link in across]
+    picture = picture_file("--picture", picture or Path(f"results/curve-{against}.png"))
+    if json_file is not None and json_file.resolve() == out.resolve():
+        raise ValueError(f"--json: {json_file}, must be another file than the rows have (--out)")
+    count = episodes if episodes is not None else QUICK_POINT if quick else FULL_POINT
+    compared = comparisons(tasks, seed, backend)
+    rows = Rows(tried("--out", out))
+    found: dict[str, Any] = {}
+    for task, comparison in compared.items():
+        with progress() as bar:
+            job = bar.add_task(f"{task}: rows", total=len(names) * len(across), note="")
+
+            def done(entry: Entry, measured: bool) -> None:
+                bar.update(job, advance=1, note=entry.name)  # noqa: B023
+
+            found[task], skipped = curves(
+                comparison, across, names, evaluation_episodes(count), rows, workers, done
+            )
+        title = f"{task} against {against}, {count} episodes, seed {seed}"
+        console.print(curve_table(found[task], at, title))
+        for name, reason in skipped.items():
+            say(f"{task}: {name} is left out: {reason}")
+    draw_curves(found, at, against, picture)
+    say(f"rows: {out}\npicture: {picture}")
+    told = {"command": command_line(), "against": against, "values": at, "seed": seed, "episodes": count}
+    write_json(json_file, {**told, "tasks": found})
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    """Return the numbers of a comma-separated list, the smallest first, as a curve is drawn.
+
+    Raises:
+        ValueError: one is none.
+    """
+    if text is None:
+        return None
+    try:
+        return sorted(float(each) for each in text.split(","))
+    except ValueError:
+        raise ValueError(f"values: {text!r}, must be numbers separated by commas") from None

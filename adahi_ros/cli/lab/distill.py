@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi distill`: what a robot has of its own, made of a target's plans at what the robot has recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+
+from adahi_ros.cli.options import (
+    Backend,
+    Bags,
+    ContractName,
+    Incomplete,
+    Instruction,
+    JsonFile,
+    Namespace,
+    Overwrite,
+    existing,
+    finite,
+    replaceable,
+    tried,
+)
+from adahi_ros.cli.terminal import command_line, console, progress, say, write_json
+from adahi_ros.core.assets import asset, shipped
+from adahi_ros.core.files import replacing
+from adahi_ros.core.parameter_sections import PARAMETERS
+
+if TYPE_CHECKING:
+    from adahi_ros.bags.bag_dataset import BagDataset
+    from adahi_ros.lab.calibration.bag_plans import Asked
+    from adahi_ros.lab.calibration.target_plans import Planned
+    from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
+    from adahi_ros.lab.training.train_corrector import TrainedOnRecordings
+    from adahi_ros.policies.interface import Policy
+
+DEFAULT_RECIPE = "config/recipes/distill/default.yaml"
+
+
+def distill(
+    bags: Bags,
+    contract: ContractName,
+    out: Annotated[Path, typer.Option(help="Folder to write: corrector, draft, and the plans.")],
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            help="Whose plans: DIRECTORY/NAME, or a YAML file of a policy elsewhere. Default: the target in "
+            "--out, or else in checkpoints/ROBOT_TYPE/plans."
+        ),
+    ] = None,
+    with_draft: Annotated[
+        bool, typer.Option("--draft", help="Also make a draft, for as long as there is no plan.")
+    ] = False,
+    instruction: Instruction = "",
+    recipe: Annotated[
+        Path | None,
+        typer.Option(
+            help="Has a part 'corrector', maybe 'distilled'. Default: config/recipes/ROBOT_TYPE-plans.yaml, "
+            f"where there is none {DEFAULT_RECIPE}."
+        ),
+    ] = None,
+    held_out: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=1.0, callback=finite, help="Share of the episodes that tell how good it is."
+        ),
+    ] = 0.2,
+    batch: Annotated[int, typer.Option(min=1, help="Observations that the target gets at once.")] = 16,
+    jpeg_quality: Annotated[
+        int, typer.Option(min=1, max=95, help="Of images, as the robot's verification.jpeg_quality.")
+    ] = 80,
+    params: Annotated[
+        Path | None, typer.Option(help="Parameter file for robot and verifier to write.")
+    ] = None,
+    namespace: Namespace = "",
+    incomplete: Incomplete = False,
+    backend: Backend = "onnxruntime",
+    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the recipe's.")] = None,
+    overwrite: Overwrite = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Train a corrector, and a draft, on a robot's bags alone: no simulation, whatever it was following.
+
+    The target plans for every recorded observation, and is asked once: a run that was stopped goes on where
+    it was. Bags of episodes that failed are as good.
+    """
+    from adahi_ros.bags.bag_dataset import read_dataset
+    from adahi_ros.contract.parsing import contract_path, load_contract
+    from adahi_ros.lab.calibration.replayed_targets import asked_of, told
+    from adahi_ros.lab.calibration.target_inputs import Jpeg
+    from adahi_ros.lab.calibration.target_replies import GATE, ask_by_expected_error
+    from adahi_ros.lab.tasks import goal_is_for_target
+    from adahi_ros.lab.training.policy_recipe import CORRECTOR, load_pupils
+    from adahi_ros.lab.training.train_corrector import (
+        DRAFT,
+        check_held_out,
+        check_plans,
+        split,
+        train_draft_on_recordings,
+        train_on_recordings,
+    )
+    from adahi_ros.policies.backends import load_policy
+    from adahi_ros.policies.corrector.corrector import Corrector
+    from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+    from adahi_ros.safety.shipped import limits_of_task
+
+    read = load_contract(contract)
+    made = [CORRECTOR, DRAFT] if with_draft else [CORRECTOR]
+    for name in made:
+        tried("--out", replaceable("--out", out / f"{name}.json", overwrite))
+    if params is not None:
+        tried("--params", replaceable("--params", params, overwrite))
+    check_held_out(held_out)
+    how = load_pupils(_recipe_of(read.robot_type, recipe))
+    where = _target_of(read.robot_type, out, target)
+    policy = load_policy(where, backend)
+    check_plans(policy)
+    say(f"target: {where}")
+    with console.status("reading") as status:
+        dataset = read_dataset(
+            bags,
+            read,
+            namespace,
+            keep_failures=True,
+            on_bag=lambda path: status.update(f"reading {path}"),
+            on_loss=say if incomplete else None,
+            told=told(instruction, policy.signature),
+        )
+    chosen = how.corrector.seed if seed is None else seed
+    asked = asked_of(
+        *(bags, read, contract_path(contract), namespace, where, policy, backend),
+        samples=how.corrector.samples,
+        seed=chosen,
+        jpeg=Jpeg(jpeg_quality),
+        batch=batch,
+    )
+    planned = _planned(policy, dataset, asked, out)
+    note = {"command": command_line(), "target": policy.digest}
+    how_made = note, held_out, not goal_is_for_target(read.robot_type)
+    found = {CORRECTOR: _trained(train_on_recordings, planned, how.corrector, out, chosen, *how_made)}
+    if with_draft:
+        its_seed = how.distilled.seed if seed is None else seed
+        found[DRAFT] = _trained(train_draft_on_recordings, planned, how.distilled, out, its_seed, *how_made)
+    _tell(found, out)
+    figures: dict[str, Any] = {"left_out": planned.left_out, **found}
+    if params is not None:
+        corrector = Corrector(load_corrector(out / CORRECTOR))
+        unseen = split(planned.data, chosen, held_out)[1]
+        asking = ask_by_expected_error(planned, corrector, policy.digest, unseen, chosen)
+        limits = limits_of_task(read.robot_type)
+        robot = {
+            "checkpoint": str((out / DRAFT).resolve()) if with_draft else "",
+            "contract": str(contract_path(contract).resolve()),
+            **({"safety": {"limits": limits}} if limits else {}),
+            "proposer": "corrector",
+            "corrector": str((out / CORRECTOR).resolve()),
+            "execution_horizon": planned.horizon,
+            "wait_policy": "ahead",
+            "gate": {"name": GATE, "threshold": asking.threshold},
+            "verification": {"jpeg_quality": jpeg_quality},
+            "instruction": instruction,
+        }
+        _save_parameters(params, robot, {"checkpoint": str(where.resolve()), "rule": "replace"})
+        figures["asking"] = asking._asdict()
+        say(
+            f"asks where it expects to be off by more than {asking.threshold:.3g} action scales: at "
+            f"{asking.rate:.3f} of the steps held out; parameters: {params}"
+        )
+    write_json(json_file, {"task": read.robot_type, "seed": chosen, **figures})
+
+
+def _trained(
+    train: Callable[..., TrainedOnRecordings],
+    planned: Planned,
+    recipe: CorrectorRecipe,
+    out: Path,
+    seed: int,
+    *how: Any,
+) -> dict[str, Any]:
+    from adahi_ros.lab.training.fitting import Run
+
+    with progress() as bar:
+        fitted = bar.add_task("fit", total=recipe.fit.steps, note="")
+        run = Run(seed, on_step=lambda step, loss: bar.update(fitted, completed=step, note=f"{loss:.4g}"))
+        return train(planned, recipe, out, run, *how).figures
+
+
+def _save_parameters(path: Path, robot: dict[str, Any], verifier: dict[str, Any]) -> None:
+    """Write what robot and verifier are told."""
+    from adahi_ros.gates.parameter_file import ROBOT, VERIFIER
+
+    nodes = {ROBOT: robot, VERIFIER: verifier}
+    document = {node: {PARAMETERS: values} for node, values in nodes.items()}
+    with replacing(path) as partial:
+        text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None)
+        partial.write_text(f"# Written by: {command_line()}\n{text}")
+
+
+def _planned(policy: Policy, dataset: BagDataset, asked: Asked, out: Path) -> Planned:
+    from adahi_ros.lab.calibration.bag_plans import plan_bags
+    from adahi_ros.policies.interface import TargetUnavailableError
+
+    total, done = len(dataset.stamps_ns), 0
+    with progress() as bar:
+        planning = bar.add_task("steps planned for", total=total, note="")
+
+        def on_steps(more: int) -> None:
+            nonlocal done
+            done += more
+            bar.advance(planning, more)
+
+        try:
+            planned = plan_bags(policy, dataset, asked, out, on_steps)
+        except TargetUnavailableError as error:
+            raise TargetUnavailableError(
+                f"{error}; {done} of {total} steps are planned for, the same command goes on from there"
+            ) from error
+    if planned.left_out:
+        say(f"{planned.left_out} of {total} steps left out: the target plans nothing sound for them")
+    return planned
+
+
+def _tell(found: dict[str, Any], out: Path) -> None:
+    for name, figures in found.items():
+        held = figures["held_out"]
+        say(f"{out / name}: {figures['examples']:,} examples of {figures['episodes']} episodes")
+        if "plan_error" in held:
+            say(
+                f"{held['episodes']} episodes held out: plans are {held['plan_error']:.3f} action scales "
+                f"from fresh ones, corrected {held['error']:.3f}; it learnt to expect "
+                f"{held['learnt_to_expect']:.3f}, and now expects {held['expected_error']:.3f}"
+            )
+        else:
+            say(
+                f"{held['episodes']} episodes held out: it is {held['error']:.3f} action scales from the "
+                f"target, the mean action {held['mean_error']:.3f}"
+            )
+
+
+def _recipe_of(robot_type: str, recipe: Path | None) -> Path:
+    if recipe is not None:
+        return existing("--recipe", recipe)
+    name = f"config/recipes/{robot_type}-plans.yaml"
+    return asset(name if shipped(name) else DEFAULT_RECIPE)
+
+
+def _target_of(robot_type: str, out: Path, target: Path | None) -> Path:
+    from adahi_ros.policies.backends import is_policy
+
+    if target is not None:
+        return target
+    if is_policy(out / "target"):
+        return out / "target"
+    name = f"checkpoints/{robot_type}/plans"
+    if not shipped(name):
+        raise ValueError(f"--target: none, must be given: none that plans for {robot_type!r} is shipped")
+    return asset(name) / "target"

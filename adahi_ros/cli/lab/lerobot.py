@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi lerobot`: policies and datasets of LeRobot, made ours."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adahi_ros.cli.options import finite, tried
+from adahi_ros.cli.terminal import command_line, say
+
+app = typer.Typer(help="LeRobot's policies and datasets, made ours.", no_args_is_help=True)
+
+
+@app.command()
+def policy(
+    folder: Annotated[Path, typer.Argument(help="What LeRobot's save_pretrained wrote.")],
+    out: Annotated[Path, typer.Option(help="Folder to write, such as checkpoints/arm.")],
+    encoder: Annotated[
+        Path | None, typer.Option(help="Encoder to write. Default: encoder in the same folder.")
+    ] = None,
+) -> None:
+    """Take a VQ-BeT as the target: its folder, its action tokenizer, and its camera's encoder."""
+    from adahi_ros.policies.lerobot.lerobot_encoder import load_encoder
+    from adahi_ros.policies.lerobot.lerobot_vqbet import LeRobotPolicy, lerobot_tokenizer
+    from adahi_ros.policies.vqbet.vqbet_checkpoint import save_tokenizer
+    from adahi_ros.vision.encoder_export import save_encoder
+
+    if (out / "target").exists():
+        raise ValueError(f"out: {out / 'target'} is there already, must be a folder without one")
+    tokenizer, network = lerobot_tokenizer(folder), load_encoder(folder)  # refuse before anything is written
+    path = tried("--encoder", encoder if encoder is not None else out / "encoder")
+    training = {"command": command_line()}
+    shutil.copytree(folder, out / "target")
+    decoder = save_tokenizer(out, tokenizer, training)
+    save_encoder(path, network, network.config, training)
+    signature = LeRobotPolicy(out / "target").signature
+    say(f"target: {out / 'target'}, backend lerobot, {signature.parameters:,} parameters")
+    say(f"tokenizer: {out}, fingerprint {decoder.fingerprint}\nencoder: {path}, {network.features} features")
+
+
+@app.command()
+def dataset(
+    folder: Annotated[Path, typer.Argument(help="A LeRobotDataset of format 3.")],
+    task: Annotated[str, typer.Option(help="The robot type of the contract that it goes with.")],
+    out: Annotated[Path, typer.Option(help="Folder to write, for 'adahi train --data'.")],
+    observation: Annotated[
+        list[str] | None,
+        typer.Option(help="Features that make an observation, in this order. Default: those of the state."),
+    ] = None,
+) -> None:
+    """Take a dataset as training data."""
+    import warnings
+
+    from adahi_ros.bags.bag_dataset import TRAJECTORIES
+    from adahi_ros.policies.lerobot.lerobot_dataset import load_dataset
+
+    tried("--out", out / TRAJECTORIES)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        data = load_dataset(folder, task, observation)
+    for warning in heard:
+        say(str(warning.message))
+    data.save(out / TRAJECTORIES)
+    say(f"{out}: {len(data)} episodes, {len(data.observations)} steps of {data.task}")
+
+
+@app.command()
+def export(
+    data: Annotated[
+        Path, typer.Argument(help="What 'adahi demos' wrote, or a folder for 'adahi train --data'.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write, for LeRobot's trainer.")],
+    fps: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=1000.0,
+            callback=finite,
+            help="Control steps per second. Default: of the task or the contract.",
+        ),
+    ] = None,
+    joints: Annotated[
+        int | None,
+        typer.Option(min=0, help="Entries that are of the robot itself, 0 for all. Default: the task's."),
+    ] = None,
+    instruction: Annotated[
+        str | None, typer.Option(help="What is done, in a sentence. Default: the task's name.")
+    ] = None,
+) -> None:
+    """Write recorded episodes as a LeRobotDataset of format 3, to train LeRobot's policies on."""
+    from adahi_ros.bags.bag_dataset import CONTRACT, TRAJECTORIES
+    from adahi_ros.contract.parsing import load_contract
+    from adahi_ros.core.trajectories import Trajectories
+    from adahi_ros.lab.tasks import TASKS, make
+    from adahi_ros.policies.lerobot.dataset_writer import save_dataset
+
+    recorded = Trajectories.load(data / TRAJECTORIES if data.is_dir() else data)
+    if recorded.task in TASKS:
+        spec = make(recorded.task).spec
+        joints = len(spec.joint_names) if joints is None else joints
+        fps = spec.control_rate_hz if fps is None else fps
+    elif fps is None and (data / CONTRACT).is_file():
+        fps = load_contract(str(data / CONTRACT)).rate_hz
+    if fps is None:
+        raise ValueError(f"--fps: none, must be given for {recorded.task}, of which nothing else is known")
+    if recorded.image_features.shape[1]:
+        say(f"{data}: left out of the observations: features of images")
+    save_dataset(out, recorded, fps, joints or 0, instruction or recorded.task)
+    say(f"{out}: {len(recorded)} episodes, {len(recorded.observations)} steps of {recorded.task}, {fps:g} Hz")

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi methods`: the methods of papers that are here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from rich.text import Text
+
+from adahi_ros.cli.options import JsonFile
+from adahi_ros.cli.terminal import console, say, write_json
+
+
+def methods(json_file: JsonFile = None) -> None:
+    """Tell which papers' methods are here, how each is run, when to use it and what it costs."""
+    from adahi_ros.lab.papers.literature import LITERATURE
+
+    for each in LITERATURE:
+        console.print(Text.assemble((each.name, "bold"), f"  {each.paper}"))
+        lines = (
+            each.idea,
+            f"{each.run}  (adahi_ros/{each.file})",
+            f"use it: {each.use}",
+            f"a step: {each.cost}",
+        )
+        console.print(Text("".join(f"\n  {line}" for line in lines)[1:]))
+    say(
+        "a step: ms on the robot, of ball, Meta-World and kitchen; on your machine: benchmarks/method_cost.py"
+    )
+    say("what each did on these worlds: docs/methods.md")
+    write_json(json_file, {"methods": [{**asdict(each), "run": each.run} for each in LITERATURE]})

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi demo`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from adahi_ros.cli.lab.calibration import calibration_for
+from adahi_ros.cli.lab.comparison import comparison_figures
+from adahi_ros.cli.options import (
+    Backend,
+    CalibrationFile,
+    Checkpoints,
+    DraftTemperature,
+    JsonFile,
+    Rate,
+    Seed,
+    TaskName,
+    Workers,
+    file_name,
+    finite,
+    folder_of,
+    picture_file,
+)
+from adahi_ros.cli.terminal import console, say, write_json
+
+LOCKSTEP_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
+
+
+def demo(
+    task: TaskName,
+    workers: Workers,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            "--method",
+            help="One, or several separated by commas. Default: best,adahi,plan_8,hybrid where something is "
+            "recommended and the checkpoints have plans; adahi,hybrid,draft,target,random elsewhere.",
+        ),
+    ] = None,
+    episodes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Per method, the same ones for each. Those of methods that wait for nothing take their own "
+            "time, some 4 s each on ball and swarm.",
+        ),
+    ] = 10,
+    real_time: Annotated[
+        bool,
+        typer.Option(
+            "--real-time",
+            help="Run at the task's rate, not as fast as replies come. Methods that wait for none do.",
+        ),
+    ] = False,
+    deadline_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=60.0,
+            callback=finite,
+            help="For the target's reply, s. Default: one control period; 10 where the world waits.",
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Picture to write. Default: results/demo-TASK.png.")
+    ] = None,
+    rate: Rate = None,
+    draft_temperature: DraftTemperature = None,
+    calibration: CalibrationFile = None,
+    checkpoints: Checkpoints = None,
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Run robot, draft policy and target verifier as three processes over DDS."""
+    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.evaluation.evaluate import Comparison, expert_error, held_out
+    from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
+    from adahi_ros.lab.evaluation.repeated_run import repeated_true_skip_ratio
+    from adahi_ros.lab.evaluation.run_metrics import run_figures
+    from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
+    from adahi_ros.lab.methods.methods import METHODS, for_task, on_task, parse_methods
+    from adahi_ros.lab.methods.plan_methods import PlanMethod
+    from adahi_ros.lab.methods.recommended import default_methods
+    from adahi_ros.lab.nodes.dds_run import run_over_dds
+    from adahi_ros.lab.nodes.domain import exclusive_domain
+    from adahi_ros.lab.reporting.live_view import LiveView
+    from adahi_ros.lab.reporting.run_figure import draw_run
+    from adahi_ros.lab.reporting.tables import method_table
+    from adahi_ros.lab.tasks import make
+
+    folder, name_of_files = folder_of(task, checkpoints), file_name(task)
+    asked = methods or default_methods(task, folder)
+    names = parse_methods(for_task(asked, name_of_files, folder), on_air=True)
+    numbers = evaluation_episodes(episodes)
+    default = Path("results") / f"demo-{name_of_files}.png"
+    picture = picture_file("--picture", picture if picture is not None else default)
+    files = PolicyFiles(folder, backend)
+    policies = files.load()
+    found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)
+    rate_hz, bench = make(task).spec.control_rate_hz, Bench(task, policies, found)
+    ways = {name: on_task(name, task) for name in names}
+    for way in ways.values():
+        way.threshold(bench)
+    # A world that waited for commands alone would run away from a robot that waits for no reply.
+    by_clock = {name: real_time or goes_ahead(name, task) for name in names}
+    runs, figures = {}, {}
+    with exclusive_domain() as domain:  # one for all methods, so that who watches goes on watching
+        say(f"robot, draft policy and target verifier are starting; watch it: adahi top --domain {domain}")
+        expert = held_out(task, seed, workers)
+        for name, method in ways.items():
+            wait_s = deadline_s or (1 / rate_hz if by_clock[name] else LOCKSTEP_DEADLINE_S)
+            draft, target = node_parameters(name, task, files, found, wait_s)
+            with LiveView(console, name, episodes) as view:
+                runs[name] = run_over_dds(
+                    task, draft, target, seed, numbers, not by_clock[name], view.show, domain=domain
+                )
+            figures[name] = {
+                "gate": draft["gate.name"],
+                "threshold": draft["gate.threshold"],
+                **run_figures(runs[name], rate_hz),
+                "true_skip_ratio": None  # a plan has no codes to keep
+                if isinstance(method, PlanMethod)
+                else repeated_true_skip_ratio(runs[name], bench, method, seed),
+                "mse": expert_error(Comparison(task, files, found, seed), METHODS[name], expert),
+            }
+            say(
+                f"{method.label}: {sum(e.success for e in runs[name].episodes)} of {episodes} episodes "
+                f"succeeded, {figures[name]['transmitted']} of {figures[name]['steps']} steps transmitted"
+                f"{_crossed(figures[name])}"
+            )
+    console.print(method_table(figures, f"{name_of_files} over DDS, {episodes} episodes, seed {seed}"))
+    write_json(json_file, comparison_figures(task, seed, episodes, found, policies, figures))
+    draw_run(task, seed, runs, figures, picture)
+    say(f"picture: {picture}")
+
+
+def _crossed(figures: Mapping[str, Any]) -> str:
+    up, down = figures["bytes_up_per_action"], figures["bytes_down_per_action"]
+    if up is None or down is None:  # no emulated link
+        return ""
+    return f"; per action {up:.0f} bytes crossed the link to the server, {down:.0f} back"

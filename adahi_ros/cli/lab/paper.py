@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi table`, `adahi figures` and `adahi report`: the paper's evaluation, on our own code."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from adahi_ros.cli.lab.literature import LITERATURE_TASKS, measure_literature
+from adahi_ros.cli.options import Backend, Incomplete, JsonFile, Namespace, Seed, Workers, tried
+from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
+from adahi_ros.core.assets import asset
+from adahi_ros.core.files import parse_json, read_bytes
+
+if TYPE_CHECKING:
+    from adahi_ros.lab.evaluation.evaluate import Comparison
+
+QUICK_EPISODES, FULL_EPISODES = 100, 600
+QUICK_POINT, FULL_POINT = 50, 200
+
+Tasks = Annotated[str, typer.Option("--tasks", "--task", help="One, or several separated by commas.")]
+TableTasks = Annotated[
+    str | None,
+    typer.Option(
+        "--tasks",
+        "--task",
+        help="One, or several separated by commas. Default: kitchen,ball,swarm; --literature: "
+        "kitchen,ball,metaworld.",
+    ),
+]
+Folder = Annotated[
+    Path | None, typer.Option(help="Folder of the results. Default: results/paper; quick: results/quick.")
+]
+Episodes = Annotated[int | None, typer.Option(min=1, help="Per method and task. Default: 600; quick: 100.")]
+ALL_TASKS = "kitchen,ball,swarm"
+
+
+def comparisons(tasks: str, seed: int, backend: str) -> dict[str, Comparison]:
+    """Return what is compared on each task: the shipped policies and calibration."""
+    from adahi_ros.gates.parameter_file import load_calibration
+    from adahi_ros.lab.evaluation.evaluate import Comparison
+    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
+    from adahi_ros.lab.tasks import make
+
+    names = [name.strip() for name in tasks.split(",") if name.strip()]
+    if not names:
+        raise ValueError(f"tasks: {tasks!r}, must name at least one")
+    found = {}
+    for task in names:
+        name = make(task).spec.name
+        files = PolicyFiles(asset(f"checkpoints/{name}"), backend)
+        calibration = load_calibration(asset(f"config/{name}.yaml"))
+        check_fits(calibration, name, files.load())
+        found[name] = Comparison(task, files, calibration, seed)
+    return found
+
+
+def results_folder(out: Path | None, quick: bool) -> Path:
+    """Make the folder of the results, before anything is measured; quick ones do not replace the others.
+
+    Raises:
+        ValueError: there is something else of that name.
+    """
+    folder = out if out is not None else Path("results") / ("quick" if quick else "paper")
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out: {folder}, must be a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def configuration(names: list[str]) -> dict[str, str]:
+    """Return the files that say how each task's policies were made and calibrated."""
+    found = {}
+    for name in names:
+        for path in (f"recipes/{name}.yaml", f"recipes/{name}-plans.yaml", f"{name}.yaml"):
+            with suppress(FileNotFoundError):  # not every task has a target that plans
+                found[f"config/{path}"] = asset(f"config/{path}").read_text()
+    return found
+
+
+def methods_by_task(compared: dict[str, Comparison], methods: str | None) -> dict[str, list[str]]:
+    """Return the named methods, as they are on each task; unless told, those that all tasks have.
+
+    Raises:
+        ValueError: one that there is not.
+    """
+    from adahi_ros.lab.methods.methods import for_task, on_every_task, parse_methods
+
+    if methods is not None:
+        return {
+            task: parse_methods(for_task(methods, task, comparison.files.folder))
+            for task, comparison in compared.items()
+        }
+    plans = all(comparison.files.load().plans is not None for comparison in compared.values())
+    if not plans:
+        say("plans are left out: not every one of these tasks has a target that plans")
+    return dict.fromkeys(compared, on_every_task(plans))
+
+
+def with_thresholds(
+    comparison: Comparison, names: list[str], out: Path, workers: int
+) -> tuple[Comparison, dict[str, str]]:
+    """Return a comparison with all thresholds that methods need; and why some cannot run, by name.
+
+    Raises:
+        ValueError: none can.
+    """
+    from adahi_ros.lab.calibration.thresholds import Thresholds
+    from adahi_ros.lab.methods.methods import METHODS
+
+    thresholds = Thresholds(out, comparison, workers, say, command_line())
+    skipped = {}
+    for name in names:
+        try:
+            METHODS[name].threshold(thresholds.complete([name]).bench())
+        except ValueError as error:
+            skipped[name] = str(error)
+    if len(skipped) == len(names):
+        raise ValueError(next(iter(skipped.values())))
+    return thresholds.complete([name for name in names if name not in skipped]), skipped
+
+
+def table(
+    workers: Workers,
+    quick: Annotated[bool, typer.Option("--quick", help="100 episodes per method and task.")] = False,
+    literature: Annotated[
+        bool,
+        typer.Option(
+            "--literature",
+            help="Measure the methods of 'adahi methods' instead; what was measured is not measured again.",
+        ),
+    ] = False,
+    tasks: TableTasks = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            "--method",
+            help="Separated by commas, as of 'adahi evaluate'; {task} in one is the task, {checkpoints} the "
+            "folder of its policies. Default: all but best.",
+        ),
+    ] = None,
+    episodes: Episodes = None,
+    out: Folder = None,
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+) -> None:
+    """Measure the paper's Table I on all tasks, and print ours beside it; or the methods of papers."""
+    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.evaluation.evaluate import evaluate_methods
+    from adahi_ros.lab.methods.methods import METHODS
+    from adahi_ros.lab.papers.paper_claims import better_than_adahi, check_claims
+    from adahi_ros.lab.reporting.report import TABLE
+    from adahi_ros.lab.reporting.tables import paper_table
+
+    count = episodes if episodes is not None else QUICK_EPISODES if quick else FULL_EPISODES
+    if literature and methods is not None:
+        raise ValueError(f"methods: {methods!r}, must be left out where --literature is given")
+    default = LITERATURE_TASKS if literature else ALL_TASKS
+    compared = comparisons(default if tasks is None else tasks, seed, backend)
+    if literature:
+        out = results_folder(out, quick)
+        about = {"seed": seed, "workers": workers, "configuration": configuration(list(compared))}
+        measure_literature(compared, count, workers, out, about)
+        return
+    settings = configuration(list(compared))
+    wanted = methods_by_task(compared, methods)
+    out = results_folder(out, quick)
+    tried("--out", out / TABLE)
+    ready = {  # before hours of work
+        task: with_thresholds(compared[task], names, out, workers) for task, names in wanted.items()
+    }
+    started = time.monotonic()
+    found: dict[str, Any] = {}
+    for task, (comparison, skipped) in ready.items():
+        begun = time.monotonic()
+        names = [name for name in wanted[task] if name not in skipped]
+        with progress() as bar:
+            move = episode_bars(bar, [f"{task}, {name}" for name in names], count)
+            figures = evaluate_methods(
+                comparison,
+                names,
+                evaluation_episodes(count),
+                workers,
+                lambda name, done: move(f"{task}, {name}", done),  # noqa: B023
+            )
+        found[task] = {"methods": figures, "skipped": skipped}
+        say(f"{task}: {count} episodes of {len(names)} methods in {time.monotonic() - begun:.0f} s")
+        written = {
+            "command": command_line(),
+            "seed": seed,
+            "episodes": count,
+            "seconds": round(time.monotonic() - started, 1),
+            "workers": workers,
+            "tasks": found,
+            "configuration": settings,
+        }
+        write_json(out / TABLE, written)  # after each: who stops it keeps what there is
+    console.print(paper_table({task: values["methods"] for task, values in found.items()}))
+    for task, values in found.items():
+        for claim in check_claims(values["methods"]):
+            verdict = "holds" if claim.holds else "DOES NOT HOLD"
+            say(f"{task}, n = {count}: {claim.text}: {claim.measured}: {verdict}")
+        better = better_than_adahi(values["methods"])
+        if better:
+            labels = ", ".join(METHODS[name].label for name in better)
+            say(f"{task}: at no more transmissions, at least as good as ADAHI: {labels}")
+        for name, reason in values["skipped"].items():
+            say(f"{task}: {name} is left out: {reason}")
+    say(f"took {time.monotonic() - started:.0f} s in {workers} processes")
+
+
+def figures(
+    workers: Workers,
+    quick: Annotated[bool, typer.Option("--quick", help="50 episodes per point instead of 200.")] = False,
+    tasks: Tasks = ALL_TASKS,
+    episodes: Annotated[int | None, typer.Option(min=1, help="Per point. Default: 200; quick: 50.")] = None,
+    link: Annotated[str, typer.Option(help="Link profile, or a YAML file of one.")] = "wifi_ac",
+    dds: Annotated[
+        Path | None,
+        typer.Option(help="Folder with demo-TASK.json of 'adahi demo --json': its latency is taken."),
+    ] = None,
+    out: Folder = None,
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+) -> None:
+    """Draw the paper's Figures 2 and 4, success against transmission rate with its area, and traces."""
+    from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+    from adahi_ros.lab.evaluation.tradeoffs import episodes_run, measure_tradeoffs, tradeoff_figures
+    from adahi_ros.lab.link.link_profile import load_profile
+    from adahi_ros.lab.reporting.pictures import draw_pictures
+    from adahi_ros.lab.reporting.report import PICTURES
+    from adahi_ros.lab.reporting.tradeoff_figure import area_table
+
+    link_file = link if link.endswith(".yaml") else f"config/links/{link}.yaml"
+    path = Path(link) if link.endswith(".yaml") else asset(link_file)
+    profile = load_profile(path)
+    if dds is not None and not dds.is_dir():
+        raise ValueError(f"dds: {dds}, must be a folder")
+    count = episodes if episodes is not None else QUICK_POINT if quick else FULL_POINT
+    compared = comparisons(tasks, seed, backend)
+    over_dds = {task: measured_over_dds(dds, task) for task in compared}
+    out = results_folder(out, quick)
+    tried("--out", out / PICTURES)
+    for task, measured in over_dds.items():
+        say(f"{task}: latency {'measured over DDS' if measured else f'simulated on the link {link}'}")
+    found = {}
+    for task, comparison in compared.items():
+        with progress() as bar:
+            total = episodes_run(count, comparison.files.load())
+            job = bar.add_task(f"{task}: episodes", total=total, note="")
+            found[task] = measure_tradeoffs(
+                comparison,
+                profile,
+                evaluation_episodes(count),
+                workers,
+                over_dds[task],
+                lambda name, done: bar.advance(job, done),  # noqa: B023
+            )
+    write_json(
+        out / PICTURES,
+        {
+            "command": command_line(),
+            "episodes": count,
+            "tasks": tradeoff_figures(found),
+            "configuration": {link_file: path.read_text()},
+        },
+    )
+    console.print(area_table({task: tradeoffs.sweep for task, tradeoffs in found.items()}))
+    for picture in draw_pictures(compared, found, out):
+        say(f"picture: {picture}")
+
+
+def measured_over_dds(folder: Path | None, task: str) -> dict[str, Any]:
+    """Return the figures of a run over DDS, where there is one."""
+    from adahi_ros.lab.methods.methods import METHODS
+
+    path = folder / f"demo-{task}.json" if folder is not None else None
+    if path is None or not path.is_file():
+        return {}
+    try:
+        methods: dict[str, Any] = parse_json(read_bytes(path))["methods"]
+        for name, figures in methods.items():
+            needed = (figures["success_rate"], figures["success_ci95"], figures["throughput_per_s"])
+            if name not in METHODS or None in (*needed, figures["per_action_latency_ms"]["mean"]):
+                raise ValueError(f"methods.{name}: not a method's figures")
+    except (ValueError, LookupError, TypeError) as error:
+        raise ValueError(f"{path}: not what 'adahi demo --json' writes ({error!r})") from None
+    return methods
+
+
+def report(
+    source: Annotated[
+        Path, typer.Argument(help="Folder of 'adahi table' and 'adahi figures', or a bag with draft_status.")
+    ] = Path("results/paper"),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write. Default: FOLDER/report.html; of a bag, BAG.html beside it."),
+    ] = None,
+    namespace: Namespace = "",
+    incomplete: Incomplete = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Write one self-contained HTML file: of tables and pictures, or of a run that a bag holds."""
+    from adahi_ros.bags.bag_files import is_bag
+    from adahi_ros.lab.reporting.report import REPORT, write_report
+
+    if is_bag(source):
+        path = out if out is not None else source.with_name(f"{source.name}.html")
+        _report_bag(source, tried("--out", path), namespace, incomplete, json_file)
+    else:
+        path = out if out is not None else source / REPORT
+        write_report(source, tried("--out", path))
+    say(f"report: {path}, {path.stat().st_size / 1e6:.1f} MB")
+
+
+def _report_bag(bag: Path, path: Path, namespace: str, incomplete: bool, json_file: Path | None) -> None:
+    from adahi_ros.lab.calibration.bag_run import bag_run_figures, read_run
+    from adahi_ros.lab.reporting.bag_report import write_bag_report
+
+    run = read_run(bag, namespace, say if incomplete else None)
+    found = bag_run_figures(run)
+    write_json(json_file, found)
+    write_bag_report(run, found, bag, command_line(), path)
+    fallbacks = ", ".join(f"{count} {reason}" for reason, count in found["fallbacks"].items()) or "none"
+    say(
+        f"{bag}: {found['steps']} steps in {found['duration_s']:.1f} s, TR {found['transmission_rate']:.3f}, "
+        f"fallbacks: {fallbacks}, p95 {found['total_ms']['p95']:.2f} ms"
+    )

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi replay`: what methods would have done at the observations of a bag, and at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adahi_ros.cli.options import (
+    Backend,
+    Bags,
+    CalibrationFile,
+    Incomplete,
+    Instruction,
+    JsonFile,
+    Namespace,
+    Seed,
+    existing,
+    picture_file,
+    policy_there,
+    tried,
+)
+from adahi_ros.cli.terminal import console, planned, say, write_json
+from adahi_ros.core.assets import ENCODERS, asset, named, shipped
+
+if TYPE_CHECKING:
+    from adahi_ros.contract.contract import Contract
+    from adahi_ros.gates.parameter_file import Calibration
+    from adahi_ros.lab.calibration.robot_file import RobotFile
+
+METHODS = "adahi,hybrid,draft,target,random,uncertainty"
+WITHOUT_THRESHOLDS = "hybrid,draft,target"
+WITHOUT_CODES = "deviation:replace,never:replace,target,random:replace"
+WITHOUT_EITHER = "never:replace,target"
+
+
+def replay(
+    bags: Bags,
+    contract: Annotated[
+        str | None,
+        typer.Option(help="A shipped contract's name, or a YAML file. Default: that of --params."),
+    ] = None,
+    params: Annotated[
+        Path | None,
+        typer.Option(
+            help="Parameter file of the robot, such as that of 'adahi calibrate' or one of config/best. "
+            "Default: config/ROBOT_TYPE.yaml."
+        ),
+    ] = None,
+    calibration: CalibrationFile = None,
+    draft: Annotated[Path | None, typer.Option(help="Draft policy. Default: that of --params.")] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option(help="Target policy. Default: the one beside the draft, else that of --params."),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Separated by commas; best, plan_K, corrector_K and their like need a target that plans. "
+            f"Default: {METHODS}, where policies share no codes {WITHOUT_CODES}, and best, where --params "
+            "goes by plans."
+        ),
+    ] = None,
+    plans: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of a target that plans and of its corrector. Default: those of --params, else the "
+            "folder plans beside the draft."
+        ),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(help="Link that latency is modelled on: a name of 'adahi link list', or a file.")
+    ] = "wifi_ac",
+    instruction: Instruction = "",
+    namespace: Namespace = "",
+    keep_failures: Annotated[
+        bool, typer.Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
+    ] = False,
+    incomplete: Incomplete = False,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="As --picture or --json, by its ending: .png, .pdf, ... or .json; may be given twice."
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", "--figure", help="Picture to write. Default: results/replay-BAG.png."),
+    ] = None,
+    backend: Backend = "onnxruntime",
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Tell what each method would have done and cost at recorded observations, without a robot."""
+    from adahi_ros.bags.bag_files import closed, files_of
+    from adahi_ros.contract.parsing import contract_path, load_contract
+    from adahi_ros.lab.calibration.replay import calibration_of, goes_by_plans, load_pair
+    from adahi_ros.lab.calibration.replay import replay as run
+    from adahi_ros.lab.calibration.replayed_targets import asked_of, asked_once, observed
+    from adahi_ros.lab.calibration.robot_file import RobotFile
+    from adahi_ros.lab.link.link_profile import profile_named
+    from adahi_ros.lab.methods.methods import parse_methods
+    from adahi_ros.lab.reporting.bag_tables import replay_table
+    from adahi_ros.lab.reporting.replay_figure import draw_replay
+
+    # All that may be missing is told before any of it is loaded.
+    link = profile_named(profile)
+    names = None if methods is None else parse_methods(methods)
+    picture, json_file = _written(
+        out or [], picture, json_file, Path("results") / f"replay-{bags[0].stem}.png"
+    )
+    read = None if contract is None else load_contract(contract)
+    told = RobotFile.read(_parameter_file(params, read), namespace)
+    read = told.contract if read is None else read  # none where it names joints instead
+    if read is not None and read.cameras:
+        policy_there("contract: encoder", named(read.encoder, ENCODERS))
+    robot_type = told.robot_type if read is None else read.robot_type
+    best = told.by_plans
+    if draft is None:
+        draft = policy_there(f"{told.path}: checkpoint", told.draft)
+    draft = policy_there("--draft", draft)
+    target = policy_there("--target", told.target_of(draft) if target is None else target)
+    by_plans: tuple[Path | None, Path | None] = (None, None)
+    if best is not None if names is None else any(map(goes_by_plans, names)):
+        by_plans = _plans(told, draft, plans)
+    jpeg = told.jpeg
+    thresholds = _thresholds(calibration, told, robot_type)
+    for bag in bags:
+        files_of(bag) if incomplete else closed(bag)
+
+    pair = load_pair(draft, target, backend)
+    if read is None:
+        read = told.contract_of(pair.draft.signature)
+    if names is None:
+        usual = _usual(pair.share_codes, thresholds is not None)
+        names = parse_methods(usual if best is None else f"best,{usual}")
+    calibrated = calibration_of(thresholds, robot_type, pair, names)
+    said_in = told.said_in if contract is None else contract_path(contract)
+    with console.status("reading") as status:
+        seen = observed(
+            pair,
+            asked_of(bags, read, said_in, namespace, target, pair.target, backend, seed=seed, jpeg=jpeg),
+            instruction or (told.instruction if pair.target.signature.instruction else ""),
+            draft.parent if plans is None else plans,
+            asked_once(target, pair.target.signature),
+            by_plans,
+            keep_failures,
+            say if incomplete else None,
+            planned(status),
+        )
+        recorded = seen.recorded
+        found = run(
+            recorded,
+            seen.policies,
+            calibrated,
+            link,
+            seed,
+            lambda name: status.update(f"replaying: {name}"),
+            names,
+            best,
+            seen.costs_of,
+        )
+    title = f"{', '.join(bag.name for bag in bags)}: {len(recorded)} episodes, link {profile}"
+    console.print(replay_table(found, title))
+    write_json(
+        json_file,
+        {
+            "bags": list(map(str, bags)),
+            "cut_off": [each["cut_off"] for each in seen.bags if "cut_off" in each],
+            "robot_type": read.robot_type,
+            "episodes": len(recorded),
+            "steps": len(recorded.observations),
+            "seed": seed,
+            "link": profile,
+            "latency": "modelled: compute as measured here, and the link's round trips",
+            "costs": asdict(found.costs),
+            "methods": found.figures,
+        },
+    )
+    draw_replay(found, read.rate_hz, profile, picture)
+    say(f"picture: {picture}")
+
+
+def _usual(share_codes: bool, thresholds: bool) -> str:
+    """Return the methods that are replayed by default."""
+    if share_codes:
+        return METHODS if thresholds else WITHOUT_THRESHOLDS
+    return WITHOUT_CODES if thresholds else WITHOUT_EITHER
+
+
+def _parameter_file(params: Path | None, read: Contract | None) -> Path:
+    """Return the file of --params, or the shipped one for a contract's robot."""
+    if params is not None:
+        return existing("--params", params)
+    if read is None:
+        raise ValueError("contract: none, must be given, or be in the file of --params")
+    relative = f"config/{read.robot_type}.yaml"
+    if not shipped(relative):
+        raise ValueError(f"--params: none, must be given: none for {read.robot_type!r} is shipped")
+    return asset(relative)
+
+
+def _plans(told: RobotFile, draft: Path, folder: Path | None) -> tuple[Path | None, Path | None]:
+    """Return the target that plans and the corrector of its plans; None for what is not there."""
+    from adahi_ros.lab.calibration.replay import plans_in
+    from adahi_ros.lab.evaluation.loaded_policies import PLANS
+
+    if folder is not None:
+        found = plans_in(folder.expanduser())
+        if found[0] is None:
+            raise ValueError(f"--plans: {folder}, has no target; must be a folder with a target that plans")
+        return found
+    beside, named_there = plans_in(draft.parent / PLANS), told.plans
+    for path in named_there:
+        if path is not None:
+            policy_there(f"{told.path}: checkpoint", path)
+    return named_there[0] or beside[0], named_there[1] or beside[1]
+
+
+def _thresholds(given: Path | None, told: RobotFile, robot_type: str) -> Calibration | None:
+    """Return the calibration of a file, else of the robot's, else that which is shipped; None without one."""
+    from adahi_ros.gates.parameter_file import load_calibration
+
+    if given is not None:
+        return load_calibration(existing("--calibration", given))
+    if told.calibrated:
+        return load_calibration(told.path)
+    relative = f"config/{robot_type}.yaml"
+    return load_calibration(asset(relative)) if shipped(relative) else None
+
+
+def _written(
+    out: Sequence[Path], picture: Path | None, json_file: Path | None, default: Path
+) -> tuple[Path, Path | None]:
+    """Return the picture and the file of figures to write, now that they can be."""
+    for path in out:
+        what = "--json" if path.suffix == ".json" else "--picture"
+        if (json_file if what == "--json" else picture) is not None:
+            raise ValueError(f"--out: {path}, must be left out where there is another, or {what}")
+        if what == "--json":
+            json_file = tried("--out", path)
+        else:
+            picture = picture_file("--out", path)
+    return picture_file("--picture", default if picture is None else picture), json_file

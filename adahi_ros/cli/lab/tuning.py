@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi tune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adahi_ros.cli.options import (
+    CalibrationFile,
+    Checkpoints,
+    JsonFile,
+    Seed,
+    TaskName,
+    Workers,
+    existing,
+    file_name,
+    finite,
+    folder_of,
+)
+from adahi_ros.cli.terminal import command_line, console, say, write_json
+from adahi_ros.core.assets import asset, shipped
+
+if TYPE_CHECKING:
+    from adahi_ros.gates.parameter_file import Calibration
+    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+
+INSTALL = "pip install -r requirements/tune.txt"
+PRICE = {"min": 0.0, "callback": finite}
+
+
+def tune(
+    task: TaskName,
+    workers: Workers,
+    space: Annotated[Path, typer.Option(help="What may vary: a YAML file, such as config/spaces/ball.yaml.")],
+    trials: Annotated[int, typer.Option(min=1, help="How many, with those that there are.")] = 20,
+    storage: Annotated[
+        str | None,
+        typer.Option(help="Of the trials: a file, or a database's URL. Default: study.db in --out."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder that all workers share. Default: results/tune-TASK.")
+    ] = None,
+    checkpoints: Checkpoints = None,
+    calibration: CalibrationFile = None,
+    price_per_hour: Annotated[
+        float, typer.Option(help="Of one of these workers, for the table.", **PRICE)
+    ] = 0.0,
+    lost_after: Annotated[
+        int,
+        typer.Option(min=1, help="Seconds without a sign of life, until a worker's trial goes elsewhere."),
+    ] = 60,
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Search recipes, methods and thresholds; workers may vanish, and more may join by the same command."""
+    from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+    from adahi_ros.lab.reporting.tuning_table import tuning_table
+    from adahi_ros.lab.tuning.search_space import load_space
+
+    try:
+        from adahi_ros.lab.tuning.search import Plan, rows, run, without_password
+        from adahi_ros.lab.tuning.trial import Ground
+        from adahi_ros.lab.tuning.tuning_outcome import best_of, keep_best, search_figures
+    except ModuleNotFoundError as error:
+        raise RuntimeError(f"{error.name}: must be installed to tune: {INSTALL}") from None
+
+    name = file_name(task)
+    wanted = load_space(existing("--space", space), name)
+    base = folder_of(task, checkpoints)
+    out = out if out is not None else Path("results") / f"tune-{name}"
+    out.mkdir(parents=True, exist_ok=True)
+    given = storage if storage is not None else str(out / "study.db")
+    url = given if "://" in given else f"sqlite:///{Path(given).expanduser().resolve()}"
+    found = _calibration(name, PolicyFiles(base, "onnxruntime"), calibration)
+    shown = without_password(given) if given == url else given
+    command = command_line().replace(given, shown)  # which is kept in checkpoints, and these are handed on
+    ground = Ground(task, wanted, base.resolve(), found, seed, out.resolve(), command)
+    plan = Plan(ground, url, name, trials, seed, price_per_hour, lost_after)
+    say(f"trials: {shown}\ncheckpoints: {out.resolve()}")
+    run(plan, min(workers, trials), say)  # more would wait for the trials of others alone
+    ended = rows(plan.study())
+    figures = search_figures(ended, ground)
+    console.print(tuning_table(figures))
+    write_json(json_file, figures)
+    best = best_of(ended)
+    if best is None:
+        raise RuntimeError(f"{shown}: no trial came to its end")
+    method = keep_best(best, ground)
+    say(
+        f"trial {best.number} was best; on other episodes: adahi evaluate {task} --methods {method} "
+        f"--checkpoints {out / 'best/checkpoints'} --calibration {out / 'best' / name}.yaml"
+    )
+
+
+def _calibration(name: str, files: PolicyFiles, given: Path | None) -> Calibration:
+    """Return the calibration of which everything is taken that is not searched."""
+    from adahi_ros.gates.parameter_file import Calibration, load_calibration
+    from adahi_ros.lab.evaluation.loaded_policies import check_fits
+
+    policies, shipped_file = files.load(), f"config/{name}.yaml"
+    if given is None and not shipped(shipped_file):
+        return Calibration(name, policies.draft.digest, policies.target.digest, 0.5, "std", 1.0, 1.0, {})
+    found = load_calibration(asset(shipped_file) if given is None else existing("--calibration", given))
+    check_fits(found, name, policies)
+    return found

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi contract`: what a robot's observation and action are made of, as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adahi_ros.cli.options import Incomplete, Namespace, Overwrite, known_task, replaceable
+from adahi_ros.cli.terminal import command_line, console, say
+from adahi_ros.core.files import replacing
+
+if TYPE_CHECKING:
+    from adahi_ros.bags.message_counts import BagSurvey
+    from adahi_ros.contract.contract import Channel, Contract
+
+contract_app = typer.Typer(
+    help="Contracts: what a robot's observation and action are made of.", no_args_is_help=True
+)
+
+
+@contract_app.command()
+def write(
+    task: Annotated[str, typer.Argument(help="Task of the simulator, or a YAML file of another.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write. Default: config/contracts/TASK.yaml.")
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write the contract of a simulated robot; to start from, for one in the flesh."""
+    import yaml
+
+    from adahi_ros.contract.parsing import parse_contract
+    from adahi_ros.lab.evaluation.task_contract import contract_values
+    from adahi_ros.lab.tasks import make
+
+    values = contract_values(make(known_task(task)))
+    parse_contract(values)
+    path = out if out is not None else Path("config/contracts") / f"{values['robot_type']}.yaml"
+    replaceable("--out", path, overwrite)
+    text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=100)
+    with replacing(path) as partial:
+        partial.write_text(f"# Written by: {command_line()}\n{text}")
+    say(f"contract: {path}")
+
+
+@contract_app.command()
+def check(
+    contract: Annotated[str, typer.Argument(help="A shipped contract's name, or a YAML file.")],
+    bags: Annotated[
+        list[Path] | None,
+        typer.Option("--bag", help="Count what this bag has for it; may be given several times."),
+    ] = None,
+    namespace: Namespace = "",
+    incomplete: Incomplete = False,
+) -> None:
+    """Read a contract and tell what it makes; of a bag, how much, and what is refused."""
+    from adahi_ros.bags.bag_dataset import survey_bag
+    from adahi_ros.contract.parsing import load_contract
+
+    read = load_contract(contract)
+    for line in _parts(read):
+        say(line)
+    for bag in bags or ():
+        with console.status(f"reading {bag}"):
+            found = survey_bag(bag, read, namespace, say if incomplete else None)
+        for line in _found(bag, found):
+            say(line)
+
+
+def _parts(contract: Contract) -> Iterator[str]:
+    """Say what a contract makes, and of which topics."""
+    from adahi_ros.contract.fields import NAMED
+
+    yield f"{contract.robot_type}: {contract.rate_hz:g} steps per second, paced by {contract.paced_by}"
+    yield f"observation: {_size(contract)}"
+    for source in contract.numbers:
+        yield f"  {source.key}: {source.channel.topic} [{', '.join(source.select)}]"
+    for camera in contract.cameras:
+        yield f"  {camera.key}: {camera.channel.topic}, {camera.rows} x {camera.columns}"
+    goal, action = contract.goal, contract.action
+    yield f"goal: {contract.goal_dim} numbers" + (f" [{', '.join(goal.select)}]" if goal else "")
+    counted = contract.episode
+    yield f"episodes: {'the robot counts them' if counted is None else ', '.join(counted.select)}"
+    yield f"action: {action.size} numbers [{', '.join(action.select)}]"
+    named = [sink for sink in action.sinks if sink.is_ros_action or sink.channel.kind in NAMED]
+    names = [path.partition(".")[2] for sink in named for path in sink.source.select]
+    unknown = contract.measured(names).unknown
+    if unknown:
+        yield f"  not observed where they stand: {', '.join(unknown)}"
+    yield "topics:"
+    for channel in contract.channels.values():
+        yield f"  observed {_topic(channel)}"
+    for sink in action.sinks:
+        yield f"  {sink.key} {sink.channel.topic}: {sink.channel.kind}"
+
+
+def _size(contract: Contract) -> str:
+    """Say how many numbers an observation has; with cameras that is the encoder's matter too.
+
+    Raises:
+        ValueError: the encoder takes images of another size.
+    """
+    from adahi_ros.core.assets import ENCODERS, named
+    from adahi_ros.core.checkpoint_files import CheckpointError
+    from adahi_ros.vision.encoder import Encoder
+
+    numbers, cameras = contract.number_dim, len(contract.cameras)
+    if not cameras:
+        return f"{numbers} numbers, no camera"
+    told = f"{numbers} numbers, {cameras} camera{'s' if cameras > 1 else ''}"
+    try:
+        encoder = Encoder.load(named(contract.encoder, ENCODERS))
+    except CheckpointError as error:  # the contract may well come first
+        return f"{told} of an encoder that is missing ({error})"
+    contract.check_image_size(encoder.image_size)
+    whole = numbers + cameras * encoder.features
+    if contract.images_for_target:
+        told = f"{told} for the target alone,"
+    return f"{told} of {encoder.features} features (encoder {contract.encoder}): {whole} in all"
+
+
+def _topic(channel: Channel) -> str:
+    words = [channel.reliability, "all kept" if channel.history == "keep_all" else f"depth {channel.depth}"]
+    if channel.durability == "transient_local":
+        words.append("transient local")
+    return f"{channel.topic}: {channel.kind}, {', '.join(words)}"
+
+
+def _found(bag: Path, found: BagSurvey) -> Iterator[str]:
+    """Say what a bag has for a contract."""
+    yield f"{bag}: {found.observations} observations, {found.actions} actions"
+    for count, first in (*found.refused.values(), *found.missed.values()):
+        yield f"  {count} times {first}"
+    if not found.refused:
+        yield "  nothing was refused"

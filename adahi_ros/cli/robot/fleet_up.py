@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi fleet`: the verifier of a fleet, its policies on Ray Serve."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adahi_ros.cli.terminal import say
+from adahi_ros.core.assets import asset
+
+LOOK_S = 0.1
+
+app = typer.Typer(help="The verifier of a fleet, its policies on Ray Serve.", no_args_is_help=True)
+
+
+@app.callback()
+def _any_verb() -> None:
+    pass
+
+
+@app.command()
+def up(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The fleet's YAML file; one that is not here may be of the package's config/fleets."
+        ),
+    ],
+) -> None:
+    """Start a verifier, the replicas of its policies and, where the file names none, Ray; until Ctrl-C.
+
+    What somebody kills meanwhile is started again. All that was started ends with this.
+    """
+    from adahi_ros.nodes.launching.fleet import fleet_up
+
+    path = _found(file)
+    with fleet_up(path, {}, say) as fleet:
+        fleet.await_serving()
+        fleet.look()
+        say("serves robots; Ctrl-C ends it")
+        while True:
+            fleet.look()
+            time.sleep(LOOK_S)
+
+
+def _found(file: Path) -> Path:
+    """Return the file that is here, or else the package's.
+
+    Raises:
+        ValueError: there is neither.
+    """
+    shipped = asset("config/fleets")
+    for path in (file, shipped / file):
+        if path.is_file():
+            return path
+    names = ", ".join(sorted(each.name for each in shipped.glob("*.yaml")))
+    raise ValueError(f"{file}: neither here nor in {shipped}, which has {names}")

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi secure`: keys and permissions for a server and its robots."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adahi_ros.cli.terminal import say
+
+
+def secure(
+    keystore: Annotated[
+        Path, typer.Argument(help="Folder, made where it is not there; keep it to yourself.")
+    ],
+    robots: Annotated[
+        str, typer.Option(help="Names of robots, separated by commas; each is the robot's namespace.")
+    ] = "",
+    revoke: Annotated[
+        str, typer.Option(help="Robots whose keys are lost, separated by commas: accepted no more.")
+    ] = "",
+    policies: Annotated[
+        Path | None, typer.Option(help="Folder of policy files. Default: config/sros2.")
+    ] = None,
+) -> None:
+    """Make SROS 2 keys for a server and its robots, by 'ros2 security': a folder for each machine."""
+    from adahi_ros.core.assets import asset
+    from adahi_ros.security.keystores import MACHINES, Keystore
+
+    made = Keystore(keystore, policies or asset("config/sros2"))
+    lost = [name for name in revoke.split(",") if name]
+    if lost:
+        made.revoke(lost)
+    machines = made.make([name for name in robots.split(",") if name])
+    for name, enclaves in machines.items():
+        say(f"{keystore / MACHINES / name}: {', '.join(enclaves)}")
+    say(f"for ROS_DOMAIN_ID={os.environ.get('ROS_DOMAIN_ID', '0')} alone")
+    if lost:
+        say(f"accepted no more: {', '.join(lost)}; give each machine its new folder, and restart its nodes")

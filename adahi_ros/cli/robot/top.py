@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi top`."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from adahi_ros.cli.options import finite
+from adahi_ros.cli.terminal import console, say
+from adahi_ros.core.signals import leaving_on
+
+if TYPE_CHECKING:
+    from adahi_ros.nodes.monitoring.top import Watcher
+
+REFRESH_S = 0.25
+LINE_S = 1.0
+DISCOVERY_S = 5.0  # until whoever is there has been found, with --once
+
+
+def top(
+    namespace: Annotated[
+        str, typer.Option(help="Only the robots in this namespace; one alone is shown in detail.")
+    ] = "",
+    domain: Annotated[
+        int | None, typer.Option(min=0, max=232, help="ROS domain. Default: that of the environment.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Show --seconds of what is there, and end.")] = False,
+    seconds: Annotated[
+        float, typer.Option(min=1.0, callback=finite, help="How far back figures of now reach.")
+    ] = 5.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the figures as JSON, a line every second.")
+    ] = False,
+) -> None:
+    """Watch the robots that run: rate, transmission, fallbacks, latency, link, safety. Ctrl-C ends it.
+
+    Where the output is no terminal, it is as with --once. Then the status is 1 where there is no robot.
+    """
+    from adahi_ros.nodes.monitoring.top import Watcher
+
+    try:
+        with leaving_on(signal.SIGINT, signal.SIGTERM), Watcher(namespace, domain, seconds) as watcher:
+            if once or not (as_json or console.is_terminal):
+                _show_once(watcher, seconds, as_json)
+            elif as_json:
+                _print_lines(watcher)
+            else:
+                _show(watcher)
+    except (KeyboardInterrupt, SystemExit):  # how one leaves
+        pass
+
+
+def _show(watcher: Watcher) -> None:
+    from rich.live import Live
+
+    from adahi_ros.nodes.monitoring.top_view import TopView
+
+    place = f"domain {watcher.domain}"
+    live = Live(TopView([], place), console=console, screen=True, auto_refresh=False)
+    try:  # not `with`: Ctrl-C may come amid its beginning
+        live.start(refresh=True)
+        while True:
+            watcher.listen(REFRESH_S)
+            live.update(TopView(watcher.figures(), place), refresh=True)
+    finally:
+        live.stop()
+
+
+def _show_once(watcher: Watcher, seconds: float, as_json: bool) -> None:
+    from adahi_ros.nodes.monitoring.top_view import TopView
+
+    wait_s = max(seconds, DISCOVERY_S)
+    if not watcher.find(wait_s):
+        others = f"; elsewhere there are {', '.join(sorted(watcher.elsewhere))}" if watcher.elsewhere else ""
+        fault = f"no robot: nobody has published draft_status in domain {watcher.domain} for {wait_s:g} s"
+        Console(stderr=True).print(f"[bold red]adahi:[/] {fault}{others}", highlight=False, soft_wrap=True)
+        raise typer.Exit(1)
+    watcher.listen(seconds)
+    robots = watcher.figures()
+    if as_json:
+        say(json.dumps(robots))
+    else:
+        console.print(TopView(robots, f"domain {watcher.domain}"))
+
+
+def _print_lines(watcher: Watcher) -> None:
+    while True:
+        watcher.listen(LINE_S)
+        say(json.dumps(watcher.figures()))

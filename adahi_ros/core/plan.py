@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The actions that lie ahead, by control step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adahi_ros.core.blends import BLENDS, LATEST, Blend
+
+
+class Plan:
+    """Actions of B robots by control step; of two for one step, that of the later request wins.
+
+    So replies that come late, doubled or out of order do no harm. Nor do they where actions are blended: a
+    reply that is older than what is held, or in it, is passed over.
+
+    Args:
+        batch: B.
+        action_dim: A.
+        blend: of the actions for one step, where the later is not to win alone.
+    """
+
+    def __init__(self, batch: int, action_dim: int, blend: Blend = BLENDS[LATEST]) -> None:
+        self._blend = blend
+        self._first = 0  # control step of the first slot
+        self._actions = np.zeros((batch, 0, action_dim), dtype=np.float32)
+        self._requested = np.zeros((batch, 0), dtype=np.int64)  # step at which each was asked for; -1: none
+        self._replies = np.zeros((batch, 0), dtype=np.int64)  # in each action, since the last that won alone
+        self._newest = np.full(batch, -1)  # step of the latest request that was replied to; -1: none
+
+    def splice(
+        self, actions: np.ndarray, first_step: int, requested_at: int, rows: np.ndarray | None = None
+    ) -> None:
+        """Take actions in.
+
+        Args:
+            actions: (M, T, A), for the control steps from `first_step` on.
+            first_step: of them.
+            requested_at: control step at which they were asked for.
+            rows: the M robots that they are for, by mask or index; None where they are for all.
+        """
+        self._reach(first_step + actions.shape[1])
+        skipped = max(0, self._first - first_step)  # for steps that are over
+        begin = first_step + skipped - self._first
+        slots = slice(begin, begin + max(0, actions.shape[1] - skipped))
+        which = np.arange(len(self._actions)) if rows is None else np.arange(len(self._actions))[rows]
+        share = self._share(which, slots, requested_at)
+        held, new = self._actions[which, slots], actions[:, skipped:]
+        self._actions[which, slots] = (1.0 - share[..., None]) * held + share[..., None] * new
+        self._replies[which, slots] = np.where(share == 1.0, 1, self._replies[which, slots] + (share > 0.0))
+        self._requested[which, slots] = np.maximum(self._requested[which, slots], requested_at)
+        self._newest[which] = np.maximum(self._newest[which], requested_at)
+
+    def _share(self, which: np.ndarray, slots: slice, requested_at: int) -> np.ndarray:
+        """Return of which share a reply is in what is done, (M, S)."""
+        requested, replies = self._requested[which, slots], self._replies[which, slots]
+        alone = (replies == 0) | ((requested == requested_at) & (replies == 1))
+        blended = np.where(requested < requested_at, self._blend(np.maximum(replies, 1)), 0.0)
+        return np.where(alone, 1.0, blended)
+
+    def forget_before(self, step: int) -> None:
+        """Drop what lies before a control step."""
+        gone = min(max(0, step - self._first), self._actions.shape[1])
+        self._actions, self._requested = self._actions[:, gone:], self._requested[:, gone:]
+        self._replies = self._replies[:, gone:]
+        self._first = max(self._first, step)
+
+    def at(self, step: int) -> np.ndarray:
+        """Return the actions (B, A) for a control step; no numbers of robots that have none."""
+        slot = step - self._first
+        batch, slots, action_dim = self._actions.shape
+        if not 0 <= slot < slots:
+            return np.full((batch, action_dim), np.nan, dtype=np.float32)
+        return np.where(self._requested[:, slot, None] >= 0, self._actions[:, slot], np.float32(np.nan))
+
+    def age(self, step: int) -> np.ndarray:
+        """Return how many steps ago (B,) the action for a step was asked for; infinite without one."""
+        slot = step - self._first
+        if not 0 <= slot < self._actions.shape[1]:
+            return np.full(len(self._actions), np.inf)
+        requested = self._requested[:, slot]
+        return np.where(requested < 0, np.inf, step - requested)
+
+    def since(self, step: int) -> np.ndarray:
+        """Return how many steps before this one (B,) the latest reply was asked for; infinite without one."""
+        return np.where(self._newest < 0, np.inf, step - self._newest)
+
+    def left(self, step: int) -> np.ndarray:
+        """Return for how many steps (B,) from this one on, without a gap, there are actions."""
+        if step < self._first:
+            return np.zeros(len(self._requested), dtype=np.int64)
+        present = self._requested[:, step - self._first :] >= 0
+        gaps = np.concatenate([~present, np.ones((len(present), 1), dtype=bool)], axis=1)
+        counts: np.ndarray = gaps.argmax(axis=1)
+        return counts
+
+    def coming(self, step: int, count: int) -> np.ndarray:
+        """Return the actions (B, count, A) from a step on; no numbers from where a robot has none."""
+        ahead = self.ahead(step, count)
+        ahead[np.arange(count) >= self.left(step)[:, None]] = np.nan
+        return ahead
+
+    def ahead(self, step: int, count: int) -> np.ndarray:
+        """Return the actions (B, count, A) from a step on, the last one repeated; zeros without any."""
+        left = self.left(step)
+        ahead = np.zeros((len(left), count, self._actions.shape[2]), dtype=np.float32)
+        some = np.flatnonzero(left)
+        slots = step - self._first + np.minimum(np.arange(count), left[some, None] - 1)
+        ahead[some] = self._actions[some[:, None], slots]
+        return ahead
+
+    def _reach(self, end: int) -> None:
+        missing = end - self._first - self._actions.shape[1]
+        if missing > 0:
+            batch, _, action_dim = self._actions.shape
+            more = np.zeros((batch, missing, action_dim), dtype=np.float32)
+            none = np.full((batch, missing), -1, dtype=np.int64)
+            self._actions = np.concatenate([self._actions, more], axis=1)
+            self._requested = np.concatenate([self._requested, none], axis=1)
+            self._replies = np.concatenate([self._replies, np.zeros_like(none)], axis=1)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded episodes: what tasks and bags produce, and policies are trained on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from adahi_ros.core.files import LARGEST_RECORDING, check_size, parse_json, replacing
+
+KINDS: dict[str, tuple[type[np.generic], int]] = {  # type and rank, as they are written
+    "observations": (np.float32, 2),
+    "actions": (np.float32, 2),
+    "goals": (np.float32, 2),
+    "ends": (np.int64, 1),
+}
+IMAGE_FEATURES = "image_features"  # likewise, where there are any
+NO_FEATURES = np.zeros((0, 0), dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """E episodes of T_e steps each, concatenated; T is the sum of the T_e.
+
+    Attributes:
+        task: name of the task they were recorded on.
+        observations: (T, O) float32.
+        actions: (T, A) float32, the action taken at each observation.
+        goals: (E, G) float32; G is 0 for a task without a goal.
+        ends: (E,) int64, one past the last step of each episode.
+        image_features: (T, F) float32, of images that the target alone sees; F is 0 where there are none.
+    """
+
+    task: str
+    observations: np.ndarray
+    actions: np.ndarray
+    goals: np.ndarray
+    ends: np.ndarray
+    image_features: np.ndarray = field(default_factory=lambda: NO_FEATURES)
+
+    def __post_init__(self) -> None:
+        steps = len(self.observations)
+        if self.image_features is NO_FEATURES:
+            object.__setattr__(self, IMAGE_FEATURES, np.zeros((steps, 0), dtype=np.float32))
+        if len(self.image_features) != steps:
+            raise ValueError(f"image_features: {len(self.image_features)} rows, observations has {steps}")
+        if len(self.actions) != steps:
+            raise ValueError(f"actions: {len(self.actions)} rows, observations has {steps}")
+        if len(self.goals) != len(self.ends):
+            raise ValueError(f"goals: {len(self.goals)} rows, ends has {len(self.ends)}")
+        if len(self.ends) == 0 or self.ends[-1] != steps or np.any(np.diff(self.ends, prepend=0) <= 0):
+            raise ValueError(f"ends: must increase from above 0 up to {steps}, the number of steps")
+        for name in ("observations", "actions", "goals", IMAGE_FEATURES):
+            if not np.all(np.isfinite(getattr(self, name))):
+                raise ValueError(f"{name}: holds values that are not finite")
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Yield each episode's first step and one past its last."""
+        start = 0
+        for end in self.ends.tolist():
+            yield start, end
+            start = end
+
+    def episodes(self, numbers: Sequence[int]) -> Trajectories:
+        """Return some episodes, by their numbers from 0, in that order; at least one."""
+        spans = list(self.spans())
+        rows = np.concatenate([np.arange(*spans[number]) for number in numbers])
+        ends = np.cumsum([spans[number][1] - spans[number][0] for number in numbers])
+        goals = self.goals[list(numbers)]
+        return Trajectories(
+            self.task, self.observations[rows], self.actions[rows], goals, ends, self.image_features[rows]
+        )
+
+    def where(self, kept: np.ndarray) -> Trajectories:
+        """Return the steps of a mask (T,), at least one, and no episode of which there is none."""
+        counts = [int(kept[start:end].sum()) for start, end in self.spans()]
+        some = np.array(counts) > 0
+        return Trajectories(
+            self.task,
+            self.observations[kept],
+            self.actions[kept],
+            self.goals[some],
+            np.cumsum(counts)[some],
+            self.image_features[kept],
+        )
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """(T, O + F) float32, what a policy reads that is shown all."""
+        return np.concatenate([self.observations, self.image_features], axis=1)
+
+    def without_images(self) -> Trajectories:
+        """Return what the robot observed of these, where the images are for the target alone."""
+        return replace(self, image_features=NO_FEATURES)
+
+    def without_goals(self) -> Trajectories:
+        """Return what one sees of these who is not told where to go."""
+        return replace(self, goals=self.goals[:, :0])
+
+    def save(self, path: Path) -> None:
+        """Write a safetensors file."""
+        tensors: dict[str, np.ndarray] = {
+            "observations": np.ascontiguousarray(self.observations, dtype=np.float32),
+            "actions": np.ascontiguousarray(self.actions, dtype=np.float32),
+            "goals": np.ascontiguousarray(self.goals, dtype=np.float32),
+            "ends": np.ascontiguousarray(self.ends, dtype=np.int64),
+        }
+        if self.image_features.shape[1]:
+            tensors[IMAGE_FEATURES] = np.ascontiguousarray(self.image_features, dtype=np.float32)
+        with replacing(path) as partial:
+            save_file(tensors, partial, metadata={"adahi": json.dumps({"task": self.task})})
+
+    @classmethod
+    def load(cls, path: Path) -> Trajectories:
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError: no such file.
+            ValueError: the file is not such a recording; the message names what is wrong.
+        """
+        if not path.is_file():
+            raise FileNotFoundError(f"no recorded episodes at {path}; make them with 'adahi demos'")
+        try:
+            check_size(path, LARGEST_RECORDING)
+            with safe_open(path, framework="numpy") as file:
+                task = parse_json((file.metadata() or {})["adahi"])["task"]
+                kinds = dict(KINDS)
+                if IMAGE_FEATURES in file.keys():
+                    kinds[IMAGE_FEATURES] = (np.float32, 2)
+                tensors = {name: file.get_tensor(name) for name in kinds}
+            if not isinstance(task, str):
+                raise ValueError(f"task: {task!r}, must be a name")
+            for name, (kind, rank) in kinds.items():
+                found = tensors[name]
+                if (found.dtype, found.ndim) != (kind, rank):
+                    raise ValueError(
+                        f"{name}: {found.dtype} {found.shape}, must be {kind.__name__} of {rank} dimensions"
+                    )
+            return cls(task, **tensors)
+        except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: not recorded episodes ({error})") from error

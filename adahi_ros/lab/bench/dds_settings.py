@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DDS settings across a bad link, side by side: what DDS does by default, and config/dds."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from adahi_ros.lab.bench.call_figures import call_figures
+from adahi_ros.lab.bench.link_ends import DDS, dds_environment, run_at_robot, serving
+from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
+from adahi_ros.lab.link.link_profile import profile_named
+
+LINKS = ("wifi_ac", "wifi_ac_loss_1", "wifi_ac_loss_5", "wifi_ac_bursts")
+SIZES = {"1_kB": (1_000, 300), "100_kB": (100_000, 60)}  # bytes of a request, calls
+TIMEOUT_S = 10.0
+PROGRAM = ("-m", "adahi_ros.lab.nodes.service_calls")
+LIMIT_S = 40.0  # some settings lose nearly every call on some links
+
+
+def compare_dds(
+    links: Sequence[str] = LINKS,
+    settings: Sequence[str] = tuple(DDS),
+    sizes: Mapping[str, tuple[int, int]] = SIZES,
+    seed: int = 0,
+    on_trial: Callable[[str], None] = lambda what: None,
+) -> dict[str, Any]:
+    """Measure service calls across links by every setting.
+
+    Args:
+        links: names of profiles.
+        settings: keys of `ends.DDS`.
+        sizes: of requests in bytes, and how many calls, by name.
+        seed: of the links' draws.
+        on_trial: told what begins to be measured.
+
+    Returns:
+        By setting, size and link: `call_figures`.
+    """
+    found: dict[str, Any] = {setting: {size: {} for size in sizes} for setting in settings}
+    for name in links:
+        for size, (size_bytes, calls) in sizes.items():
+            for setting in settings:
+                on_trial(f"{name}, {size}, {setting}")
+                with emulated_link(profile_named(name), seed) as link:
+                    found[setting][size][name] = _measure(link, setting, size_bytes, calls)
+    return found
+
+
+def _measure(link: EmulatedLink, setting: str, size_bytes: int, calls: int) -> dict[str, Any]:
+    variables = dds_environment(setting)
+    with tempfile.TemporaryDirectory(prefix="adahi_dds_") as scratch:
+        out = Path(scratch) / "calls.json"
+        command = [*PROGRAM, "drive", "--size_bytes", str(size_bytes), "--calls", str(calls)]
+        command += ["--timeout_s", str(TIMEOUT_S), "--limit_s", str(LIMIT_S), "--out", str(out)]
+        with serving(link, [*PROGRAM, "serve"], variables, "ready"):
+            run_at_robot(link, command, variables)
+        figures = call_figures([json.loads(out.read_text())])
+    del figures["compute_ms"]  # there is none
+    return figures

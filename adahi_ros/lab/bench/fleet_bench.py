@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A verifier under the load of a fleet: who gets plans in time, and what that costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Any
+
+import yaml
+
+from adahi_ros.lab.bench.endurance import MemoryWatch
+from adahi_ros.lab.bench.fleet_faults import Fault
+from adahi_ros.lab.bench.fleet_figures import fleet_figures
+from adahi_ros.lab.bench.openpi_bench import measure_openpi
+from adahi_ros.lab.nodes.domain import exclusive_domain, run_environment
+from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcess, node_processes
+from adahi_ros.nodes.launching.fleet import RunningFleet, fleet_up
+
+GRACE_S = 3.0
+GLANCE_S = 0.02
+ENGINES: Mapping[str, Mapping[str, Any]] = {"one_by_one": {"batch.size": 1}, "batched": {}, "ray": {}}
+"""By name, what the verifier is told."""
+OPENPI = "openpi"  # a server as openpi has it, in the verifier's place
+RULE = "replace"
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How a verifier serves.
+
+    Attributes:
+        checkpoint: of the target.
+        replicas: of it, with the engine ray.
+        added_compute_s: see the parameter of the verifier's node.
+        batch: requests that are verified at once, but one by one.
+        kill: of `PARTS`; with the engine ray, this is killed. Empty for none.
+        at_s: so long after the robots have begun.
+    """
+
+    checkpoint: str
+    replicas: int = 1
+    added_compute_s: float = 0.0
+    batch: int = 16
+    kill: str = ""
+    at_s: float = 5.0
+
+
+def measure_fleet(
+    serving: Serving,
+    engines: Sequence[str],
+    robots: int,
+    rate_hz: float,
+    seconds: float,
+    every: int = 0,
+    flood_hz: float = 0.0,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, dict[str, Any]]:
+    """Let a fleet ask a verifier of each kind; return the figures by its name.
+
+    Args:
+        serving: how the verifier serves.
+        engines: keys of `ENGINES`, or `OPENPI`.
+        robots: how many, each of which has a plan, goes by it, and asks for the next.
+        rate_hz: of their control.
+        seconds: how long.
+        every: control steps by one plan before another is asked for; 0 for half of it.
+        flood_hz: requests per second of another robot, that asks too often.
+        seed: of what robots observe.
+        say: told what begins.
+
+    Raises:
+        DdsRunError: a process ended early.
+        EnvironmentMissingError: openpi's packages cannot be had here.
+    """
+    found = {}
+    for engine in engines:
+        say(f"{engine}: {robots} robots, {seconds:g} s")
+        asked = {
+            "robots": robots,
+            "rate_hz": rate_hz,
+            "seconds": seconds,
+            "every": every,
+            "grace_s": min(GRACE_S, seconds / 2),
+            "seed": seed,
+        }
+        if engine == OPENPI:
+            found[engine] = measure_openpi(serving.checkpoint, asked, serving.added_compute_s)
+        else:
+            found[engine] = _measure(serving, engine, {**asked, "flood_hz": flood_hz})
+    return found
+
+
+def _measure(serving: Serving, engine: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    with (
+        TemporaryDirectory(prefix="adahi_fleet_") as scratch,
+        exclusive_domain() as domain,
+        _verifier(serving, engine, domain, Path(scratch)) as (server, look, fleet),
+    ):
+        arguments, records = Path(scratch) / "asked.json", Path(scratch) / "records.json"
+        arguments.write_text(json.dumps({**asked, "flood_hz": 0.0}))
+        memory = MemoryWatch(server.pid)
+        with ExitStack() as running:
+            if asked["flood_hz"]:  # in a process that yields to the others: it stands for another machine
+                flooding = Path(scratch) / "flood.json"
+                flooding.write_text(json.dumps({**asked, "robots": 0}))
+                flood = ["nice", "-n", "19", *_program(flooding, Path(scratch) / "none")]
+                running.callback(_killed, subprocess.Popen(flood, env=_environment(domain)))
+            errors = running.enter_context(TemporaryFile("w+"))
+            robots = subprocess.Popen(
+                _program(arguments, records),
+                env=_environment(domain),
+                stderr=errors,
+                stdout=subprocess.DEVNULL,
+            )
+            running.callback(_killed, robots)
+            fault = (
+                Fault(fleet, serving.kill, time.monotonic() + serving.at_s)
+                if fleet and serving.kill
+                else None
+            )
+            while robots.poll() is None:
+                time.sleep(GLANCE_S)
+                look()
+                if fault is not None:
+                    fault.look()
+            used = memory.end()
+            errors.seek(0)
+            if robots.returncode:
+                raise DdsRunError(f"the fleet ended with code {robots.returncode}:\n{errors.read()[-2000:]}")
+        found = json.loads(records.read_text())
+        figures = fleet_figures(found, asked["seconds"]) | {"memory": used}
+        return figures | ({"kill": fault.figures(found)} if fault is not None else {})
+
+
+def _killed(process: subprocess.Popen[Any]) -> None:
+    process.kill()
+    process.wait()
+
+
+@contextmanager
+def _verifier(
+    serving: Serving, engine: str, domain: int, scratch: Path
+) -> Iterator[tuple[NodeProcess, Callable[[], None], RunningFleet | None]]:
+    """Yield a verifier's process, what looks after it, and its fleet where it has one."""
+    if engine != "ray":
+        told = {
+            "checkpoint": serving.checkpoint,
+            "rule": RULE,
+            "batch.size": serving.batch,
+            **ENGINES[engine],
+        }
+        with node_processes(run_environment(domain)) as processes:
+            yield (
+                processes.start("target_verifier_node", {**told, "added_compute_s": serving.added_compute_s}),
+                processes.check,
+                None,
+            )
+        return
+    cores = os.cpu_count() or 1
+    policy = {
+        "checkpoint": serving.checkpoint,
+        "rule": RULE,
+        "replicas": serving.replicas,
+        "num_cpus": min(1.0, cores / serving.replicas),
+        "added_compute_s": serving.added_compute_s,
+        "batch": serving.batch,
+    }
+    file = scratch / "fleet.yaml"
+    file.write_text(yaml.safe_dump({"policies": {"target": policy}, "ray": {"num_cpus": cores}}))
+    with fleet_up(file, run_environment(domain), lambda line: None) as fleet:
+        fleet.await_serving()
+        yield fleet.verifier, fleet.look, fleet
+
+
+def _program(arguments: Path, records: Path) -> list[str]:
+    module = "adahi_ros.lab.nodes.fleet_robots"
+    return [sys.executable, "-m", module, str(arguments), str(records)]
+
+
+def _environment(domain: int) -> dict[str, str]:
+    return {**os.environ, **run_environment(domain)}

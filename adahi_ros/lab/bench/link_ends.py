@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs at the two ends of an emulated link, for as long as something is measured."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO
+
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.link.emulator import EmulatedLink, on_cores
+from adahi_ros.lab.link.link_commands import environment_of
+
+END_S = 5.0
+READY_S = 120.0
+DDS = {"default": None, "wireless": "config/dds/fastdds_wireless.xml"}
+
+
+def dds_environment(dds: str) -> dict[str, str]:
+    """Return the variables by which Fast DDS takes a shipped profile, a key of `DDS`."""
+    if dds not in DDS:
+        raise ValueError(f"dds: {dds!r}, must be one of {', '.join(DDS)}")
+    file = DDS[dds]
+    return {} if file is None else {"FASTRTPS_DEFAULT_PROFILES_FILE": str(asset(file))}
+
+
+def environment(link: EmulatedLink, extra: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a program at either end: a core each is all that it may use."""
+    return {**os.environ, **environment_of(link), "OMP_NUM_THREADS": "1", **extra}
+
+
+def cores_of_ends() -> tuple[set[int], set[int]]:
+    """Return the cores of the robot's end, one half of this machine's or more, and those of the server's.
+
+    Two machines share neither a core nor its caches. What is between them, the link's process, goes with the
+    server: it works when a packet comes, and the robot's is the end where the time is taken. Where there is
+    one core, it is everybody's.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    half = (len(usable) + 1) // 2
+    return set(usable[:half]), set(usable[half:] or usable)
+
+
+@contextmanager
+def serving(
+    link: EmulatedLink,
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    ready: str,
+    cores: set[int] | None = None,
+) -> Iterator[None]:
+    """Run a Python program at the server's end, from when it has printed a line with `ready` in it.
+
+    Args:
+        link: that is up.
+        command: after the interpreter.
+        variables: added to the environment.
+        ready: part of the line.
+        cores: that it may use; None for all.
+
+    Raises:
+        RuntimeError: it ends before that, or is not ready in time; shows what it said last.
+    """
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [*link.server.prefix, *on_cores(cores), sys.executable, "-u", *command],
+            env=environment(link, variables),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        is_ready = threading.Event()
+
+        def listen() -> None:  # a pipe that nobody reads would block the program
+            assert process.stdout is not None
+            for line in process.stdout:
+                log.write(line)
+                if ready in line:
+                    is_ready.set()
+            is_ready.set()
+
+        reader = threading.Thread(target=listen, daemon=True)
+        reader.start()
+        try:
+            if not is_ready.wait(READY_S) or process.poll() is not None:
+                raise RuntimeError(f"{' '.join(command)}: did not become ready{_last_line(log)}")
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            reader.join()
+
+
+def run_at_robot(
+    link: EmulatedLink,
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    cores: set[int] | None = None,
+) -> None:
+    """Run a Python program at the robot's end to its end.
+
+    Args:
+        link: that is up.
+        command: after the interpreter.
+        variables: added to the environment.
+        cores: that it may use; None for all, as a program needs that starts others at the server's end.
+
+    Raises:
+        RuntimeError: it fails; shows what it said last.
+    """
+    with tempfile.TemporaryFile("w+") as log:
+        done = subprocess.run(
+            [*link.robot.prefix, *on_cores(cores), sys.executable, *command],
+            env=environment(link, variables),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command)}: ended with code {done.returncode}{_last_line(log)}")
+
+
+def _last_line(log: IO[str]) -> str:
+    log.seek(0)
+    lines = [line.strip() for line in log if line.strip()]
+    return f": {lines[-1]}" if lines else ""

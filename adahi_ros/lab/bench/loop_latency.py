@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every method costs across an emulated link: the latency of each action, the bytes that crossed.
+
+The target of single actions is the trained one, grown until a server's compute shows
+(`policy/vqbet/growth.py`); it decides as it did. That of plans is the trained one as it is. The robot drafts,
+asks and acts in real processes. The world waits for it; where a method goes on while it asks, the world runs
+by the clock, for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.assets import asset
+from adahi_ros.gates.calibration import threshold_for_rate
+from adahi_ros.gates.parameter_file import Calibration, load_calibration
+from adahi_ros.lab.bench.link_ends import dds_environment, run_at_robot
+from adahi_ros.lab.calibration.calibrate import EPISODES
+from adahi_ros.lab.evaluation.episodes import calibration_episodes, evaluation_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles, check_fits
+from adahi_ros.lab.evaluation.metrics import transmission_rate
+from adahi_ros.lab.evaluation.run_metrics import run_figures
+from adahi_ros.lab.link.emulator import EmulatedLink, emulated_link
+from adahi_ros.lab.link.link_measurement import round_trips_ms
+from adahi_ros.lab.link.link_profile import profile_named
+from adahi_ros.lab.methods.dds_method import goes_ahead, goes_by_plans, node_parameters
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.vqbet.growth import grown_policies
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
+from adahi_ros.protocol.records import Crossed, RunRecord
+
+METHODS = ("adahi", "hybrid", "draft", "target", "random")
+RATE = 0.56  # at 0.6 an action costs 0.6 of hybrid's round trips, and the draft on top
+PARAMETERS = 5_000_000
+ROUNDS = 4
+DEADLINE_S = 10.0  # every reply is waited for: its latency is what is measured
+DEADLINE_SHARE = 0.9  # of a control period, where the world runs by the clock
+PINGS = 300
+BACKEND = "onnxruntime"
+SLOWEST_PERCENTILE = 2.5
+DEVIATION = ("smoothing", "normalization", "draft_temperature")  # what a threshold depends on
+
+
+@dataclass(frozen=True)
+class Latency:
+    """What `measure_latency` found.
+
+    Attributes:
+        figures: for a file.
+        runs: every step, by method, for pictures.
+    """
+
+    figures: dict[str, Any]
+    runs: dict[str, RunRecord]
+
+
+def measure_latency(
+    profile: str,
+    task: str,
+    episodes: int,
+    methods: Sequence[str] = METHODS,
+    rate: float = RATE,
+    parameters: int = PARAMETERS,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    workers: int = 1,
+    added_compute_s: float = 0.0,
+    say: Callable[[str], None] = lambda line: None,
+    on_run: Callable[[str, int], None] = lambda method, episodes: None,
+) -> Latency:
+    """Run episodes over DDS, the verifier across an emulated link, with one method after the other.
+
+    Args:
+        profile: name of a link's profile, or its YAML file.
+        task: one with shipped policies.
+        episodes: per method, the same ones for each.
+        methods: names of what robots can do.
+        rate: of transmission, that ADAHI's gate is set to, and the random gate's.
+        parameters: that the target is grown to.
+        rounds: in which the methods take turns, so that what else the machine does meets all of them; no
+            more than there are episodes.
+        seed: of the world's, the policies' and the link's draws.
+        workers: processes to calibrate in.
+        added_compute_s: that every reply of the target takes longer.
+        say: told what is prepared.
+        on_run: told each time what method has done how many more episodes.
+
+    Raises:
+        LinkUnavailable: this machine refuses an emulated link.
+        RuntimeError: a run failed.
+        ValueError: names the field, the value and what was allowed.
+    """
+    if not 0.0 < rate < 1.0:
+        raise ValueError(f"rate: {rate}, must be between 0 and 1")
+    for field, value in (("episodes", episodes), ("rounds", rounds)):
+        if value < 1:
+            raise ValueError(f"{field}: {value}, must be at least 1")
+    asked = profile_named(profile)
+    name = make(task).spec.name
+    say(f"target of {parameters:,} weights")
+    grown = grown_policies(asset(f"checkpoints/{name}"), parameters)
+    files, trained = PolicyFiles(grown, BACKEND), PolicyFiles(asset(f"checkpoints/{name}"), BACKEND)
+    found = grown_calibration(task, grown, rate, seed, workers, say)
+    rate_hz = make(task).spec.control_rate_hz
+    real_time = any(goes_ahead(method, task) for method in methods)
+    deadline_s = DEADLINE_SHARE / rate_hz if real_time else DEADLINE_S
+    nodes = {
+        method: node_parameters(
+            method, task, trained if goes_by_plans(method, task) else files, found, deadline_s
+        )
+        for method in methods
+    }
+    parts: dict[str, list[RunRecord]] = {method: [] for method in methods}
+    with emulated_link(asked, seed) as link:
+        say("round trips")
+        trips = round_trips_ms(link, asked, PINGS)
+        say("episodes")
+        for numbers in in_rounds(evaluation_episodes(episodes), min(rounds, episodes)):
+            for method, (draft, target) in nodes.items():
+                slowed = {**target, "added_compute_s": added_compute_s}
+                parts[method].append(_run(link, task, draft, slowed, seed, numbers, not real_time))
+                on_run(method, len(numbers))
+    runs = {method: joined(records) for method, records in parts.items()}
+    table = {method: latency_figures(run, rate_hz) for method, run in runs.items()}
+    figures = {
+        "profile": profile,
+        "link": {
+            "asked": asked.values(),
+            "rtt_ms": {
+                "mean": float(trips.mean()),
+                "p50": float(np.median(trips)),
+                "std": float(trips.std()),
+                "count": len(trips),
+            },
+            "real_time": link.real_time,
+        },
+        "task": name,
+        "real_time": real_time,
+        "target_parameters": load_checkpoint(grown / "target").sizes.parameters,
+        "episodes": episodes,
+        "rate": rate,
+        "added_compute_ms": 1e3 * added_compute_s,
+        "seed": seed,
+        "methods": table,
+        "adahi_to_hybrid": ratios(table["adahi"], table["hybrid"])
+        if {"adahi", "hybrid"} <= set(table)
+        else None,
+    }
+    return Latency(figures, runs)
+
+
+def grown_calibration(
+    task: str, grown: Path, rate: float, seed: int, workers: int, say: Callable[[str], None]
+) -> Calibration:
+    """Return the calibration of a task's grown policies: that of the trained ones, which decide the same.
+
+    The threshold of ADAHI's gate is searched as `calibrate` does it, once for a rate and seed, and then kept
+    beside the grown policies.
+
+    Raises:
+        ValueError: the shipped calibration is of other policies.
+    """
+    name = make(task).spec.name
+    trained = PolicyFiles(asset(f"checkpoints/{name}"), BACKEND)
+    shipped = load_calibration(asset(f"config/{name}.yaml"))
+    check_fits(shipped, name, trained.load())
+    path = grown / f"calibration_{rate:g}_{seed}.yaml"
+    if path.is_file():
+        kept = load_calibration(path)
+        if all(getattr(kept, name) == getattr(shipped, name) for name in DEVIATION):
+            return kept
+    say(f"threshold for a transmission rate of {rate:g}")
+
+    def trial(threshold: float) -> tuple[np.ndarray, float]:
+        tried = Comparison(task, trained, replace(shipped, thresholds={"deviation": threshold}), seed)
+        log = play_all(tried, ["adahi"], calibration_episodes(EPISODES), workers)["adahi"].log
+        return log.score[log.active], transmission_rate(log.transmitted, log.active)
+
+    threshold, _ = threshold_for_rate(trial, rate, shipped.threshold("deviation"))
+    found = replace(
+        shipped,
+        target=load_checkpoint(grown / "target").digest(),
+        transmission_rate=rate,
+        thresholds={"deviation": threshold, "random": 1.0 - rate},
+        figures={},
+    )
+    partial = path.with_suffix(".partial")
+    found.save(partial, "deviation", f"adahi, for a transmission rate of {rate:g}")
+    partial.replace(path)
+    return found
+
+
+def in_rounds(episodes: range, rounds: int) -> list[range]:
+    """Split consecutive episodes into so many parts, as equal as can be."""
+    bounds = np.linspace(episodes.start, episodes.stop, rounds + 1).round().astype(int).tolist()
+    return [range(start, stop) for start, stop in pairwise(bounds)]
+
+
+def _run(
+    link: EmulatedLink,
+    task: str,
+    draft: Mapping[str, Any],
+    target: Mapping[str, Any],
+    seed: int,
+    episodes: range,
+    lockstep: bool,
+) -> RunRecord:
+    """Run episodes in processes of their own: those of DDS stay at the end where they first were."""
+    with tempfile.TemporaryDirectory(prefix="adahi_latency_") as scratch:
+        asked, record = (Path(scratch) / name for name in ("asked.json", "record.json"))
+        arguments = {
+            "task": task,
+            "draft_parameters": draft,
+            "verifier_parameters": target,
+            "seed": seed,
+            "episodes": (episodes.start, episodes.stop),
+            "lockstep": lockstep,
+        }
+        asked.write_text(json.dumps(arguments))
+        command = ["-m", "adahi_ros.lab.nodes.dds_run", str(asked), str(record)]
+        run_at_robot(link, command, dds_environment("wireless"))
+        return RunRecord.of(json.loads(record.read_text()))
+
+
+def joined(runs: Sequence[RunRecord]) -> RunRecord:
+    """Return runs one after the other as one."""
+    crossed = [run.crossed for run in runs if run.crossed is not None]
+    return RunRecord(
+        tuple(step for run in runs for step in run.steps),
+        tuple(episode for run in runs for episode in run.episodes),
+        Crossed(
+            sum(each.steps for each in crossed),
+            sum(each.bytes_up for each in crossed),
+            sum(each.bytes_down for each in crossed),
+        )
+        if crossed
+        else None,
+    )
+
+
+def latency_figures(run: RunRecord, rate_hz: float) -> dict[str, Any]:
+    """Return the figures of one method.
+
+    Args:
+        run: what happened.
+        rate_hz: of the control steps.
+
+    Returns:
+        Those of `run_figures` that a link decides. `actions_per_s` is the inverse of the mean latency,
+        `throughput_per_s_p2_5` the 2.5th percentile over windows; `verify_rtt_ms` (the target's compute
+        within it) and `target_compute_ms` are medians.
+    """
+    figures = run_figures(run, rate_hz)
+    kept = (
+        "per_action_latency_ms",
+        "transmission_rate",
+        "bytes_up_per_action",
+        "bytes_down_per_action",
+        "success_rate",
+        "success_ci95",
+        "fallbacks",
+        "missed_periods",
+        "steps",
+    )
+    medians = ("verify_rtt_ms", "target_compute_ms", "draft_ms")
+    return {
+        **{name: figures[name] for name in kept},
+        "actions_per_s": 1e3 / figures["per_action_latency_ms"]["mean"],
+        "throughput_per_s_p2_5": float(np.percentile(figures["throughput_per_s"], SLOWEST_PERCENTILE)),
+        **{name: (figures[name] or {}).get("p50") for name in medians},
+    }
+
+
+def ratios(adahi: Mapping[str, Any], hybrid: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return ADAHI's mean latency, success and bytes as shares of hybrid's; None where that has none."""
+
+    def share(ours: float | None, theirs: float | None) -> float | None:
+        return ours / theirs if ours is not None and theirs else None
+
+    latency = (figures["per_action_latency_ms"]["mean"] for figures in (adahi, hybrid))
+    names = ("success_rate", "bytes_up_per_action", "bytes_down_per_action")
+    return {"latency": share(*latency), **{name: share(adahi[name], hybrid[name]) for name in names}}

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A long run across a link with bursts and outages: nothing late, nothing lost, nothing that grows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.assets import asset
+from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.lab.bench.endurance import Memory, grown, late_commands, memory_of
+from adahi_ros.lab.bench.link_stage import Stage, stage_across
+from adahi_ros.lab.bench.robot_log import Replay, RobotLog, mistimed, shortened, unaccounted
+from adahi_ros.lab.link.emulator import emulated_link
+from adahi_ros.lab.link.link_profile import LinkProfile, profile_named
+from adahi_ros.nodes.launching.child_processes import NodeProcess
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.protocol.records import Reason
+
+LATE_S = 0.25  # beyond the deadline, and beyond what processes wait for a processor
+DEADLINE_SHARE = 0.75  # of a control period
+START_S = 60.0
+SAMPLE_S = 0.5
+TICK_S = 5.0  # between two calls of `on_progress`
+GATE = Trigger("deviation", 0.9)
+JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
+PERCENTILES = (50, 95, 99, 100)
+
+
+@dataclass(frozen=True)
+class SoakResult:
+    """What a soak found.
+
+    Attributes:
+        minutes, rate_hz, seed: as given.
+        deadline_s: for the target's reply.
+        profile: of the link, as a file has it.
+        observations: shown by the robot.
+        steps: that a command came of.
+        verified: of them, those that the target had a say in.
+        skipped: of them, those that the gate did not ask about.
+        fallbacks: of them, drafts executed without the target's reply, by reason.
+        command_ms: from an observation to its command, by percentile.
+        memory: by process.
+        waited_s: longest wait for a processor in one sample period, by process: commands that are late by no
+            more than these were late because the machine was busy. 0 where the kernel does not count it.
+        faults: why the soak has failed; empty where it has passed.
+    """
+
+    minutes: float
+    rate_hz: float
+    seed: int
+    deadline_s: float
+    profile: Mapping[str, Any]
+    observations: int
+    steps: int
+    verified: int
+    skipped: int
+    fallbacks: Mapping[str, int]
+    command_ms: Mapping[str, float]
+    memory: Mapping[str, Memory]
+    waited_s: Mapping[str, float]
+    faults: Sequence[str]
+
+    @property
+    def passed(self) -> bool:
+        return not self.faults
+
+    def values(self) -> dict[str, Any]:
+        """Return everything as JSON has it."""
+        growth = {name: {**asdict(each), "growth": each.growth} for name, each in self.memory.items()}
+        return {"passed": self.passed, **asdict(self), "memory": growth}
+
+
+def soak_profile() -> LinkProfile:
+    """Return the paper's link with bursts of losses; every minute nothing gets through for 0.3, 1 and 6 s.
+
+    The last is longer than the lease by which the two ends know each other.
+    """
+    out = {"loss": 1.0}
+    states = ({"for_s": 15.0}, {"for_s": 0.3, **out}, {"for_s": 15.0}, {"for_s": 1.0, **out})
+    rest = ({"for_s": 22.7}, {"for_s": 6.0, **out})
+    return profile_named("wifi_ac_bursts").changed({"states": [*states, *rest]})
+
+
+def soak(
+    minutes: float,
+    rate_hz: float = 30.0,
+    profile: LinkProfile | None = None,
+    checkpoints: Path | None = None,
+    seed: int = 0,
+    on_progress: Callable[[float, str], None] = lambda share, what: None,
+) -> SoakResult:
+    """Let robot, draft policy and verifier run across a link, and watch them.
+
+    Args:
+        minutes: how long, from the first verified step.
+        rate_hz: observations per second.
+        profile: of the link; None for `soak_profile`.
+        checkpoints: a folder with `draft` and `target` for ball balancing; None for those that are shipped.
+        seed: of all draws.
+        on_progress: told every few seconds which share of the time is over, and how it goes.
+
+    Raises:
+        LinkUnavailable: this machine refuses to emulate a link.
+        DdsRunError: a node has ended.
+        TimeoutError: no step was verified at first.
+    """
+    profile = soak_profile() if profile is None else profile
+    folder = asset("checkpoints/ball") if checkpoints is None else checkpoints
+    deadline_s = DEADLINE_SHARE / rate_hz
+    with emulated_link(profile, seed) as link, stage_across(link) as stage:
+        nodes = _start(stage, folder, rate_hz, deadline_s, seed)
+        pids = {name: node.pid for name, node in nodes.items()}
+        pids["link"] = int(link.robot.net.parts[2])  # a file of its process
+        stage.wait(lambda: any(record.verified for record in stage.log.records), "verified step", START_S)
+        sizes, waits = _watch(stage, pids, 60.0 * minutes, on_progress)
+        stage.processes.end()
+        stage.log.read()
+        crashes = _crashes(nodes)
+    part = stage.log.since(0.0)
+    latencies_ms, reasons = 1e3 * part.latencies_s(), part.reasons()
+    memory = {name: memory_of(samples) for name, samples in sizes.items()}
+    waited = {name: float(max(np.diff(samples), default=0.0)) for name, samples in waits.items()}
+    late = late_commands(latencies_ms, 1e3 * (deadline_s + LATE_S + sum(waited.values())))
+    verified = sum(record.verified for record in part.records)
+    skipped = reasons.pop(Reason.NONE, 0) - verified
+    return SoakResult(
+        minutes,
+        rate_hz,
+        seed,
+        deadline_s,
+        profile.values(),
+        len(part.shown),
+        len(part.records),
+        verified,
+        skipped,
+        {reason.name.lower(): count for reason, count in sorted(reasons.items())},
+        {f"p{each}": float(np.percentile(latencies_ms, each)) for each in PERCENTILES},
+        memory,
+        waited,
+        [*crashes, *_wrong_steps(stage.log, folder, seed, deadline_s), *late, *grown(memory)],
+    )
+
+
+def _start(
+    stage: Stage, folder: Path, rate_hz: float, deadline_s: float, seed: int
+) -> dict[str, NodeProcess]:
+    draft = {
+        "checkpoint": str(folder / "draft"),
+        "seed": seed,
+        "gate": {"name": GATE.name, "threshold": GATE.threshold},
+        "control_rate_hz": rate_hz,
+        "deadline_s": deadline_s,
+        "verifier_wait_s": START_S,
+        "command": {"lockstep": True},  # the log finds the observation of each command by its stamp
+    }
+    verifier = {"checkpoint": str(folder / "target"), "seed": seed}
+    robot = {"seed": seed, "rate_hz": rate_hz, "joint_names": JOINTS}
+    return {
+        "draft_policy_node": stage.start_draft(draft),
+        "target_verifier_node": stage.start_verifier(verifier),
+        "recording_robot_node": stage.start_robot(robot),
+    }
+
+
+def _crashes(nodes: Mapping[str, NodeProcess]) -> list[str]:
+    codes = [f"{name}: ended with code {node.exit_code}" for name, node in nodes.items() if node.exit_code]
+    return codes + [str(node.fault("failed")) for node in nodes.values() if "Traceback" in node.output]
+
+
+def _wrong_steps(log: RobotLog, folder: Path, seed: int, deadline_s: float) -> list[str]:
+    draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
+    differences = Replay(draft, target, ControllerConfig(GATE), seed).differences(log)
+    found = (unaccounted(log), mistimed(log.records, deadline_s), differences)
+    return [fault for faults in found for fault in shortened(faults)]
+
+
+def _watch(
+    stage: Stage, pids: Mapping[str, int], seconds: float, on_progress: Callable[[float, str], None]
+) -> tuple[dict[str, list[int]], dict[str, list[float]]]:
+    """Return each process's resident bytes, and its wait for a processor so far, until the time is over."""
+    sizes: dict[str, list[int]] = {name: [] for name in pids}
+    waits: dict[str, list[float]] = {name: [] for name in pids}
+    start_s = time.monotonic()
+    told_s = start_s
+    while (now_s := time.monotonic()) - start_s < seconds:
+        next_s = now_s + SAMPLE_S
+        stage.processes.check()
+        for name, pid in pids.items():
+            sizes[name].append(resident_bytes(pid))
+            waits[name].append(waited_s(pid))
+        if now_s - told_s >= TICK_S:
+            told_s = now_s
+            verified = sum(record.verified for record in stage.log.records)
+            on_progress((now_s - start_s) / seconds, f"{len(stage.log.records)} steps, {verified} verified")
+        stage.wait(lambda: time.monotonic() >= next_s, "time")  # noqa: B023
+    return sizes, waits
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process, counted page by page: the kernel's own sum is a rough one."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        (line,) = (line for line in file if line.startswith("Rss:"))
+    return 1024 * int(line.split()[1])
+
+
+def waited_s(pid: int) -> float:
+    """Return for how long the first thread of a process, which works, has been ready and did not run."""
+    try:
+        return 1e-9 * int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+    except FileNotFoundError:  # a kernel without CONFIG_SCHED_INFO
+        return 0.0

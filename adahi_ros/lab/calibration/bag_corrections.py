@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Corrections from bags of runs: of which steps it is sure what the draft read, and what came back.
+
+Nothing is recorded for this alone: `draft_status` says of each step what was drafted, accepted and commanded,
+and the topics of the contract what was observed. The action that was commanded is the reply only of a robot
+that waits for replies, and only where the safety envelope let it through; what is not sure is left out, and
+counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from adahi_ros.bags.bag_dataset import read_dataset
+from adahi_ros.bags.bag_reader import OnLoss, read_bag
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
+from adahi_ros.contract.contract import Contract
+from adahi_ros.core.signature import Signature
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.calibration.bag_run import step_record
+from adahi_ros.lab.calibration.replay import check_sizes
+from adahi_ros.lab.training.policy_corrections import Corrections
+from adahi_ros.protocol.records import StepRecord
+
+WHY = {
+    "ahead": "the wait policy is ahead: the reply is not of its step",
+    "other_codes": "a reply without an answer to each of the draft's codes, as of a target that plans",
+    "intervened": "the safety envelope may have changed what was commanded",
+    "nothing_executed": "nothing was commanded",
+    "out_of_range": "an action that the draft's codes come nowhere near to",
+    "unobserved": "the bag has no observation of this step",
+    "broken_window": "the bag lacks some of what the draft read",
+}
+"""Why a reply is left out."""
+
+SAFETY_STATE = {"safety_state": BESIDE_A_RUN["safety_state"]}
+
+
+@dataclass
+class _Told:
+    """What a bag's `draft_status` says, by the stamp of the observation.
+
+    Attributes:
+        steps: by stamp; the last of each.
+        intervened: stamps of steps that the envelope may have had a say in.
+    """
+
+    steps: dict[int, StepRecord] = field(default_factory=dict)
+    intervened: set[int] = field(default_factory=set)
+
+
+def read_corrections(
+    paths: Sequence[Path],
+    contract: Contract,
+    signature: Signature,
+    sound: Callable[[np.ndarray], np.ndarray],
+    namespace: str = "",
+    on_loss: OnLoss | None = None,
+) -> Corrections:
+    """Read what a target corrected in runs of a robot, failures among them.
+
+    Args:
+        paths: of the bags.
+        contract: what observations and actions are made of.
+        signature: of the draft, which may be a later one than that of the runs.
+        sound: says which of actions (B, 1, A) the draft's codes may mean, (B,) bool.
+        namespace: of the robot.
+        on_loss: see `read_bag`.
+
+    Raises:
+        BagError: a bag cannot be used, has no `draft_status`, or not one reply can be used.
+        ValueError: the bags are of a robot of other sizes than the draft.
+    """
+    dataset = read_dataset(paths, contract, namespace, keep_failures=True, on_loss=on_loss)
+    run = dataset.trajectories
+    check_sizes(signature, run)
+    told = [_told(path, namespace, on_loss) for path in paths]
+    if signature.goal_dim == 0:
+        run = run.without_goals()
+    rows = {
+        (int(bag), int(stamp)): row
+        for row, (bag, stamp) in enumerate(zip(dataset.places[:, 0], dataset.stamps_ns, strict=True))
+    }
+    steps: list[StepRecord | None] = [None] * len(run.observations)
+    left_out: Counter[str] = Counter()
+    for bag, said in enumerate(told):
+        for stamp, record in said.steps.items():
+            row = rows.get((bag, stamp))
+            if row is not None:
+                steps[row] = record
+            elif record.verified:
+                left_out["unobserved"] += 1
+    codes = 0 if signature.codes is None else signature.codes.codebooks
+    begins = _begins(run)
+    drafted = np.zeros_like(run.actions)
+    actions = run.actions.copy()
+    accepted = np.zeros((len(steps), codes), dtype=bool)
+    replies = np.zeros(len(steps), dtype=bool)
+    for row, step in enumerate(steps):
+        if step is None or not step.verified:
+            continue
+        why = _fault(step, codes, run.actions.shape[1])
+        if step.stamp_ns in told[dataset.places[row, 0]].intervened:
+            why = why or "intervened"
+        if not _whole(steps, row, begins[row], signature.history):
+            why = why or "broken_window"
+        if why is not None:
+            left_out[why] += 1
+            continue
+        replies[row] = True
+        drafted[row], actions[row], accepted[row] = step.draft_action, step.action, step.accepted
+    strange = replies & ~sound(actions[:, None])
+    if strange.any():
+        left_out["out_of_range"] = int(strange.sum())
+        replies &= ~strange
+    if not replies.any():
+        names = ", ".join(map(str, paths))
+        because = "; ".join(f"{count}: {WHY[why]}" for why, count in sorted(left_out.items()))
+        raise BagError(f"{names}: no reply that can be learned from ({because or 'none came'})")
+    run = Trajectories(run.task, run.observations, actions, run.goals, run.ends)
+    return Corrections.of_steps(run, replies, drafted, accepted, signature.history, dict(left_out))
+
+
+def _told(path: Path, namespace: str, on_loss: OnLoss | None) -> _Told:
+    """Read a bag's `draft_status`.
+
+    The envelope's word and the step's come on two topics, in any order: where its counters rise between two
+    steps, it may have been either.
+    """
+    told, risen, last = _Told(), False, None
+    counts: tuple[int, ...] = ()
+    quiet = None if on_loss is None else (lambda loss: None)  # the dataset has told it
+    for received in read_bag(path, DRAFT_STATUS, SAFETY_STATE, namespace, quiet):
+        if received.topic == "safety_state":
+            now = tuple(map(int, received.message.counts))
+            risen |= any(
+                count > before for count, before in zip(now, counts or (0,) * len(now), strict=False)
+            )
+            counts = now
+            if risen and last is not None:
+                told.intervened.add(last)
+            continue
+        try:
+            step = step_record(received.message)
+        except ValueError as error:
+            raise BagError(f"{path}: draft_status: step {len(told.steps)}, {error}") from None
+        last = step.stamp_ns
+        told.steps[last] = step
+        if risen:
+            told.intervened.add(last)
+        risen = False
+    return told
+
+
+def _fault(step: StepRecord, codes: int, action_dim: int) -> str | None:
+    """Return why a reply of a step is none to learn from, a key of `WHY`; None where it is one."""
+    if not step.transmitted or step.requests_pending or step.planned:
+        return "ahead"
+    drafted = len(step.draft_action) == action_dim and np.isfinite(step.draft_action).all()
+    if len(step.accepted) != codes or not drafted:
+        return "other_codes"
+    if len(step.action) != action_dim or not np.isfinite(step.action).all():
+        return "nothing_executed"
+    return None
+
+
+def _begins(run: Trajectories) -> np.ndarray:
+    """Return of each step (T,) the row that its episode begins with."""
+    return np.concatenate([np.full(end - start, start) for start, end in run.spans()])
+
+
+def _whole(steps: Sequence[StepRecord | None], row: int, begin: int, length: int) -> bool:
+    """Whether the robot's node read just what a window of the recorded observations has."""
+    here = steps[row]
+    assert here is not None
+    if here.step < length - 1 and row - here.step != begin:
+        return False
+    for back in range(1, min(length - 1, here.step) + 1):
+        before = steps[row - back] if row - back >= begin else None
+        if before is None or (before.episode, before.step) != (here.episode, here.step - back):
+            return False
+    return True

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a target plans at every step of a robot's bags: it is asked once, whatever is learned of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.bags.bag_dataset import BagDataset
+from adahi_ros.contract.contract import Contract
+from adahi_ros.core.randomness import step_uniforms
+from adahi_ros.core.signature import Observations
+from adahi_ros.lab.calibration.plan_store import PlanStore, digest_of_bags
+from adahi_ros.lab.calibration.target_inputs import (
+    AS_BY_DEFAULT,
+    Jpeg,
+    check_target,
+    read_inputs,
+    verifiers_encoder,
+)
+from adahi_ros.lab.calibration.target_plans import TEACHER, Planned
+from adahi_ros.lab.training.corrector_data import fresh_plans
+from adahi_ros.policies.interface import Policy
+
+BATCH = 16  # observations that a target gets at once
+STORED = 64  # steps in a file, but where a run ends before
+FOLDER = "planned"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a target is asked at the steps of bags.
+
+    Attributes:
+        bags: of the robot.
+        contract: what its observations are made of.
+        namespace: of the robot.
+        name: of the target, for people.
+        origin: all that makes the plans what they are beside these bags: contract, target and its settings.
+        samples: S, plans at each step, of a target that draws; else it is one.
+        seed: of the draws.
+        jpeg: of images that are sent.
+        batch: observations that the target gets at once.
+    """
+
+    bags: Sequence[Path]
+    contract: Contract
+    namespace: str
+    name: str
+    origin: dict[str, Any]
+    samples: int = 1
+    seed: int = 0
+    jpeg: Jpeg = AS_BY_DEFAULT
+    batch: int = BATCH
+
+
+def plan_bags(
+    target: Policy,
+    dataset: BagDataset,
+    asked: Asked,
+    folder: Path,
+    on_steps: Callable[[int], None] = lambda steps: None,
+) -> Planned:
+    """Return what a target plans at every step of a dataset; what was planned before is not asked again.
+
+    Args:
+        target: plans.
+        dataset: of the bags, by the contract.
+        asked: how.
+        folder: keeps the plans, at once and for the next time.
+        on_steps: told how many more steps are planned for.
+
+    Raises:
+        TargetUnavailableError: it is not to be had; what it has planned until then is kept.
+        ValueError: the target does not fit, or plans of another shape than it says.
+    """
+    signature = target.signature
+    encoder = verifiers_encoder(asked.contract, signature)
+    check_target(asked.contract, asked.name, signature, encoder)
+    samples = asked.samples if target.draws else 1
+    shape = samples, signature.horizon, signature.action_dim
+    question = {
+        "bags": digest_of_bags(asked.bags),
+        "namespace": asked.namespace,
+        "steps": _digest(dataset),
+        "encoder": None if encoder is None else encoder.fingerprint,
+        **{f"jpeg_{name}": value for name, value in asked.jpeg._asdict().items()},
+        "draws": [asked.seed, samples] if target.draws else None,
+        **asked.origin,
+    }
+    store = PlanStore(folder / FOLDER, question, shape)
+    done = len(store)
+    on_steps(done)
+    inputs = read_inputs(
+        *(asked.bags, asked.contract, asked.namespace, dataset),
+        *(signature, encoder, asked.jpeg, done),
+    )
+    fresh: list[np.ndarray] = []
+    try:
+        for batch in _batches(inputs, asked.batch):
+            draws = _draws(dataset, range(done, done + len(batch)), asked.seed, samples, target.draws)
+            fresh.append(_plans(target, side_by_side(batch), draws, shape))
+            done += len(batch)
+            on_steps(len(batch))
+            if sum(map(len, fresh)) >= STORED:
+                store.append(np.concatenate(fresh))
+                fresh = []
+    finally:
+        if fresh:
+            store.append(np.concatenate(fresh))
+    return Planned.sound(target, dataset.trajectories, store.load())
+
+
+def side_by_side(each: Sequence[Observations]) -> Observations:
+    """Return what several robots have seen as one; the same parts of each."""
+    first = each[0]
+    return Observations(
+        {name: np.concatenate([one.features[name] for one in each]) for name in first.features},
+        {name: np.concatenate([one.conditions[name] for one in each]) for name in first.conditions},
+        tuple(told for one in each for told in one.instructions),
+        {name: np.concatenate([one.images[name] for one in each]) for name in first.images},
+    )
+
+
+def _plans(
+    target: Policy, observations: Observations, draws: np.ndarray, shape: tuple[int, int, int]
+) -> np.ndarray:
+    plans = fresh_plans(target, observations, draws)
+    if plans.shape[1:] != shape:
+        raise ValueError(
+            f"target: proposes actions of shape {plans.shape[2:]}, must be {shape[1:]} as its signature says"
+        )
+    return plans
+
+
+def _draws(dataset: BagDataset, steps: range, seed: int, samples: int, count: int) -> np.ndarray:
+    """Return the draws (N, S, count) of N steps, by episode and step."""
+    ends = dataset.trajectories.ends
+    drawn = []
+    for step in steps:
+        episode = int(np.searchsorted(ends, step, side="right"))
+        begun = int(ends[episode - 1]) if episode else 0
+        drawn.append(step_uniforms(seed, TEACHER, episode, step - begun, samples * count))
+    return np.stack(drawn).reshape(len(steps), samples, count)
+
+
+def _batches(inputs: Iterator[Observations], size: int) -> Iterator[list[Observations]]:
+    while batch := list(islice(inputs, size)):
+        yield batch
+
+
+def _digest(dataset: BagDataset) -> str:
+    """Name the steps of a dataset, and what the target is told at each."""
+    told = "\0".join(dataset.instructions).encode()
+    return hashlib.blake2b(dataset.places.tobytes() + told, digest_size=16).hexdigest()

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot's run from a bag: what the draft policy said of each step, the link, and the safety envelope."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.bags.bag_reader import OnLoss, read_bag
+from adahi_ros.bags.definitions import BagError
+from adahi_ros.bags.recorded_topics import BESIDE_A_RUN, DRAFT_STATUS
+from adahi_ros.contract.times import NANOSECONDS, stamp_ns
+from adahi_ros.lab.evaluation.metrics import wilson_interval
+from adahi_ros.lab.evaluation.run_metrics import spread
+from adahi_ros.protocol.records import UNSAID, EpisodeRecord, Reason, StepRecord
+from adahi_ros.safety.intervention import Intervention
+
+INTERVENTIONS = tuple(each.name.lower() for each in Intervention)
+
+
+@dataclass(frozen=True)
+class LinkSample:
+    """How the link was at a time; fields as in `LinkState.msg`, `time_s` since the bag's first status."""
+
+    time_s: float
+    rtt_ms: float
+    rtt_deviation_ms: float
+    loss: float
+    misses: float
+    goodput_bytes_s: float
+
+
+@dataclass(frozen=True)
+class BagRun:
+    """What a bag tells of a run.
+
+    Attributes:
+        steps: as the draft policy told them.
+        times_s: (T,) of the observations that they belong to, since the first.
+        episodes: how they ended, where somebody judged that.
+        link: samples of the link's state.
+        interventions: of the safety envelope, by kind.
+        loss: what was left out of a bag that was cut off; see `read_bag`.
+    """
+
+    steps: tuple[StepRecord, ...]
+    times_s: np.ndarray
+    episodes: tuple[EpisodeRecord, ...]
+    link: tuple[LinkSample, ...]
+    interventions: dict[str, int]
+    loss: str = ""
+
+
+def step_record(message: Any) -> StepRecord:
+    """Return a control step of a DraftStatus message."""
+    return StepRecord.told(message, stamp_ns(message.header.stamp))
+
+
+def read_run(path: Path, namespace: str = "", on_loss: OnLoss | None = None) -> BagRun:
+    """Read the run of one robot from a bag. For `on_loss` see `read_bag`.
+
+    Raises:
+        BagError: the bag cannot be used, or has no `draft_status`.
+    """
+    steps: list[StepRecord] = []
+    episodes: list[EpisodeRecord] = []
+    states: list[tuple[int, Any]] = []
+    counts: list[Counter[str]] = []
+    losses: list[str] = []
+
+    def lost(loss: str) -> None:
+        losses.append(loss)
+        if on_loss is not None:
+            on_loss(loss)
+
+    told = None if on_loss is None else lost
+    for received in read_bag(path, DRAFT_STATUS, BESIDE_A_RUN, namespace, told):
+        message = received.message
+        if received.topic == "draft_status":
+            try:
+                steps.append(step_record(message))
+            except ValueError as error:
+                raise BagError(f"{path}: draft_status: step {len(steps)}, {error}") from None
+        elif received.topic == "link_state":
+            states.append((stamp_ns(message.header.stamp), message))
+        elif received.topic == "safety_state":
+            counts.append(Counter(dict(zip(INTERVENTIONS, map(int, message.counts), strict=False))))
+        else:
+            episodes.append(EpisodeRecord(int(message.episode_id), int(message.steps), bool(message.success)))
+    start_ns = steps[0].stamp_ns
+    names = [each.name for each in fields(LinkSample)[1:]]
+    link = [
+        LinkSample((at - start_ns) / NANOSECONDS, *(float(getattr(each, name)) for name in names))
+        for at, each in states
+    ]
+    times_s = (np.array([step.stamp_ns for step in steps]) - start_ns) / NANOSECONDS
+    interventions = dict(_since_activations(counts))
+    return BagRun(tuple(steps), times_s, tuple(episodes), tuple(link), interventions, "; ".join(losses))
+
+
+def _since_activations(counts: Sequence[Counter[str]]) -> Counter[str]:
+    """Add up counters that begin anew whenever the node is activated."""
+    total: Counter[str] = Counter()
+    for before, now in zip([Counter[str](), *counts], counts, strict=False):
+        anew = any(now[name] < before[name] for name in INTERVENTIONS)
+        total.update(now if anew else now - before)
+    return +total
+
+
+def bag_run_figures(run: BagRun) -> dict[str, Any]:
+    """Return the figures of a run, as `adahi report BAG --json` writes them."""
+    steps = run.steps
+    verified = [step for step in steps if step.verified]
+    coded = [step for step in verified if step.accepted]
+    reasons = Counter(step.reason.name for step in steps if step.reason is not Reason.NONE)
+    duration_s = float(run.times_s[-1])
+    successes = sum(each.success for each in run.episodes)
+    known = [sample for sample in run.link if np.isfinite(sample.rtt_ms)]
+    return {
+        "robot_id": steps[0].robot_id,
+        "gate": steps[-1].gate,
+        "threshold": steps[-1].threshold,
+        "steps": len(steps),
+        "duration_s": round(duration_s, 3),
+        "episodes": len({step.episode for step in steps}),
+        "judged_episodes": len(run.episodes),
+        "successes": successes if run.episodes else None,
+        "success_ci95": list(wilson_interval(successes, len(run.episodes))) if run.episodes else None,
+        "transmission_rate": float(np.mean([step.transmitted for step in steps])),
+        "reply_rate": len(verified) / max(1, sum(step.transmitted for step in steps)),
+        "acceptance_rate": float(np.mean([all(step.accepted) for step in coded])) if coded else None,
+        "fallbacks": dict(reasons),
+        "total_ms": _spread([step.total_ms for step in steps]),
+        "draft_ms": _spread([step.draft_ms for step in steps]),
+        "verify_ms": _spread([step.verify_ms for step in verified]),
+        "target_compute_ms": _spread([step.target_compute_ms for step in verified]),
+        "request_bytes": _spread([step.request_bytes for step in steps if step.request_bytes]),
+        "response_bytes": _spread([step.response_bytes for step in steps if step.response_bytes]),
+        "deviation": _spread([step.deviation for step in steps]),
+        "link_rtt_ms": _spread([sample.rtt_ms for sample in known]),
+        "link_loss": (_spread([sample.loss for sample in known]) or {}).get("mean"),
+        "interventions": run.interventions,
+        "cut_off": run.loss or None,
+        "plan": _plan_figures(steps),
+    }
+
+
+def _plan_figures(steps: Sequence[StepRecord]) -> dict[str, Any] | None:
+    """Return the figures of the plan that was gone by; None where there never was one.
+
+    `age` is in control steps, `correction` in action units (see `StepRecord`), `expected_error` in action
+    scales.
+    """
+    planned = [step for step in steps if step.planned]
+    if not planned:
+        return None
+    corrections = [step.correction for step in planned]
+    return {
+        "proposer": planned[-1].proposer,
+        "share": len(planned) / len(steps),
+        "without_plan": len(steps) - len(planned),
+        "age": _spread([step.plan_age for step in planned]),
+        "correction": _spread([each for each in corrections if each is not None]),
+        "expected_error": _spread([step.expected_error for step in planned if step.expected_error != UNSAID]),
+        "requests_pending": _spread([step.requests_pending for step in planned]),
+    }
+
+
+def _spread(values: Sequence[float]) -> dict[str, float] | None:
+    """Return the spread of what is finite: a first deviation is not, nor all that strangers write."""
+    return spread([value for value in values if np.isfinite(value)])

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi calibrate`: measure how deviation tells rejection, and set every gate to one rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.calibration import RejectionCurve, rejection_curve, threshold_for_rate
+from adahi_ros.gates.deviation import NORMALIZATIONS, DeviationTracker
+from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.gates.scores import GATES, Trigger
+from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.evaluation.episodes import calibration_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
+from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, PolicyFiles
+from adahi_ros.lab.evaluation.metrics import transmission_rate
+from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.task_interface import has_camera
+from adahi_ros.safety.shipped import limits_of_task
+
+EPISODES = 200
+RATE = 0.6
+SMOOTHINGS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0)  # at 1 the average is the last action alone
+FOLDS = 5
+Variant = tuple[float, str]
+RANDOM = "random"  # the gate whose threshold follows from the rate; those of the others must be searched
+OF_PLANS = (  # say nothing of drafts
+    "age",
+    "expected_error",
+    "plan_deviation",
+    "surprise",
+    "reversal",
+    "overlap",
+    "learned",
+    "adaptive_age",
+    "online",
+)
+COARSE = ("sampled_uncertainty",)  # of few values, so of few rates: only where it is asked for
+WITHOUT_CODES: Variant = (0.5, "std")  # the deviation, where there are no rejections to choose it by
+Say = Callable[[str], None]
+
+
+def deviations(log: Log, scale: np.ndarray, smoothing: float, normalization: str) -> np.ndarray:
+    """Compute what the deviations (T, E) of a logged run would have been with other settings."""
+    tracker = DeviationTracker(scale, smoothing, normalization)
+    rows = []
+    for draft, executed in zip(log.draft_action, log.action, strict=True):
+        rows.append(tracker.deviation(draft))
+        tracker.update(executed)
+    return np.stack(rows)
+
+
+def measure(log: Log, scale: np.ndarray, smoothing: float, normalization: str) -> RejectionCurve:
+    """Measure rejection of the primary code against one form of deviation, on a log of hybrid inference."""
+    values = deviations(log, scale, smoothing, normalization)
+    return rejection_curve(values[log.active], ~log.accepted[log.active][:, 0])
+
+
+def rank_correlation(log: Log, values: np.ndarray, episodes: np.ndarray) -> float:
+    """Return Spearman's correlation of deviations (T, E) with the rejection of primary codes.
+
+    Args:
+        log: of hybrid inference.
+        values: the deviations.
+        episodes: columns that count.
+
+    Returns:
+        0 where all, or none, are rejected.
+    """
+    counted = log.active[:, episodes]
+    deviation = values[:, episodes][counted]
+    rejected = ~log.accepted[:, episodes][counted][:, 0]
+    known = np.isfinite(deviation)
+    deviation, rejected = deviation[known], rejected[known]
+    if len(deviation) < 2 or not np.ptp(deviation) or rejected.all() or not rejected.any():
+        return 0.0
+    return float(spearmanr(deviation, rejected).statistic)
+
+
+def best_variant(log: Log, scale: np.ndarray, variants: Iterable[Variant]) -> tuple[Variant, float | None]:
+    """Choose the form of deviation that ranks rejections best, by cross-validation over episodes.
+
+    Args:
+        log: of hybrid inference.
+        scale: (A,) of the actions.
+        variants: pairs of smoothing and normalization.
+
+    Returns:
+        The choice on all episodes; and what such a choice is worth: the mean correlation on each of
+        `FOLDS` folds of what ranked best on the others; None where episodes are fewer.
+    """
+    values = {variant: deviations(log, scale, *variant) for variant in variants}
+    episodes = np.arange(log.active.shape[1])
+    everything = {variant: rank_correlation(log, each, episodes) for variant, each in values.items()}
+    chosen = max(everything, key=lambda variant: everything[variant])
+    if len(episodes) < FOLDS:
+        return chosen, None
+    if len(values) == 1:
+        return chosen, everything[chosen]
+    held_out = []
+    for fold in range(FOLDS):
+        inside = episodes % FOLDS == fold
+        best = max(values, key=lambda v: rank_correlation(log, values[v], episodes[~inside]))
+        held_out.append(rank_correlation(log, values[best], episodes[inside]))
+    return chosen, float(np.mean(held_out))
+
+
+def _measured(rates: dict[str, float]) -> dict[str, Any]:
+    return {"measured_rates": {gate: round(rate, 4) for gate, rate in rates.items()}}
+
+
+def _figures(
+    curve: RejectionCurve, held_out: float | None, threshold: float, log: Log, rates: dict[str, float]
+) -> dict[str, Any]:
+    return {
+        "episodes": int(log.active.shape[1]),
+        "actions": curve.actions,
+        **_measured(rates),
+        "rank_correlation": round(curve.rank_correlation, 4),
+        # A parameter file has no null: where there is no such figure, it is left out.
+        **({} if held_out is None else {"rank_correlation_held_out": round(held_out, 4)}),
+        "rejection_rate": [round(float(r), 4) for r in 1.0 - log.accepted[log.active].mean(axis=0)],
+        "rejection_at_threshold": round(float(curve.best.rejection(np.array(threshold)).clip(0.0, 1.0)), 4),
+        **{
+            fit.kind: {
+                "slope": round(fit.slope, 5),
+                "intercept": round(fit.intercept, 5),
+                "r2": round(fit.r2, 5),
+            }
+            for fit in (curve.linear, curve.logarithmic)
+        },
+        "bins": {
+            "deviation": np.round(curve.deviation, 4).tolist(),
+            "rejection": np.round(curve.rejection, 4).tolist(),
+        },
+    }
+
+
+def methods_to_calibrate(policies: Policies) -> list[str]:
+    """Return methods with every gate that any rate can be had of; of codes only where they are shared."""
+    gates = [gate for gate in GATES if gate not in (*OF_PLANS, *COARSE)]
+    if policies.share_codes:
+        return [*METHODS, *(f"{gate}:speculative" for gate in gates)]
+    return [f"{gate}:replace" for gate in gates]
+
+
+def searched_gates(names: Iterable[str] = METHODS) -> dict[str, str]:
+    """Return the gates whose threshold must be searched, each with the first of these methods that has it."""
+    methods: dict[str, str] = {}
+    for method, gate in gates_of_methods(names).items():
+        if gate != RANDOM:
+            methods.setdefault(gate, method)
+    return methods
+
+
+def node_parameters(task: str, draft: str) -> dict[str, Any]:
+    """Return the parameters of a draft policy node that a task decides.
+
+    Args:
+        task: registry name.
+        draft: the node's parameter `checkpoint`.
+    """
+    made = make(task)
+    spec = made.spec
+    limits = limits_of_task(spec.name)
+    safety = {"safety": {"limits": limits}} if limits else {}
+    if has_camera(made) or spec.goal_for_target:  # of what the draft does not read, a contract tells
+        return {"checkpoint": draft, "contract": spec.name, **safety}
+    return {
+        "checkpoint": draft,
+        "joint_names": list(spec.joint_names) or [""],  # a parameter file has no empty list of strings
+        "command": {"joint_names": list(spec.commanded), "field": spec.command_field},
+        "control_rate_hz": float(spec.control_rate_hz),
+        **safety,
+    }
+
+
+def calibrate(
+    task: str,
+    files: PolicyFiles,
+    rate: float,
+    seed: int,
+    episodes: int = EPISODES,
+    smoothing: float | None = None,
+    normalization: str | None = None,
+    draft_temperature: float = 1.0,
+    rejection: float | None = None,
+    workers: int = 1,
+    say: Say = lambda line: None,
+    methods: Sequence[str] | None = None,
+) -> Calibration:
+    """Calibrate the gates.
+
+    Args:
+        task: registry name.
+        files: draft and target.
+        rate: transmission rate to reach.
+        seed: of the calibration episodes, which are of numbers that no evaluation uses.
+        episodes: how many.
+        smoothing: of the deviation's average; None takes what ranks rejections best.
+        normalization: of the deviation; None takes what ranks rejections best.
+        draft_temperature: at which the draft samples.
+        rejection: a rejection probability to set the deviation's threshold at, by the better fit,
+            instead of at the rate; the other gates then get the rate that this one has.
+        workers: processes.
+        say: told what is being done.
+        methods: whose gates; None takes every gate that there is.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+    if episodes < 1:
+        raise ValueError(f"episodes: {episodes}, must be at least 1")
+    numbers = calibration_episodes(episodes)
+
+    def run(calibration: Calibration, method: str) -> Log:
+        return play_all(Comparison(task, files, calibration, seed), [method], numbers, workers)[method].log
+
+    policies, name = files.load(), make(task).spec.name
+    return calibrate_by(
+        run, policies, name, rate, smoothing, normalization, draft_temperature, rejection, say, methods
+    )
+
+
+def calibrate_recorded(
+    policies: Policies,
+    recorded: Trajectories,
+    rate: float,
+    seed: int,
+    smoothing: float | None = None,
+    normalization: str | None = None,
+    draft_temperature: float = 1.0,
+    say: Say = lambda line: None,
+    methods: Sequence[str] | None = None,
+) -> Calibration:
+    """Calibrate the gates in open loop, on recorded observations.
+
+    The deviation is of each draft from what hybrid inference itself would have executed, not from the
+    recorded actions: on the robot the average is of its own actions, drawn by policies, and these
+    scatter more than those of whoever was recorded.
+
+    Arguments beside the policies and the recording as `calibrate`.
+    """
+
+    def run(calibration: Calibration, method: str) -> Log:
+        bench = Bench(recorded.task, policies, calibration)
+        world, episodes = RecordedWorld(recorded), range(len(recorded))
+        return METHODS[method].run(bench, world, seed, episodes, lambda step: None)
+
+    return calibrate_by(
+        run, policies, recorded.task, rate, smoothing, normalization, draft_temperature, None, say, methods
+    )
+
+
+def calibrate_by(
+    run: Callable[[Calibration, str], Log],
+    policies: Policies,
+    name: str,
+    rate: float,
+    smoothing: float | None,
+    normalization: str | None,
+    draft_temperature: float,
+    rejection: float | None,
+    say: Say,
+    methods: Sequence[str] | None = None,
+) -> Calibration:
+    """Calibrate the gates on whatever a method can be run on: see `calibrate`, also for the errors.
+
+    What is its own: `run` runs a key of `METHODS` with a calibration, `policies` are draft and target,
+    and `name` is of the task, or the kind of robot.
+    """
+    if rejection is None and not 0.0 < rate < 1.0:
+        raise ValueError(f"rate: {rate}, must be between 0 and 1")
+    if rejection is not None and not 0.0 <= rejection <= 1.0:
+        raise ValueError(f"rejection: {rejection}, must be 0 to 1")
+    if rejection is not None and not policies.share_codes:
+        raise ValueError(f"rejection: {rejection}, must be left out where draft and target share no codes")
+    variants = [
+        (s, n)
+        for s in (SMOOTHINGS if smoothing is None else (smoothing,))
+        for n in (NORMALIZATIONS if normalization is None else (normalization,))
+    ]
+    for s, n in variants:
+        ControllerConfig(Trigger("always"), s, n, draft_temperature)  # checks them
+    base = Calibration(
+        task=name,
+        draft=policies.draft.digest,
+        target=policies.target.digest,
+        smoothing=variants[0][0],
+        normalization=variants[0][1],
+        draft_temperature=draft_temperature,
+        transmission_rate=rate,
+        thresholds={},
+    )
+
+    searched = searched_gates(methods_to_calibrate(policies) if methods is None else methods)
+    judged = policies.share_codes and "deviation" in searched
+    if judged:
+        say("hybrid inference")
+        hybrid = run(base, "hybrid")
+        scale = policies.draft.action_scale
+        variant, held_out = best_variant(hybrid, scale, variants)
+        curve = measure(hybrid, scale, *variant)
+    else:
+        variant = smoothing or WITHOUT_CODES[0], normalization or WITHOUT_CODES[1]
+    base = replace(base, smoothing=variant[0], normalization=variant[1])
+
+    def trial(gate: str, threshold: float) -> tuple[np.ndarray, float]:
+        log = run(replace(base, thresholds={gate: threshold}), searched[gate])
+        return log.score[log.active], transmission_rate(log.transmitted, log.active)
+
+    thresholds: dict[str, float] = {}
+    rates: dict[str, float] = {}
+    if rejection is not None:
+        thresholds["deviation"] = curve.best.threshold(rejection)
+        rates["deviation"] = rate = trial("deviation", thresholds["deviation"])[1]
+        if rate == 1.0:
+            raise ValueError(f"rejection: {rejection}, every action is transmitted; must be higher")
+    for gate in searched:
+        if gate not in thresholds:
+            say(f"threshold of the {gate} gate for a transmission rate of {rate:.3f}")
+            thresholds[gate], rates[gate] = threshold_for_rate(partial(trial, gate), rate)
+    thresholds[RANDOM] = 1.0 - rate
+    return replace(
+        base,
+        transmission_rate=rate,
+        thresholds=thresholds,
+        figures=_figures(curve, held_out, thresholds["deviation"], hybrid, rates)
+        if judged
+        else _measured(rates),
+    )

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bag without its robot: what methods would have done at the recorded observations, and at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.signature import Signature
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies, check_fits
+from adahi_ros.lab.evaluation.method_needs import on_task
+from adahi_ros.lab.evaluation.metrics import squared_error, transmission_rate, true_skip_ratio
+from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.evaluation.run_metrics import spread
+from adahi_ros.lab.evaluation.step_latency import Costs, measure_costs, measure_plan_costs, simulated_latency
+from adahi_ros.lab.link.link_profile import LinkProfile
+from adahi_ros.lab.methods.methods import DRAFTLESS, METHODS, Method, gates_of_methods
+from adahi_ros.lab.methods.plan_methods import PlanMethod
+from adahi_ros.lab.methods.recommended import BestMethod, Recommendation
+from adahi_ros.policies.backends import is_policy, load_policy
+from adahi_ros.policies.corrector.corrector import Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+
+REPLAYED = ("adahi", "hybrid", "draft", "target", "random", "uncertainty")
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What became of E recorded episodes with each method, in open loop.
+
+    Attributes:
+        recorded: the episodes.
+        logs: by method.
+        latency_ms: by method, (T, E), modelled.
+        costs: of a step on this machine.
+        figures: by method, as `adahi replay --json` writes them.
+    """
+
+    recorded: Trajectories
+    logs: dict[str, Log]
+    latency_ms: dict[str, np.ndarray]
+    costs: Costs
+    figures: dict[str, dict[str, Any]]
+
+
+def load_pair(draft: Path, target: Path | None, backend: str) -> Policies:
+    """Load a draft and its target, by default that beside it.
+
+    Args:
+        draft: FOLDER/NAME.
+        target: likewise.
+        backend: inference backend.
+
+    Raises:
+        ValueError: one cannot be loaded, or they do not belong together.
+    """
+    paths = (draft, draft.with_name("target") if target is None else target)
+    policies = [load_policy(path.expanduser(), backend) for path in paths]
+    return Policies(policies[0], policies[1])
+
+
+def with_plans(pair: Policies, target: Path | None, corrector: Path | None, backend: str) -> Policies:
+    """Add a target that plans, and the corrector of its plans, where there are any.
+
+    Args:
+        pair: draft and target.
+        target: FOLDER/NAME; None without one.
+        corrector: likewise.
+        backend: inference backend.
+
+    Raises:
+        ValueError: one cannot be loaded or does not belong to the pair.
+    """
+    plans = load_policy(target, backend) if target is not None else None
+    mends = Corrector(load_corrector(corrector)) if corrector is not None else None
+    return replace(pair, plans=plans, corrector=mends)
+
+
+def plans_in(folder: Path) -> tuple[Path | None, Path | None]:
+    """Return the target that plans and the corrector of its plans in a folder; None for what is not there."""
+    paths = folder / "target", folder / "corrector"
+    target, corrector = (path if is_policy(path) else None for path in paths)
+    return target, corrector
+
+
+def calibration_of(
+    found: Calibration | None, robot_type: str, policies: Policies, names: Sequence[str]
+) -> Calibration:
+    """Return a calibration of these policies for these methods: an empty one where they need no threshold.
+
+    Raises:
+        ValueError: it is of others, or there is none, and a method needs a threshold.
+    """
+    needed = [name for name in gates_of_methods(names) if not goes_by_plans(name)]
+    if needed and found is None:
+        raise ValueError(f"--calibration: none, must be given for {', '.join(needed)}")
+    if needed and found is not None:
+        check_fits(found, robot_type, policies)
+        return found
+    return Calibration(robot_type, policies.draft.digest, policies.target.digest, 0.5, "std", 1.0, 1.0, {})
+
+
+def goes_by_plans(name: str) -> bool:
+    """Whether a method, by name, needs a target that plans."""
+    return isinstance(METHODS[name], PlanMethod | BestMethod)
+
+
+def check_sizes(signature: Signature, recorded: Trajectories) -> None:
+    """Check that policies with a signature are of the sizes of what was recorded; one may be told no goal.
+
+    Raises:
+        ValueError: they are not; names what differs.
+    """
+    for name, wanted, found in (
+        ("observation", recorded.observations.shape[1], signature.observation_dim),
+        ("goal", recorded.goals.shape[1], signature.goal_dim),
+        ("action", recorded.actions.shape[1], signature.action_dim),
+    ):
+        if found != wanted and (name, found) != ("goal", 0):
+            raise ValueError(
+                f"{name}: the contract's has {wanted} entries, the policies' {found}; must agree"
+            )
+
+
+def replay(
+    recorded: Trajectories,
+    policies: Policies,
+    calibration: Calibration,
+    link: LinkProfile,
+    seed: int,
+    on_method: Callable[[str], None] = lambda name: None,
+    names: Sequence[str] = REPLAYED,
+    best: Recommendation | None = None,
+    costs_of: Callable[[Costs], Costs] = lambda costs: costs,
+) -> Replay:
+    """Run methods over recorded observations.
+
+    Latency is a model: the compute measured here and now, and a round trip drawn from the link's profile
+    where the gate would have asked. No reply is late in it but those that a method says are, for which nobody
+    waits; and none is lost.
+
+    Args:
+        recorded: what was observed and done.
+        policies: draft and target, and a target that plans where a method needs one.
+        calibration: of the gates, on these policies.
+        link: between robot and server.
+        seed: of every draw.
+        on_method: told each method before it is run.
+        names: of the methods, as `METHODS` knows them.
+        best: what `best` is among them; None for what is recommended for the task.
+        costs_of: makes of what a step costs with these policies what it really does.
+
+    Raises:
+        ValueError: the policies are of other sizes, a gate was not calibrated, or a method lacks a policy.
+    """
+    check_sizes(policies.draft.signature, recorded)
+    bench = Bench(recorded.task, policies, calibration)
+    methods = {name: _on(METHODS[name], recorded.task, best) for name in names}
+    thresholds = {name: method.threshold(bench) for name, method in methods.items()}
+    costs = costs_of(measure_costs(policies.draft, policies.target))
+    plan_costs = measure_plan_costs(policies) if any(map(goes_by_plans, names)) else {}
+    episodes, scale = range(len(recorded)), policies.draft.action_scale
+    logs, latencies, figures = {}, {}, {}
+    for name, method in methods.items():
+        on_method(name)
+        gate, threshold = thresholds[name] or (None, None)
+        log = method.run(bench, RecordedWorld(recorded), seed, episodes, lambda step: None)
+        spent, waited = costs, log
+        if isinstance(method, PlanMethod):
+            spent = costs_of(plan_costs[method.proposer])
+            waited = replace(log, transmitted=log.transmitted & (method.late == 0))
+        latency = simulated_latency(waited, name not in DRAFTLESS, spent, link, seed, episodes)
+        known = log.deviation[log.active & np.isfinite(log.deviation)]
+        logs[name], latencies[name] = log, latency
+        figures[name] = {
+            "gate": gate,
+            "threshold": threshold,
+            "mse": squared_error(recorded, log.action, log.active, scale),
+            "steps": int(log.active.sum()),
+            "calls": int(log.transmitted[log.active].sum()),
+            "transmission_rate": transmission_rate(log.transmitted, log.active),
+            "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
+            "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
+            "refused": int(log.refused[log.active].sum()),
+            "deviation": spread(known.tolist()),
+            "modelled_latency_ms": spread(latency[log.active].tolist()),
+        }
+    return Replay(recorded, logs, latencies, costs, figures)
+
+
+def _on(method: Method, task: str, best: Recommendation | None) -> Method:
+    if isinstance(method, BestMethod) and best is not None:
+        return best.method(method.label, method.about)
+    return on_task(method, task)

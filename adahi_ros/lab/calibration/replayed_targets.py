@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What methods are run on at the observations of bags, also for targets that read more than a dataset keeps.
+
+Images, sentences and features by name are in no recorded trajectories, and what is behind a server is asked
+for as little as can be. Such a target is asked once for each step, as `adahi distill` asks it; in its place
+is then what it has said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
+from adahi_ros.bags.bag_reader import OnLoss
+from adahi_ros.contract.contract import Contract
+from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION, Signature
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.calibration.bag_plans import Asked, plan_bags
+from adahi_ros.lab.calibration.recorded_target import RecordedTarget, numbered
+from adahi_ros.lab.calibration.replay import with_plans
+from adahi_ros.lab.calibration.target_inputs import mean_request_bytes, verifiers_encoder
+from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_ros.lab.evaluation.step_latency import Costs, target_ms_of
+from adahi_ros.policies.backends import description_of
+from adahi_ros.policies.corrector.corrector import Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.interface import Policy
+
+KEPT = (OBSERVATION, GOAL, IMAGE_FEATURES)
+
+
+def reads_more(signature: Signature) -> bool:
+    """Whether a target reads what recorded trajectories do not keep."""
+    named = {each.name for each in (*signature.features, *signature.conditions)}
+    return bool(signature.images) or signature.instruction or not named <= set(KEPT)
+
+
+def asked_once(target: Path, signature: Signature) -> bool:
+    """Whether a target is asked once, and its answers replayed.
+
+    What a YAML file describes may be behind a server, or slow; but what speaks in codes is asked about these.
+    """
+    described = description_of(target).is_file() and signature.codes is None
+    return described or reads_more(signature)
+
+
+def told(instruction: str, signature: Signature) -> str | None:
+    """Return what a target is told until a bag says otherwise; None where it is told nothing.
+
+    Raises:
+        ValueError: something is to be said to a target that is told nothing.
+    """
+    if signature.instruction:
+        return instruction
+    if instruction:
+        raise ValueError(
+            f"--instruction: {instruction!r}, must be left out: the target is told nothing in a sentence"
+        )
+    return None
+
+
+def asked_of(
+    bags: Sequence[Path],
+    contract: Contract,
+    said_in: Path,
+    namespace: str,
+    target: Path,
+    policy: Policy,
+    backend: str,
+    **how: Any,
+) -> Asked:
+    """Return how a target is asked at the steps of bags.
+
+    What a YAML file says of a target makes its plans what they are: the target's own digest may not know it.
+
+    Args:
+        bags: of the robot.
+        contract: what its observations are made of.
+        said_in: file that says so.
+        namespace: of the robot.
+        target: where the policy is described.
+        policy: the target.
+        backend: that it runs on.
+        **how: further fields of `Asked`.
+    """
+    described = description_of(target)
+    origin = {
+        "contract": _digest(said_in),
+        "target": policy.digest,
+        "described": _digest(described) if described.is_file() else "",
+        "backend": backend,
+    }
+    return Asked(bags, contract, namespace, str(target), origin, **how)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+class Observed(NamedTuple):
+    """Bags, and what is run on them.
+
+    Attributes:
+        recorded: the steps.
+        policies: of which the target may be in the place of one that was asked.
+        bags: what a dataset's summary says of each.
+        costs_of: makes of what a step costs with these policies what it really does.
+    """
+
+    recorded: Trajectories
+    policies: Policies
+    bags: list[dict[str, Any]]
+    costs_of: Callable[[Costs], Costs] = lambda costs: costs
+
+
+def observed(
+    pair: Policies,
+    asked: Asked,
+    instruction: str,
+    folder: Path,
+    once: bool,
+    plans: tuple[Path | None, Path | None] = (None, None),
+    keep_failures: bool = False,
+    on_loss: OnLoss | None = None,
+    on_steps: Callable[[int], None] = lambda steps: None,
+) -> Observed:
+    """Read bags, and have a target say what it plans there, where it must be asked.
+
+    Args:
+        pair: draft and target.
+        asked: how the target is asked.
+        instruction: what it is told until a bag says otherwise.
+        folder: keeps its answers, below `planned`.
+        once: see `asked_once`; it is then the target that plans, too.
+        plans: a target that plans, and the corrector of its plans, where there are any.
+        keep_failures: see `read_dataset`.
+        on_loss: likewise.
+        on_steps: told how many more steps are planned for.
+
+    Raises:
+        BagError: a bag cannot be used.
+        TargetUnavailableError: the target is not to be had now.
+        ValueError: something does not fit; names it.
+    """
+    target = pair.target
+    words = told(instruction, target.signature)
+    if not once:
+        policies = with_plans(pair, *plans, asked.origin["backend"])
+    dataset = read_dataset(
+        asked.bags, asked.contract, asked.namespace, keep_failures, on_loss=on_loss, told=words
+    )
+    bags = dataset.summary["bags"]
+    if not once:
+        return Observed(dataset.trajectories, policies, bags)
+    planned = plan_bags(target, dataset, asked, folder, on_steps)
+    said = RecordedTarget(planned, target.digest)
+    corrector = None if plans[1] is None else Corrector(load_corrector(plans[1]))
+    policies = Policies(pair.draft, said, said, corrector)
+    return Observed(numbered(planned), policies, bags, _costs(pair, asked, dataset))
+
+
+def _costs(pair: Policies, asked: Asked, dataset: BagDataset) -> Callable[[Costs], Costs]:
+    """Return what puts a request to the target itself into costs: measured where it is wanted."""
+
+    def costs_of(costs: Costs) -> Costs:
+        return replace(costs, target_ms=target_ms(), request_bytes=request_bytes())
+
+    signature = pair.target.signature
+    encoder = verifiers_encoder(asked.contract, signature)
+    target_ms = cache(lambda: target_ms_of(pair.target))
+    request_bytes = cache(
+        lambda: mean_request_bytes(
+            *(asked.bags, asked.contract, asked.namespace, dataset, signature, encoder, asked.jpeg)
+        )
+    )
+    return costs_of

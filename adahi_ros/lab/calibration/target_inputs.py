@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a target reads of a robot, from what the robot observed: sent and received as over the air.
+
+No shorter way from a bag to a target gives the same bits: images are made smaller before they are compressed,
+and larger after.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from adahi_ros.acceptance.replace import Replace
+from adahi_ros.bags.bag_dataset import BagDataset, beside, encoder_of
+from adahi_ros.bags.bag_reader import read_bag
+from adahi_ros.bags.recorded_topics import topics_of
+from adahi_ros.contract.assembler import Encode, Observation, ObservationAssembler
+from adahi_ros.contract.contract import BY_CONTRACT, Contract
+from adahi_ros.contract.fields import InputError
+from adahi_ros.core.assets import ENCODERS, named
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.protocol.description import Description, Wants
+from adahi_ros.protocol.request import NOTHING, check_request
+from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.robot.compatibility import offer_of
+from adahi_ros.robot.target_view import target_view, view_of_contract
+from adahi_ros.server.received_images import ReceivedImages, pictures
+from adahi_ros.server.window_cache import WindowCache
+from adahi_ros.vision.encoder import Encoder
+from adahi_ros.vision.images import QUALITY
+
+ROBOT = "bag"
+
+
+class Jpeg(NamedTuple):
+    """How images are compressed before they are sent: the robot's verification.jpeg_*.
+
+    Attributes:
+        quality: at most.
+        budget_bytes: of an image, which gets a lower quality where it would be larger; 0 for no budget.
+    """
+
+    quality: int = QUALITY
+    budget_bytes: int = 0
+
+
+AS_BY_DEFAULT = Jpeg()
+MEASURED = 32  # observations
+NO_CODES = np.zeros(0, dtype=np.int64)
+
+
+class TargetInputs:
+    """Makes of a robot's observations what its target would get to read.
+
+    Args:
+        contract: of the robot.
+        signature: the target's.
+        encoder: the verifier's, of images for a target that reads what it makes of them; None without.
+        jpeg: of images that are sent.
+
+    Attributes:
+        sent_bytes: of the observation that was read last, as it is sent.
+    """
+
+    def __init__(
+        self,
+        contract: Contract,
+        signature: Signature,
+        encoder: Encoder | None = None,
+        jpeg: Jpeg = AS_BY_DEFAULT,
+    ) -> None:
+        self._signature = signature
+        view = view_of_contract(BY_CONTRACT, contract.images_for_target, bool(contract.encoder))
+        self._view = target_view(view, contract.number_dim, *jpeg)
+        images = None if encoder is None else ReceivedImages(encoder)
+        read = len(signature.images)
+        self._windows = WindowCache(signature.history, signature.observation_dim, images, pictures=read)
+        self._last: tuple[int, int] | None = None
+        self.sent_bytes = 0
+
+    def add(self, observation: Observation) -> None:
+        """Take the newest observation, as the robot's loop does; one that is repeated says nothing new."""
+        before, self._last = self._last, observation.key
+        if before == self._last:
+            return
+        if before is None or before[0] != observation.episode or before[1] > observation.step:
+            self._view.forget()
+        observed = {**observation.named, OBSERVATION: observation.values, GOAL: observation.goal}
+        self._view.add(observed, observation.images)
+
+    def read(self, instruction: str = "") -> Observations:
+        """Return what is read now, of one robot.
+
+        Args:
+            instruction: that it is told, where it is told any.
+
+        Raises:
+            RequestError: a verifier would refuse it.
+        """
+        sent = self._view.window(self._signature)
+        newest = sent.newest(1)
+        self.sent_bytes = len(newest.numbers) + len(newest.features) + sum(map(len, newest.images))
+        window = self._windows.complete(ROBOT, WindowUpdate(WHOLE, sent.rows, sent.goal))
+        self._windows.keep(ROBOT, window, 0.0)
+        return check_request(
+            self._signature,
+            Replace(),
+            window.values,
+            window.goal,
+            NO_CODES,
+            NOTHING,
+            instruction=instruction,
+            images=pictures(self._signature.images, window.images),
+        ).observations
+
+
+def verifiers_encoder(contract: Contract, signature: Signature) -> Encoder | None:
+    """Return the encoder of images that the robot sends to a target which reads what that makes of them.
+
+    Raises:
+        ValueError: it cannot be loaded.
+    """
+    if not (contract.images_for_target and signature.image_dim):
+        return None
+    return Encoder.load(named(contract.encoder, ENCODERS))
+
+
+def check_target(contract: Contract, name: str, signature: Signature, encoder: Encoder | None) -> None:
+    """Check that a target fits a robot, as the robot does before it asks.
+
+    Args:
+        contract: of the robot.
+        name: of the target.
+        signature: likewise.
+        encoder: see `verifiers_encoder`.
+
+    Raises:
+        ValueError: it does not; names it, and what differs.
+    """
+    size, images = contract.number_dim, 0
+    if encoder is not None:
+        images = len(contract.cameras) * encoder.features
+    elif contract.encoder and not contract.images_for_target:
+        size += len(contract.cameras) * Encoder.load(named(contract.encoder, ENCODERS)).features
+    own = Signature(1, 1, contract.action.size, (Feature(OBSERVATION, size),))
+    fault = Wants(own, offer_of(contract, size, images)).mismatch(Description(name, "replace", signature))
+    if fault is not None:
+        raise ValueError(f"target: {name}: {fault}")
+
+
+def read_inputs(
+    paths: Sequence[Path],
+    contract: Contract,
+    namespace: str,
+    dataset: BagDataset,
+    signature: Signature,
+    encoder: Encoder | None,
+    jpeg: Jpeg,
+    first: int = 0,
+) -> Iterator[Observations]:
+    """Yield what a target reads at each step of a dataset, of one robot; few images are kept at a time.
+
+    Args:
+        paths: of the bags.
+        contract: by which the dataset was read of them.
+        namespace: likewise.
+        dataset: whose steps.
+        signature: the target's.
+        encoder: see `verifiers_encoder`.
+        jpeg: of images that are sent.
+        first: step to begin with.
+
+    Raises:
+        BagError: a bag cannot be read any more.
+        RequestError: a verifier would refuse what was observed.
+    """
+    encode = None if contract.images_for_target else encoder_of(contract)
+    instructions, step = dataset.instructions, first
+    for bag, path in enumerate(paths):
+        wanted = deque(dataset.places[first:][dataset.places[first:, 0] == bag, 1].tolist())
+        if not wanted:
+            continue
+        inputs = TargetInputs(contract, signature, encoder, jpeg)
+        observed = _observations(path, contract, encode, namespace, bool(instructions))
+        for number, observation in enumerate(observed):
+            inputs.add(observation)
+            if number == wanted[0]:
+                yield inputs.read(instructions[step] if instructions else "")
+                step += 1
+                wanted.popleft()
+                if not wanted:
+                    break
+
+
+def mean_request_bytes(
+    paths: Sequence[Path],
+    contract: Contract,
+    namespace: str,
+    dataset: BagDataset,
+    signature: Signature,
+    encoder: Encoder | None,
+    jpeg: Jpeg,
+) -> int:
+    """Return how large an observation is as it is sent, in the mean over the first; see `read_inputs`."""
+    encode = None if contract.images_for_target else encoder_of(contract)
+    inputs = TargetInputs(contract, signature, encoder, jpeg)
+    told = dataset.instructions[0] if dataset.instructions else ""
+    sizes = []
+    first = _observations(paths[0], contract, encode, namespace, bool(told))
+    for observation in islice(first, MEASURED):
+        inputs.add(observation)
+        inputs.read(told)
+        sizes.append(inputs.sent_bytes)
+    return round(sum(sizes) / len(sizes)) + len(told)
+
+
+def _observations(
+    path: Path, contract: Contract, encode: Encode | None, namespace: str, instructed: bool
+) -> Iterator[Observation]:
+    """Yield the observations of a bag, the very ones that `read_dataset` makes."""
+    assembler = ObservationAssembler(contract, encode)
+    # Of a bag that was cut off, the dataset has told already, or it was refused.
+    for received in read_bag(path, topics_of(contract), beside(instructed), namespace, lambda loss: None):
+        if received.topic in contract.channels:
+            try:
+                observation = assembler.add(received.topic, received.message, received.received_ns)
+            except InputError:
+                continue  # the dataset has counted it
+            if observation is not None:
+                yield observation

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a target plans at every recorded step, for those who learn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.core.history import History
+from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.evaluation.rollout import for_target
+from adahi_ros.lab.training.corrector_data import fresh_plans
+from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.networks.step_dataset import Moments
+
+BATCH = 50  # episodes side by side
+TEACHER = "teacher"  # the stream of the plans' draws
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Recorded episodes, and what a target plans at every step of them.
+
+    Attributes:
+        data: N steps.
+        plans: (N, S, T, A) float32, S of each step.
+        action_scale: (A,) float32, the unit of actions.
+        left_out: steps that the target plans nothing sound for.
+    """
+
+    data: Trajectories
+    plans: np.ndarray
+    action_scale: np.ndarray
+    left_out: int = 0
+
+    @property
+    def horizon(self) -> int:
+        """T."""
+        return int(self.plans.shape[2])
+
+    @property
+    def action_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """(A,) and (A,) float32, the least and the greatest action that was done or is planned."""
+        actions = self.data.actions, self.plans.reshape(-1, self.plans.shape[3])
+        low = np.minimum(*(each.min(axis=0) for each in actions))
+        high = np.maximum(*(each.max(axis=0) for each in actions))
+        return low, high
+
+    @classmethod
+    def sound(cls, target: Policy, data: Trajectories, plans: np.ndarray) -> Planned:
+        """Return the steps of N that a target has sound plans for.
+
+        Args:
+            target: judges its own.
+            data: N steps.
+            plans: (N, S, T, A).
+
+        Raises:
+            ValueError: it has none at all; says what is wrong with the first.
+        """
+        flat = plans.reshape(-1, *plans.shape[2:])
+        kept: np.ndarray = np.all(target.sound(flat).reshape(len(plans), -1), axis=1)
+        if not kept.any():
+            target.check(flat)
+        left = data.where(kept)
+        return cls(left, plans[kept], unit_of_actions(target, left), int((~kept).sum()))
+
+
+def unit_of_actions(target: Policy, data: Trajectories) -> np.ndarray:
+    """Return the target's scale of actions (A,), or that of what was done, where the target says but ones."""
+    scale: np.ndarray = target.action_scale
+    return Moments.of(data.actions).scale if (scale == 1.0).all() else scale
+
+
+def plan_recorded(
+    target: Policy,
+    data: Trajectories,
+    samples: int,
+    seed: int,
+    on_episodes: Callable[[int], None] = lambda episodes: None,
+) -> Planned:
+    """Return what a target of features plans at recorded steps.
+
+    Args:
+        target: makes the plans, by what was observed alone.
+        data: what was observed.
+        samples: S, plans at every step.
+        seed: of all draws; those of an episode are by its number.
+        on_episodes: called with how many more episodes are done.
+    """
+    parts: list[np.ndarray] = []
+    for start in range(0, len(data), BATCH):
+        numbers = list(range(start, min(start + BATCH, len(data))))
+        world = RecordedWorld(data.episodes(numbers))
+        draws = EpisodeStreams(seed, TEACHER, numbers, samples * target.draws)
+        history, made, there = History(target.signature, len(numbers)), [], []
+        while not world.done.all():
+            observed = {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
+            drawn = draws.next().reshape(len(numbers), samples, target.draws)
+            made.append(fresh_plans(target, history.push(observed), drawn))
+            there.append(~world.done)
+            world.step(world.action)
+        parts.append(np.stack(made, axis=1)[np.stack(there, axis=1)])
+        on_episodes(len(numbers))
+    return Planned(data, np.concatenate(parts), target.action_scale)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a robot that corrects plans is to ask for the next one, by what its corrector says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.calibration.calibrate import calibrate_by
+from adahi_ros.lab.calibration.recorded_target import RecordedTarget, numbered
+from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.calibration.target_plans import Planned
+from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
+from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.policies.absent import AbsentPolicy
+from adahi_ros.policies.corrector.corrector import Corrector
+
+GATE = "expected_error"
+PLANS_USED = 0.5  # of a plan's actions, in the mean
+
+
+class Asking(NamedTuple):
+    """A gate.
+
+    Attributes:
+        threshold: of the gate `GATE`.
+        rate: of steps that ask, at recorded observations.
+    """
+
+    threshold: float
+    rate: float
+
+
+def asking_rate(horizon: int) -> float:
+    """Return the share of steps that ask where half of each plan of so many actions is gone by."""
+    return 1.0 / max(2.0, PLANS_USED * horizon)
+
+
+def ask_by_expected_error(
+    planned: Planned, corrector: Corrector, digest: str, episodes: Sequence[int], seed: int
+) -> Asking:
+    """Return at which expected error to ask, so that half of each plan is gone by, in the mean.
+
+    In open loop: at recorded observations, whatever is done.
+
+    Args:
+        planned: what was recorded, and what the target plans there.
+        corrector: of its plans.
+        digest: of the target.
+        episodes: numbers of those to measure on; best those that nothing was trained on.
+        seed: of all draws.
+    """
+    target, recorded = RecordedTarget(planned, digest), numbered(planned).episodes(episodes)
+    signature = target.signature
+    absent = AbsentPolicy(recorded.observations.shape[1], signature.goal_dim, signature.action_dim)
+    absent.signature = replace(absent.signature, conditions=corrector.signature.conditions)
+    policies = Policies(absent, target, target, corrector)
+    method = f"corrector:{GATE}"
+
+    def run(calibration: Calibration, name: str) -> Log:
+        bench, world = Bench(recorded.task, policies, calibration), RecordedWorld(recorded)
+        return METHODS[name].run(bench, world, seed, range(len(recorded)), lambda step: None)
+
+    rate = asking_rate(planned.horizon)
+    found = calibrate_by(
+        run, policies, recorded.task, rate, None, None, 1.0, None, lambda line: None, [method]
+    )
+    return Asking(found.thresholds[method], found.figures["measured_rates"][method])

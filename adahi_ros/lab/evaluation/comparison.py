@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where methods stand: a row for each on each task, and one for a random gate at the same rate.
+
+A row is written as soon as it is measured, and is not measured again while all that decides it is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, fields, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from adahi_ros import __version__
+from adahi_ros.core.files import LARGEST_WEIGHTS, locked, read_bytes, read_json, replacing
+from adahi_ros.gates.scores import WITHOUT_THRESHOLD
+from adahi_ros.lab.evaluation.evaluate import (
+    Comparison,
+    Outcome,
+    batches,
+    outcome_figures,
+    paired_with,
+    play_method,
+    reference_among,
+)
+from adahi_ros.lab.evaluation.loaded_policies import Bench
+from adahi_ros.lab.evaluation.method_needs import demands, on_task, traffic
+from adahi_ros.lab.methods.file_methods import FileMethod
+from adahi_ros.lab.methods.harm_oracle import HarmOracleMethod
+from adahi_ros.lab.methods.methods import METHODS, GatedMethod, Method, OracleMethod
+from adahi_ros.lab.methods.plan_methods import PlanMethod
+from adahi_ros.lab.methods.proposer_methods import ProposerMethod
+from adahi_ros.lab.parallel import Job, ended_jobs
+from adahi_ros.lab.tasks import make
+
+RANDOM = "random"
+GONE_BY = (  # of a row
+    *("key", "success", "success_rate", "success_ci95", "transmission_rate", "steps_per_episode"),
+    *("calls_per_episode", "bytes_per_episode", "needs", "weights_on_robot"),
+)
+ITSELF, BASELINE = "itself", "random at the same rate"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is measured for one row.
+
+    Attributes:
+        name: of the method, as it was given.
+        kind: `ITSELF`, or `BASELINE` for a random gate in its gate's place.
+        method: that is run.
+        comparison: on what.
+        episodes: their numbers.
+    """
+
+    name: str
+    kind: str
+    method: Method
+    comparison: Comparison
+    episodes: Sequence[int]
+
+    def key(self, bench: Bench) -> dict[str, Any]:
+        """Return all that decides what will be measured, as plain JSON."""
+        policies, calibration = bench.policies, bench.calibration
+        gate, threshold = self.method.threshold(bench) or (None, None)
+        actors = {each.name: getattr(policies, each.name) for each in fields(policies)}
+        link = self.comparison.link
+        return {
+            "task": self.comparison.task,
+            "method": self.name,
+            "kind": self.kind,
+            "gate": gate,
+            "threshold": threshold,
+            "as": repr(on_task(self.method, self.comparison.task)),
+            "file": _content(self.method),
+            "episodes": len(self.episodes),
+            "seed": self.comparison.seed,
+            "backend": self.comparison.files.backend,
+            "digests": {name: None if actor is None else actor.digest for name, actor in actors.items()},
+            "deviation": [calibration.smoothing, calibration.normalization],
+            "draft_temperature": calibration.draft_temperature,
+            "version": __version__,
+            **({} if link is None else {"link": asdict(link)}),
+        }
+
+
+def _content(method: Method) -> str | None:
+    """Name what is in the file that a method is of, or the weights of its gate or rule; None of others."""
+    if isinstance(method, FileMethod):
+        return method.digest
+    kinds = PlanMethod | GatedMethod | ProposerMethod
+    file = method.arguments.get("file") if isinstance(method, kinds) else None
+    return (
+        None if file is None else blake2b(read_bytes(Path(file), LARGEST_WEIGHTS), digest_size=16).hexdigest()
+    )
+
+
+class Rows:
+    """Rows in a file of JSON, which is whole at any time.
+
+    Args:
+        path: of the file; it need not be there.
+
+    Raises:
+        ValueError: it is something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows = self._read()
+
+    def _read(self) -> list[dict[str, Any]]:
+        if not self._path.exists():
+            return []
+        try:
+            return [_whole(row) for row in read_json(self._path)["rows"]]
+        except (ValueError, LookupError, TypeError) as error:
+            raise ValueError(f"{self._path}: not rows of 'adahi compare' ({error!r})") from None
+
+    def find(self, key: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the row of a key; None where there is none."""
+        return next((row for row in self._rows if row["key"] == key), None)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Take in a row, in the place of those of that method that another key had, and write the file.
+
+        What another run has written meanwhile is kept.
+        """
+        same = ("task", "method", "kind", "episodes", "seed", "link")
+        about = [row["key"].get(name) for name in same]
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(self._path.resolve().parent):
+            rows = [each for each in self._read() if [each["key"].get(name) for name in same] != about]
+            self._rows = [*rows, row]
+            with replacing(self._path) as partial:
+                partial.write_text(json.dumps({"rows": self._rows}, indent=1) + "\n")
+
+
+def _whole(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row that has all that is gone by; raises `KeyError`, `TypeError` or `ValueError`."""
+    missing = [name for name in GONE_BY if name not in row]
+    if missing:
+        raise KeyError(*missing)
+    key, success = dict(row["key"]), row["success"]
+    if len(success) != key["episodes"] or not set(success) <= {0, 1}:
+        raise ValueError(f"success: of {key['episodes']} episodes, must be 0 or 1 for each")
+    low, high = row["success_ci95"]
+    for value in (low, high, row["success_rate"], row["transmission_rate"]):
+        if not isinstance(value, int | float | None):
+            raise ValueError(f"success_ci95, success_rate, transmission_rate: {value!r}, must be numbers")
+    return row
+
+
+def entries(
+    comparison: Comparison, names: Sequence[str], episodes: Sequence[int]
+) -> tuple[list[Entry], dict[str, str]]:
+    """Return what is to be measured of methods, and why some cannot run on this task, by name."""
+    bench, found, skipped = comparison.bench(), [], {}
+    for name in names:
+        try:
+            METHODS[name].threshold(bench)
+        except ValueError as error:
+            skipped[name] = str(error)
+        else:
+            found.append(Entry(name, ITSELF, METHODS[name], comparison, episodes))
+    return found, skipped
+
+
+def random_baseline(entry: Entry, figures: dict[str, Any]) -> Entry | None:
+    """Return a method with a random gate in its gate's place, that asks as often.
+
+    Args:
+        entry: the method.
+        figures: of it.
+
+    Returns:
+        None where it asks always, never, or nobody knows how it would be.
+    """
+    rate = figures["transmission_rate"]
+    if not 0.0 < rate < 1.0:
+        return None
+    method, comparison = on_task(entry.method, entry.comparison.task), entry.comparison
+    if isinstance(method, FileMethod):
+        told = method.told()
+        if told.proposes:
+            return None
+        late = int(told.wait_policy == "ahead")
+        method = (
+            PlanMethod(entry.name, "", told.proposer, RANDOM, late=late)
+            if told.by_plans
+            else GatedMethod(entry.name, "", RANDOM, told.rule)
+        )
+    if isinstance(method, OracleMethod):
+        method = GatedMethod(entry.name, "", RANDOM)
+    if isinstance(method, HarmOracleMethod):
+        method = (
+            GatedMethod(entry.name, "", RANDOM)
+            if method.drafts
+            else PlanMethod(entry.name, "", method.proposer, RANDOM)
+        )
+    baseline: Method
+    if isinstance(method, PlanMethod):
+        plans = comparison.files.load().plans
+        assert plans is not None
+        chance = chance_between_plans(
+            rate, figures["steps_per_episode"], plans.signature.horizon, method.late
+        )
+        baseline = replace(method, asks=RANDOM, at=1.0 - chance, arguments={})
+    elif isinstance(method, ProposerMethod) and method.horizon is None:
+        baseline = replace(method, asks=RANDOM, at=1.0 - rate, arguments={})
+    elif isinstance(method, GatedMethod) and method.gate not in WITHOUT_THRESHOLD:
+        baseline = replace(method, gate=RANDOM)
+        calibration = replace(comparison.calibration, thresholds={RANDOM: 1.0 - rate})
+        comparison = replace(comparison, calibration=calibration)
+    else:
+        return None
+    return Entry(entry.name, BASELINE, baseline, comparison, entry.episodes)
+
+
+def chance_between_plans(rate: float, steps: float, horizon: int, late: int = 0) -> float:
+    """Return the chance to ask at a step, so that a robot on plans asks at this rate in all.
+
+    It asks at its first step, and where its plan is over. Between, with chance p at each step but those at
+    which it waits, requests lie w + (1 - (1 - p)^(T - w)) / p steps apart on average.
+
+    Args:
+        rate: requests per step.
+        steps: of an episode, on average.
+        horizon: T, actions of a plan.
+        late: control steps after which a reply is there, w + 1 where it is not there at once.
+    """
+    waits = max(0, late - 1)
+    apart = (steps - 1.0) / max(rate * steps - 1.0, 1e-9)
+
+    def beyond(chance: float) -> float:
+        return waits - math.expm1((horizon - waits) * math.log1p(-chance)) / chance - apart
+
+    least, most = 1e-9, 1.0 - 1e-9
+    if beyond(least) <= 0.0:  # it asks more seldom than its plans end
+        return 0.0
+    return 1.0 if beyond(most) >= 0.0 else float(brentq(beyond, least, most))
+
+
+def measure(
+    wanted: Sequence[Entry],
+    rows: Rows,
+    workers: int,
+    on_row: Callable[[Entry, bool], None] = lambda entry, measured: None,
+) -> list[dict[str, Any]]:
+    """Return the rows of some entries; measure those that are not there.
+
+    Args:
+        wanted: what is measured.
+        rows: that are there, and are added to.
+        workers: processes.
+        on_row: told each entry as its row is there, and whether it was measured now.
+    """
+    keys = [entry.key(entry.comparison.bench()) for entry in wanted]
+    missing = []
+    for entry, key in zip(wanted, keys, strict=True):
+        if rows.find(key) is None:
+            missing.append((entry, key))
+        else:
+            on_row(entry, False)
+    jobs: list[Job[Outcome]] = []
+    of_job: list[int] = []
+    for index, (entry, _) in enumerate(missing):
+        parts = batches(entry.episodes)
+        jobs += [(play_method, (entry.comparison, entry.method, part)) for part in parts]
+        of_job += [index] * len(parts)
+    outcomes: dict[int, Outcome] = {}
+    with closing(ended_jobs(jobs, workers)) as ended:
+        for job, outcome in ended:
+            outcomes[job] = outcome
+            mine = [each for each, index in enumerate(of_job) if index == of_job[job]]
+            if all(each in outcomes for each in mine):
+                entry, key = missing[of_job[job]]
+                whole = Outcome.side_by_side([outcomes.pop(each) for each in mine])
+                rows.add({"key": key, **_figures(entry, whole)})
+                on_row(entry, True)
+    found = [rows.find(key) for key in keys]
+    return [row for row in found if row is not None]
+
+
+def _figures(entry: Entry, outcome: Outcome) -> dict[str, Any]:
+    needed = demands(entry.method, entry.comparison.bench())
+    sent = traffic(outcome.log, needed, make(entry.comparison.task).spec)
+    return {
+        **outcome_figures(outcome),
+        "success": [int(each) for each in outcome.success],
+        "bytes_per_episode": None if sent is None else dict(zip(("up", "down"), sent, strict=True)),
+        "needs": list(needed.needs),
+        "weights_on_robot": needed.weights,
+    }
+
+
+def standings(
+    found: Sequence[dict[str, Any]], baselines: Sequence[dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return figures by method, with how each compares with the target and with a random gate.
+
+    Args:
+        found: rows of the methods themselves, on one task.
+        baselines: rows of random gates in their gates' places.
+    """
+    by_chance = {row["key"]["method"]: row for row in baselines}
+    success = {row["key"]["method"]: np.array(row["success"], dtype=bool) for row in found}
+    reference = reference_among(list(success))
+    figures = {}
+    for row in found:
+        name, baseline = row["key"]["method"], by_chance.get(row["key"]["method"])
+        own = success[name]
+        figures[name] = {
+            **_shown(row),
+            "against": None if name == reference else paired_with(own, reference, success[reference]),
+            "random": None
+            if baseline is None
+            else {
+                **_shown(baseline),
+                "against": paired_with(own, RANDOM, np.array(baseline["success"], dtype=bool)),
+            },
+        }
+    return figures
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    about = {"gate": row["key"]["gate"], "threshold": row["key"]["threshold"]}
+    return {**about, **{name: value for name, value in row.items() if name not in ("key", "success")}}

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi evaluate`: every method on the same episodes, in process, on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.evaluation.episodes import HELD_OUT_SEED_OFFSET
+from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_ros.lab.evaluation.metrics import (
+    mcnemar,
+    squared_error,
+    transmission_rate,
+    true_skip_ratio,
+    wilson_interval,
+)
+from adahi_ros.lab.evaluation.rollout import Logged
+from adahi_ros.lab.evaluation.step_link import Across, StepLink
+from adahi_ros.lab.methods.methods import METHODS, Method
+from adahi_ros.lab.parallel import Job, run_jobs
+from adahi_ros.lab.tasks import goal_is_for_target, make
+from adahi_ros.lab.tasks.demonstrations import collect_parallel
+
+BATCH = 100  # episodes side by side; fixed, because a network may round another batch otherwise
+HELD_OUT_EPISODES = 50
+TARGET = "target"  # whom methods are compared with unless told
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Outcome(Logged):
+    """What became of E episodes with one method.
+
+    Attributes:
+        log: step by step.
+        success: (E,) bool.
+        completed: (E, P) bool, sub-tasks that were completed at some time.
+        fulfilled: (E, P) bool, sub-tasks that were as they should be at the end.
+    """
+
+    success: np.ndarray
+    completed: np.ndarray
+    fulfilled: np.ndarray
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared, and on what; pickles, so that workers can be told.
+
+    Attributes:
+        task: registry name.
+        files: the policies.
+        calibration: of their gates.
+        seed: of every draw.
+        link: between robot and target; None for none.
+    """
+
+    task: str
+    files: PolicyFiles
+    calibration: Calibration
+    seed: int
+    link: StepLink | None = None
+
+    def bench(self) -> Bench:
+        """Load what methods run on.
+
+        Raises:
+            ValueError: something cannot be loaded, or reads on the robot what is for the target alone.
+        """
+        policies = self.files.load()
+        if goal_is_for_target(self.task):
+            policies.check_goal_is_for_target()
+        field = make(self.task).spec.command_field
+        across = None if self.link is None else Across(self.link, field)
+        return Bench(self.task, policies, self.calibration, across)
+
+
+def batches(episodes: Sequence[int]) -> list[Sequence[int]]:
+    """Split episodes as jobs are."""
+    return [episodes[start : start + BATCH] for start in range(0, len(episodes), BATCH)]
+
+
+def play(comparison: Comparison, name: str, episodes: Sequence[int]) -> Outcome:
+    """Run episodes of the task with one method, by its name."""
+    return play_method(comparison, METHODS[name], episodes)
+
+
+def play_method(comparison: Comparison, method: Method, episodes: Sequence[int]) -> Outcome:
+    """Run episodes of the task with one method."""
+    world = make(comparison.task)
+    log = method.run(comparison.bench(), world, comparison.seed, episodes, lambda step: None)
+    return Outcome(log, world.success, world.completed, world.fulfilled)
+
+
+def expert_error(comparison: Comparison, method: Method, expert: Trajectories) -> float:
+    """Return a method's mean squared error to the expert on its own observations, in action scales."""
+    bench = comparison.bench()
+    episodes = range(len(expert))
+    log = method.run(bench, RecordedWorld(expert), comparison.seed, episodes, lambda step: None)
+    return squared_error(expert, log.action, log.active, bench.policies.draft.action_scale)
+
+
+def held_out(task: str, seed: int, workers: int = 1) -> Trajectories:
+    """Return expert episodes to compare actions with."""
+    recorded = collect_parallel(
+        task, HELD_OUT_EPISODES, HELD_OUT_SEED_OFFSET + seed, action_noise=0.0, workers=workers
+    )
+    return recorded.trajectories
+
+
+def play_all(
+    comparison: Comparison,
+    names: Sequence[str],
+    episodes: Sequence[int],
+    workers: int,
+    on_done: Progress = lambda name, episodes: None,
+) -> dict[str, Outcome]:
+    """Run every method on the same episodes.
+
+    Args:
+        comparison: what on what.
+        names: keys of `METHODS`.
+        episodes: their numbers.
+        workers: processes.
+        on_done: told a method and how many of its episodes have just ended.
+    """
+    return _play_all(comparison, {name: METHODS[name] for name in names}, episodes, workers, on_done)
+
+
+def _play_all(
+    comparison: Comparison,
+    methods: Mapping[str, Method],
+    episodes: Sequence[int],
+    workers: int,
+    on_done: Progress,
+) -> dict[str, Outcome]:
+    parts = batches(episodes)
+    named = [(name, part) for name in methods for part in parts]
+    jobs: list[Job[Outcome]] = [(play_method, (comparison, methods[name], part)) for name, part in named]
+    outcomes = run_jobs(jobs, workers, lambda index: on_done(named[index][0], len(named[index][1])))
+    count = len(parts)
+    return {
+        name: Outcome.side_by_side(outcomes[row * count : (row + 1) * count])
+        for row, name in enumerate(methods)
+    }
+
+
+def outcome_figures(outcome: Outcome) -> dict[str, Any]:
+    """Return the figures of a method's episodes."""
+    log, episodes = outcome.log, len(outcome.success)
+    successes, calls = int(outcome.success.sum()), int(log.transmitted[log.active].sum())
+    return {
+        "success_rate": successes / episodes,
+        "success_ci95": list(wilson_interval(successes, episodes)),
+        "success_at_end": float(outcome.fulfilled.all(axis=1).mean()),
+        "subtasks": outcome.completed.shape[1],
+        "subtasks_completed": float(outcome.completed.sum(axis=1).mean()),
+        "transmission_rate": transmission_rate(log.transmitted, log.active),
+        "true_skip_ratio": true_skip_ratio(log.transmitted, log.accepted, log.active),
+        "rejection_rate": (1.0 - log.accepted[log.active].mean(axis=0)).tolist(),
+        "steps_per_episode": float(log.active.sum() / episodes),
+        "calls_per_episode": calls / episodes,
+        "calls_per_success": calls / successes if successes else None,
+        "refused": int(log.refused[log.active].sum()),
+    }
+
+
+def reference_among(names: Sequence[str], wanted: str | None = None) -> str:
+    """Return the method that others are compared with: the wanted one, else the target, else the first.
+
+    Raises:
+        ValueError: the wanted one is not among them.
+    """
+    if wanted is not None and wanted not in names:
+        raise ValueError(f"against: {wanted!r}, must be one of the methods compared: {', '.join(names)}")
+    return wanted or (TARGET if TARGET in names else names[0])
+
+
+def paired_with(success: np.ndarray, name: str, others: np.ndarray) -> dict[str, Any]:
+    """Return how a method compares with another, of that name, by success (E,) in the same episodes."""
+    return {"method": name, **mcnemar(success, others)._asdict()}
+
+
+def evaluate_methods(
+    comparison: Comparison,
+    names: Sequence[str],
+    episodes: Sequence[int],
+    workers: int = 1,
+    on_done: Progress = lambda name, episodes: None,
+    against: str | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Run every method; return the figures of each, as `adahi evaluate --json` writes them.
+
+    Arguments and errors as `play_all` and, `against`, `reference_among`.
+    """
+    reference = reference_among(names, against)
+    bench = comparison.bench()
+    methods = {name: METHODS[name] for name in names}  # once, so that a file which changes is told
+    thresholds = {name: method.threshold(bench) for name, method in methods.items()}  # and what cannot run
+    expert = held_out(comparison.task, comparison.seed, workers)
+    outcomes = _play_all(comparison, methods, episodes, workers, on_done)
+    errors = run_jobs([(expert_error, (comparison, method, expert)) for method in methods.values()], workers)
+    figures: dict[str, dict[str, Any]] = {}
+    for name, error in zip(names, errors, strict=True):
+        gate, threshold = thresholds[name] or (None, None)
+        figures[name] = {
+            "gate": gate,
+            "threshold": threshold,
+            **outcome_figures(outcomes[name]),
+            "mse": error,
+            "against": None
+            if name == reference
+            else paired_with(outcomes[name].success, reference, outcomes[reference].success),
+        }
+    return figures

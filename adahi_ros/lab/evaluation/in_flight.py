@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What robots have asked for in a rollout, and when the replies are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.core.plan import Plan
+from adahi_ros.lab.evaluation.step_link import LinkCourse
+from adahi_ros.robot.controller import Controller, Step
+
+
+class Arrived(NamedTuple):
+    """What has come for the present step, and for which robots (B,), by mask."""
+
+    verdict: Verdict | None
+    rows: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """To requests of one step, for some of B robots.
+
+    Attributes:
+        requested_at: that step.
+        due: (B,) steps at which it is there, or given up.
+        lost: (B,) bool.
+        rows: (B,) bool, for whom.
+        verdict: for them.
+    """
+
+    requested_at: int
+    due: np.ndarray
+    lost: np.ndarray
+    rows: np.ndarray
+    verdict: Verdict
+
+
+class UnderWay:
+    """Replies that take control steps; a robot has one request under way at most.
+
+    Who goes on by plans goes on by the plan that there is. Across a link it asks, as the robot's node does
+    (`robot/ahead.py`), where its gate says so or the plan is not longer than a reply usually takes. Who
+    drafts waits: it is held from the step that asked, executes the reply for one control period once it is
+    there, and drafts anew after that; of what is lost it hears nothing, gives up, and asks with a new draft.
+    Either begins an episode with its first reply: until then the world rests, too.
+
+    Args:
+        controller: gets the replies.
+        batch: B.
+        late: control steps from request to reply, at least; 0 for within the step.
+        course: of the link; None for none.
+    """
+
+    def __init__(self, controller: Controller, batch: int, late: int, course: LinkCourse | None) -> None:
+        self._controller = controller
+        self._late = late
+        self._course = course
+        self._waits = course is not None and controller.drafts
+        self._usual = late if course is None else max(late, course.link.usual)
+        self._replies: list[_Reply] = []
+        self._come: list[Arrived] = []  # for who drafts, at the present step
+        self._waiting = np.zeros(batch, dtype=bool)
+        self._owed = np.zeros(batch, dtype=bool)  # who drafts, asked, and has heard nothing
+        self._plan = Plan(batch, controller.policy.signature.action_dim)
+
+    @property
+    def held(self) -> np.ndarray:
+        """Who is held at the present step, (B,) bool, because it waits for what is said to its draft."""
+        return self._waiting & self._waits
+
+    def committed(self, step: Step, rows: np.ndarray) -> np.ndarray | None:
+        """Return what some robots, by mask, execute before a reply is there; see `Sampling`."""
+        if not self._usual or self._waits:
+            return None
+        return self._plan.coming(step.index, self._usual)[rows]
+
+    def arrive(self, step: int) -> None:
+        """Hand over what is due at a step; steps in order."""
+        self._come = []
+        for reply in self._replies:
+            ended = reply.rows & (reply.due == step)
+            here = ended & ~reply.lost
+            if here.any():
+                self._deliver(reply.verdict.rows(here[reply.rows]), reply.requested_at, here)
+            self._owed |= ended & reply.lost
+            self._waiting &= ~ended
+        self._replies = [reply for reply in self._replies if (reply.rows & (reply.due > step)).any()]
+        self._plan.forget_before(step)
+
+    def _deliver(self, verdict: Verdict, requested_at: int, rows: np.ndarray) -> None:
+        if self._waits:
+            self._come.append(Arrived(verdict, rows))
+            return
+        sound = self._controller.receive(verdict, requested_at, rows)
+        self._take_in(verdict, requested_at, np.flatnonzero(rows), sound)
+
+    def asks(self, step: Step) -> np.ndarray:
+        """Return who asks at a step, (B,) bool: who would, and does not wait for a reply already."""
+        wanted = step.transmit
+        if self._course is not None:
+            wanted = wanted | (step.sound & (self._owed if self._waits else step.plan_left <= self._usual))
+        for _, rows in self._come:
+            wanted = wanted & ~rows
+        return wanted & ~self._waiting
+
+    def send(self, transmit: np.ndarray, verdict: Verdict | None, step: Step) -> Arrived:
+        """Send for some robots, by mask, what is replied to them; return what is there for this step."""
+        come = list(self._come)
+        if verdict is not None and not self._usual and self._course is None:
+            return Arrived(verdict, transmit)
+        if verdict is not None:
+            taken, lost = self._round_trip(step.index)
+            at_once = transmit & (self._begins(step) | ((taken == 0) & ~lost))
+            later = transmit & ~at_once
+            if later.any():
+                due = step.index + taken
+                self._replies.append(_Reply(step.index, due, lost, later, verdict.rows(later[transmit])))
+            self._waiting |= later
+            self._owed &= ~transmit
+            if at_once.any():
+                come.append(Arrived(verdict.rows(at_once[transmit]), at_once))
+                self._remember(come[-1], step.index)
+        return _joined(come, len(transmit))
+
+    def _round_trip(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        if self._course is None:
+            count = len(self._waiting)
+            return np.full(count, self._late), np.zeros(count, dtype=bool)
+        taken, lost = self._course.round_trip(step)
+        return np.maximum(taken, self._late), lost
+
+    def _begins(self, step: Step) -> np.ndarray:
+        """Return who (B,) has yet to hear its first reply, and rests until then, and its world with it."""
+        if self._waits:
+            return np.full(len(self._waiting), step.index == 0)
+        idle: np.ndarray = np.isnan(step.intended).any(axis=1)
+        return idle if self._course is None else idle & np.isinf(self._plan.since(step.index))
+
+    def _remember(self, come: Arrived, step: int) -> None:
+        assert come.verdict is not None
+        sound = self._controller.policy.sound(come.verdict.actions)
+        self._take_in(come.verdict, step, np.flatnonzero(come.rows), sound)
+
+    def _take_in(self, verdict: Verdict, requested_at: int, who: np.ndarray, sound: np.ndarray) -> None:
+        """Remember what robots, by index, go on by, where it is sound."""
+        self._plan.splice(verdict.actions[sound], requested_at, requested_at, who[sound])
+
+
+def _joined(come: list[Arrived], batch: int) -> Arrived:
+    """Join what has come for different robots of so many."""
+    rows = np.zeros(batch, dtype=bool)
+    for each in come:
+        rows |= each.rows
+    verdicts = [each.verdict for each in come if each.verdict is not None]
+    if not verdicts:
+        return Arrived(None, rows)
+    order = np.argsort(np.concatenate([np.flatnonzero(each.rows) for each in come]))
+    actions = np.concatenate([verdict.actions for verdict in verdicts])
+    accepted = np.concatenate([verdict.accepted for verdict in verdicts])
+    return Arrived(Verdict(actions[order], accepted[order]), rows)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Success and calls of methods against what the link is like, in process and in control steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from adahi_ros.lab.evaluation.comparison import Entry, Rows, entries, measure
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.step_link import StepLink
+
+AGAINST: Mapping[str, tuple[float, ...]] = {
+    "delay": (0, 1, 2, 3, 4, 6, 8, 10),
+    "jitter": (0, 2, 4, 6, 8),
+    "loss": (0.0, 0.05, 0.1, 0.2, 0.3, 0.5),
+    "outage": (0.0, 2.0, 5.0, 10.0, 20.0, 40.0),
+}
+"""Fields of a `StepLink`, each with the values that it is given unless told otherwise."""
+WHOLE = ("delay", "jitter")  # control steps
+
+
+def links(against: str, link: StepLink, values: Sequence[float] | None = None) -> list[StepLink]:
+    """Return links that differ in one thing.
+
+    Args:
+        against: a key of `AGAINST`.
+        link: what they are like but for that.
+        values: of it; None for those there.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+    if against not in AGAINST:
+        raise ValueError(f"against: {against!r}, must be one of {', '.join(AGAINST)}")
+    chosen = AGAINST[against] if values is None else values
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise ValueError(f"values: {list(chosen)}, must be at least one, each different")
+    changes: list[dict[str, Any]] = [
+        {against: int(value) if against in WHOLE and value % 1 == 0 else value} for value in chosen
+    ]
+    return [replace(link, **change) for change in changes]
+
+
+def curves(
+    comparison: Comparison,
+    across: Sequence[StepLink],
+    names: Sequence[str],
+    episodes: Sequence[int],
+    rows: Rows,
+    workers: int,
+    on_row: Callable[[Entry, bool], None] = lambda entry, measured: None,
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+    """Measure each method across each link, on the same episodes.
+
+    Args:
+        comparison: what on what.
+        across: the links.
+        names: keys of `METHODS`.
+        episodes: their numbers.
+        rows: that are there, and are added to.
+        workers: processes.
+        on_row: see `measure`.
+
+    Returns:
+        By method its rows, in the order of the links; and why some methods cannot run, by name.
+    """
+    wanted: list[Entry] = []
+    for link in across:
+        found, skipped = entries(replace(comparison, link=link), names, episodes)
+        wanted += found
+    measured = measure(wanted, rows, workers, on_row)
+    by_method: dict[str, list[dict[str, Any]]] = {name: [] for name in names if name not in skipped}
+    for entry, row in zip(wanted, measured, strict=True):
+        by_method[entry.name].append(row)
+    return by_method, skipped

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What methods are compared on: a task, its policies, a calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from adahi_ros.acceptance.interface import codes_differ, difference
+from adahi_ros.core.signature import IMAGE_FEATURES, Signature
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.evaluation.step_link import Across
+from adahi_ros.policies.backends import is_policy, load_policy
+from adahi_ros.policies.corrector.corrector import Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.interface import Actor, Policy
+from adahi_ros.policies.retrieval import Retrieval, load_retrieval
+
+ON_ROBOT = ("draft", "corrector", "distilled", "retrieval")
+RETRIEVAL = "retrieval"  # beside draft and target: an index of demonstrations
+PLANS = "plans"  # folder beside draft and target: a target that plans, and the corrector of its plans
+
+
+@dataclass(frozen=True)
+class Policies:
+    """A draft and a target; on one tokenizer, where both have any.
+
+    Attributes:
+        draft, target: the two.
+        plans: a target that plans, where there is one.
+        corrector: of its plans, where there is one.
+        distilled: a policy for the robot that does what that target does on average, where there is one.
+        retrieval: of demonstrations, on the robot, where there is an index.
+
+    Raises:
+        ValueError: they do not belong together; names what differs.
+    """
+
+    draft: Policy
+    target: Policy
+    plans: Policy | None = None
+    corrector: Corrector | None = None
+    distilled: Policy | None = None
+    retrieval: Retrieval | None = None
+
+    def __post_init__(self) -> None:
+        draft, target = self.draft.signature, self.target.signature
+        if draft.codes is not None and target.codes is not None:
+            fault = codes_differ(draft, target)
+        else:
+            fault = difference("action_dim", draft.action_dim, target.action_dim)
+        fault = fault or _reads_differently(draft, target)
+        if fault is not None:
+            raise ValueError(fault)
+        for kind in ("plans", "corrector", "distilled", "retrieval"):
+            self._check_speaks_of_the_same(kind, getattr(self, kind))
+        for kind in ON_ROBOT:
+            actor = getattr(self, kind)
+            if actor is not None and actor.signature.image_dim:
+                raise ValueError(f"{kind}: reads {IMAGE_FEATURES}, of images that a robot only sends")
+
+    def _check_speaks_of_the_same(self, kind: str, other: Actor | None) -> None:
+        if other is None:
+            return
+        theirs = _sizes(other.signature)
+        for name, wanted in _sizes(self.target.signature).items():
+            found = theirs[name]
+            untold = name in ("image_dim", "goal_dim") and found == 0  # these may be for the target alone
+            if found != wanted and not (untold and kind != "plans"):
+                raise ValueError(
+                    f"{name}: that of {kind} is {found}, the target's {wanted}; must be the same"
+                )
+
+    def check_goal_is_for_target(self) -> None:
+        """Check that nothing that acts on the robot reads a goal.
+
+        Raises:
+            ValueError: something does; names it.
+        """
+        for name in ON_ROBOT:
+            actor = getattr(self, name)
+            if actor is not None and actor.signature.goal_dim:
+                raise ValueError(f"{name}: reads a goal, which this task tells to the target alone")
+
+    @property
+    def share_codes(self) -> bool:
+        """Whether codes of the draft mean actions to the target."""
+        return codes_differ(self.draft.signature, self.target.signature) is None
+
+
+def _sizes(signature: Signature) -> dict[str, int]:
+    """Return the sizes of what a robot observes, of images that it only sends, of its goal and its action."""
+    return {
+        "observation_dim": signature.observation_dim - signature.image_dim,
+        "image_dim": signature.image_dim,
+        "goal_dim": signature.goal_dim,
+        "action_dim": signature.action_dim,
+    }
+
+
+def _reads_differently(draft: Signature, target: Signature) -> str | None:
+    """Name the first feature that has another size to one than to the other; one alone may read it."""
+    sizes = {each.name: each.size for each in (*draft.features, *draft.conditions)}
+    for each in (*target.features, *target.conditions):
+        fault = difference(each.name, sizes.get(each.name, each.size), each.size)
+        if fault is not None:
+            return fault
+    return None
+
+
+@dataclass(frozen=True)
+class PolicyFiles:
+    """Where policies come from: what a worker process is told instead of the policies themselves.
+
+    Attributes:
+        folder: of the checkpoints.
+        backend: inference backend.
+    """
+
+    folder: Path
+    backend: str
+
+    def load(self) -> Policies:
+        """Load the policies, once per process and state of the files."""
+        newest = max((path.stat().st_mtime_ns for path in self.folder.rglob("*")), default=0)
+        return _load(self, newest)
+
+
+@lru_cache(maxsize=4)
+def _load(files: PolicyFiles, newest_ns: int) -> Policies:
+    folder, backend = files.folder, files.backend
+    return Policies(
+        load_policy(folder / "draft", backend),
+        load_policy(folder / "target", backend),
+        *load_plans(folder / PLANS, backend),
+        load_distilled(folder / PLANS, backend),
+        load_retrieval(folder / RETRIEVAL) if is_policy(folder / RETRIEVAL) else None,
+    )
+
+
+def load_plans(folder: Path, backend: str) -> tuple[Policy | None, Corrector | None]:
+    """Load a target that plans and the corrector of its plans from their folder, where they are there.
+
+    Raises:
+        ValueError: one cannot be loaded.
+    """
+    plans, corrector = folder / "target", folder / "corrector"
+    return (
+        load_policy(plans, backend) if is_policy(plans) else None,
+        Corrector(load_corrector(corrector)) if is_policy(corrector) else None,
+    )
+
+
+def load_distilled(folder: Path, backend: str) -> Policy | None:
+    """Load what was distilled from a target that plans from their folder, where it is there.
+
+    Raises:
+        ValueError: it cannot be loaded.
+    """
+    distilled = folder / "distilled"
+    return load_policy(distilled, backend) if is_policy(distilled) else None
+
+
+def check_fits(calibration: Calibration, task: str, policies: Policies) -> None:
+    """Check that a calibration was made for a task, by its spec's name, and for these policies.
+
+    Raises:
+        ValueError: it was not.
+    """
+    made_for = (calibration.task, calibration.draft, calibration.target)
+    if made_for != (task, policies.draft.digest, policies.target.digest):
+        raise ValueError(
+            f"calibration: made for other policies or another task ({calibration.task}); run "
+            f"'adahi calibrate {task}' for these or pass --rate"
+        )
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A task with its policies and their calibration.
+
+    Attributes:
+        task: what `make` takes.
+        policies: draft and target.
+        calibration: thresholds of the gates.
+        across: the link between robot and target; None where replies are there within the step, or as late
+            as a method says.
+    """
+
+    task: str
+    policies: Policies
+    calibration: Calibration
+    across: Across | None = None

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of the paper's section IV, from logs, and what chance leaves of them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import binomtest
+
+from adahi_ros.core.trajectories import Trajectories
+
+Z95 = 1.959963984540054
+LEVEL = 0.05  # probability of a difference by chance, below which one is told
+
+
+def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval of a proportion (Wilson, 1927)."""
+    share = successes / trials
+    spread = Z95**2 / trials
+    centre = (share + spread / 2) / (1 + spread)
+    half = Z95 / (1 + spread) * math.sqrt(share * (1 - share) / trials + spread / (4 * trials))
+    # At the ends the bounds are 0 and 1 exactly; rounding would leave the share outside its own interval.
+    low = 0.0 if successes == 0 else max(0.0, centre - half)
+    high = 1.0 if successes == trials else min(1.0, centre + half)
+    return low, high
+
+
+class Paired(NamedTuple):
+    """Two methods on the same episodes.
+
+    Attributes:
+        only_this, only_other: episodes in which one alone succeeds.
+        p: probability that they are as far apart, or farther, by chance.
+    """
+
+    only_this: int
+    only_other: int
+    p: float
+
+    @property
+    def verdict(self) -> str:
+        """Whether this method is better than the other, worse, or neither at the level of 5 %."""
+        if self.p >= LEVEL:
+            return "undecided"
+        return "better" if self.only_this > self.only_other else "worse"
+
+
+def mcnemar(this: np.ndarray, other: np.ndarray) -> Paired:
+    """Compare two methods by their success (E,) bool in the same episodes; McNemar's exact test, two-sided.
+
+    Only the episodes tell in which one alone succeeds: were the methods as good as one another, each would in
+    half of those (McNemar, 1947). This finds smaller differences than two intervals that must not overlap,
+    for an episode that is easy or hard is so to both.
+    """
+    only_this, only_other = int((this & ~other).sum()), int((other & ~this).sum())
+    apart = only_this + only_other
+    return Paired(only_this, only_other, float(binomtest(only_this, apart).pvalue) if apart else 1.0)
+
+
+def transmission_rate(transmitted: np.ndarray, active: np.ndarray) -> float:
+    """Return TR, the share of actions that were transmitted; both (T, E) bool."""
+    return float(transmitted[active].mean())
+
+
+def true_skip_ratio(transmitted: np.ndarray, accepted: np.ndarray, active: np.ndarray) -> float | None:
+    """Return TSR, the share of skipped drafts that the target would have accepted whole.
+
+    Args:
+        transmitted: (T, E) bool.
+        accepted: (T, E, N) bool.
+        active: (T, E) bool.
+
+    Returns:
+        None where nothing was skipped, or nothing drafted (N is 0).
+    """
+    skipped = active & ~transmitted
+    if accepted.shape[-1] == 0 or not skipped.any():
+        return None
+    return float(accepted[skipped].all(axis=-1).mean())
+
+
+def squared_error(
+    trajectories: Trajectories, actions: np.ndarray, active: np.ndarray, scale: np.ndarray
+) -> float:
+    """Return the mean squared error to recorded actions, in units of the action scale.
+
+    Args:
+        trajectories: E recorded episodes.
+        actions: (T, E, A) executed at the recorded observations.
+        active: (T, E) bool.
+        scale: (A,).
+    """
+    # Transposed, so that the active entries come episode by episode as the recording has them.
+    executed = actions.transpose(1, 0, 2)[active.T]
+    return float((((executed - trajectories.actions) / scale) ** 2).mean())
+
+
+def area_under(rates: np.ndarray, success: np.ndarray, low: float, high: float) -> float:
+    """Return the mean success over transmission rates from low to high: the area under a curve, by its width.
+
+    The curve is of straight lines through the measured points as they are, sorted by rate; those of one rate
+    count by their mean. Nothing is smoothed and no point is left out because another one is better at fewer
+    transmissions. Beyond its first and its last point a curve is as high as there: who was not measured at
+    lower rates gets what he has at his lowest.
+
+    Args:
+        rates: (P,) of the points, in any order.
+        success: (P,) of them.
+        low: of the rates that count.
+        high: likewise, above `low`.
+    """
+    known, which = np.unique(rates, return_inverse=True)
+    mean = np.bincount(which, success) / np.bincount(which)
+    inside = known[(known > low) & (known < high)]
+    knots = np.concatenate([[low], inside, [high]])
+    heights = np.interp(knots, known, mean)
+    return float((np.diff(knots) * (heights[1:] + heights[:-1]) / 2.0).sum() / (high - low))

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repeats a run over DDS in process, to learn what the robot could not know."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+
+from adahi_ros.lab.evaluation.loaded_policies import Bench
+from adahi_ros.lab.methods.methods import Method
+from adahi_ros.lab.tasks import make
+from adahi_ros.protocol.records import RunRecord
+
+
+def repeated_true_skip_ratio(run: RunRecord, bench: Bench, method: Method, seed: int) -> float | None:
+    """Return the TSR of a run: what the target would have said of each skipped draft.
+
+    Same seeds, same rollout: the run is repeated with a verifier at hand. It must come out the same,
+    action for action, which it does unless replies were late.
+
+    Returns:
+        None where nothing was skipped, or the run cannot be repeated.
+    """
+    kept: list[np.ndarray] = []
+    for episode, steps in groupby(run.steps, key=lambda step: step.episode):
+        actions = np.array([step.action for step in steps], dtype=np.float32)
+        log = method.run(bench, make(bench.task), seed, [episode], lambda step: None)
+        if not np.array_equal(log.action[:, 0], actions):
+            return None
+        kept.append(log.accepted[~log.transmitted].all(axis=-1))
+    skipped = np.concatenate(kept)
+    return float(skipped.mean()) if len(skipped) else None

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many episodes side by side, in one process: the verifier is a function call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from adahi_ros.core.history import History
+from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION
+from adahi_ros.lab.evaluation.in_flight import UnderWay
+from adahi_ros.lab.evaluation.step_link import Across, LinkCourse
+from adahi_ros.protocol.request import VerificationRequest
+from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
+
+
+class World(Protocol):
+    """What a rollout needs of a task, or of a recording that stands in for one."""
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers."""
+
+    @property
+    def observation(self) -> np.ndarray:
+        """(E, O) float32."""
+
+    @property
+    def goal(self) -> np.ndarray:
+        """(E, G)."""
+
+    @property
+    def done(self) -> np.ndarray:
+        """(E,) bool."""
+
+    def step(self, action: np.ndarray) -> None:
+        """Advance every episode by one control period with actions (E, A)."""
+
+
+def for_target(world: World) -> dict[str, np.ndarray]:
+    """Return what the target sees of a world beside what robots observe, by name: (E, size)."""
+    if not hasattr(type(world), IMAGE_FEATURES):
+        return {}
+    features: np.ndarray = world.image_features  # type: ignore[attr-defined]
+    return {IMAGE_FEATURES: features}
+
+
+@dataclass(frozen=True)
+class Log:
+    """What happened in E episodes of at most T steps; rows past an episode's end are not `active`.
+
+    Attributes:
+        active: (T, E) bool.
+        transmitted: (T, E) bool.
+        deviation: (T, E) float64.
+        score: (T, E) float64, the gate's.
+        accepted: (T, E, N) bool, whether the target keeps each drafted code. Of skipped steps too:
+            the evaluation asks the target about every draft, the robot only hears of what it sent.
+            N is 0 where nothing is drafted.
+        draft_action: (T, E, A) float32, what the draft alone would have executed.
+        action: (T, E, A) float32, executed.
+        refused: (T, E) bool, a policy proposed no action there: not finite, or out of its decoder's range.
+            Of a reply, the draft was executed, or the plan before gone on with; of a draft, or where there
+            is neither, what had been executed last (nothing, at the start).
+    """
+
+    active: np.ndarray
+    transmitted: np.ndarray
+    deviation: np.ndarray
+    score: np.ndarray
+    accepted: np.ndarray
+    draft_action: np.ndarray
+    action: np.ndarray
+    refused: np.ndarray
+
+    @classmethod
+    def side_by_side(cls, logs: Sequence[Log]) -> Log:
+        """Join logs of different episodes of one method; shorter ones get rows that are not active."""
+        steps = max(len(log.active) for log in logs)
+
+        def joined(name: str) -> np.ndarray:
+            columns = [getattr(log, name) for log in logs]
+            filled = [
+                np.concatenate([column, np.zeros((steps - len(column), *column.shape[1:]), column.dtype)])
+                for column in columns
+            ]
+            return np.concatenate(filled, axis=1)
+
+        return cls(*(joined(field.name) for field in fields(cls)))
+
+
+L = TypeVar("L", bound="Logged")
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A log of E episodes, and beside it arrays that go on where other episodes are joined.
+
+    Attributes:
+        log: step by step.
+    """
+
+    log: Log
+
+    @classmethod
+    def side_by_side(cls: type[L], parts: Sequence[L]) -> L:
+        """Join different episodes of one method."""
+        arrays = [field.name for field in fields(cls) if field.name != "log"]
+        return cls(
+            Log.side_by_side([part.log for part in parts]),
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in arrays),
+        )
+
+
+def rollout(
+    world: World,
+    controller: Controller,
+    verifier: TargetVerifier,
+    seed: int,
+    episodes: Sequence[int],
+    on_step: Callable[[int], None] = lambda step: None,
+    robot_id: str = "robot",
+    late: int = 0,
+    across: Across | None = None,
+) -> Log:
+    """Run episodes to their end.
+
+    What is no action is refused as a robot refuses it, and ends nothing.
+
+    Args:
+        world: is reset, and left at the end of the episodes.
+        controller: is reset.
+        verifier: verifies what the gate transmits.
+        seed: of the world's, the controller's and the verifier's draws.
+        episodes: their numbers.
+        on_step: called with the number of steps done.
+        robot_id: names the verifier's stream of draws, which are those that it would have over the air.
+        late: control steps after which a reply is there; meanwhile the robot goes on by its plan, which the
+            request tells, or, where that is over, repeats its last action, and asks nothing more. One that
+            has had no plan yet rests, and its world with it, until it has one.
+        across: a link to the target, on which replies are later than that or lost, see `UnderWay`; who has
+            nothing to execute there is held. None for none.
+    """
+    numbers = list(episodes)
+    world.reset(seed, numbers)
+    controller.reset(seed, numbers)
+    draws = VerificationDraws(seed, robot_id, numbers, verifier.policy.draws)
+    seen = History(verifier.policy.signature, len(numbers))
+    action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
+    course = None if across is None else LinkCourse(across.link, seed, numbers)
+    under_way = UnderWay(controller, len(numbers), late, course)
+    rows: list[tuple[np.ndarray, ...]] = []
+    while not world.done.all():
+        active = ~world.done
+        observed = {OBSERVATION: world.observation, GOAL: world.goal}
+        under_way.arrive(len(rows))
+        step = controller.begin(observed, stand_in=action)
+        observations = seen.push({**observed, **for_target(world)})
+        transmit = under_way.asks(step)
+        rest = action if across is None else across.hold(action)
+        asked = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit
+        accepted, uniforms = np.zeros((len(numbers), 0), dtype=bool), draws.next()
+        refused, verdict = ~step.sound, None
+        if asked.any():
+            committed = under_way.committed(step, asked)
+            request = VerificationRequest(observations.rows(asked), step.draft(asked), committed)
+            verdict = verifier.verdict(request, uniforms[asked])
+            refused[asked] |= transmit[asked] & ~controller.policy.sound(verdict.actions)
+            if controller.drafts:
+                accepted, verdict = verdict.accepted, verdict.rows(transmit)
+        intended = np.where(np.isnan(step.intended), rest, step.intended)
+        now = under_way.send(transmit, verdict, step)
+        action = controller.finish(step, now.verdict, now.rows, intended)
+        action = np.where(under_way.held[:, None], rest, action)
+        controller.executed(action)
+        if step.proposal is None:
+            intended = action
+        world.step(action)
+        rows.append((active, transmit, step.deviation, step.score, accepted, intended, action, refused))
+        on_step(len(rows))
+    return Log(*(np.stack(column) for column in zip(*rows, strict=True)))

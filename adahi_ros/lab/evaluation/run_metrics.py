@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of runs over DDS, from what the draft policy node said about each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.lab.evaluation.metrics import wilson_interval
+from adahi_ros.lab.evaluation.step_latency import throughput
+from adahi_ros.protocol.records import Crossed, RunRecord
+
+
+def spread(values: Sequence[float]) -> dict[str, float] | None:
+    """Return mean, p50, p95 and p99, or None of nothing."""
+    if not values:
+        return None
+    p50, p95, p99 = np.percentile(values, (50, 95, 99))
+    return {"mean": float(np.mean(values)), "p50": float(p50), "p95": float(p95), "p99": float(p99)}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _per_action(crossed: Crossed | None, name: str) -> float | None:
+    """Return bytes per step of what crossed a link; None without a link, or where there was but one step."""
+    return getattr(crossed, name) / crossed.steps if crossed is not None and crossed.steps else None
+
+
+def _throughput(run: RunRecord, window: int) -> list[float]:
+    rates: list[float] = []
+    for _, steps in groupby(run.steps, key=lambda step: step.episode):
+        latency = np.array([[step.total_ms] for step in steps])
+        rates += throughput(latency, np.ones(latency.shape, dtype=bool), window).tolist()
+    return rates
+
+
+def missed_periods(run: RunRecord, period_s: float) -> int:
+    """Return in how many control periods there was no command to their observation.
+
+    One that came after the period, one that was withheld, and one that was never given, for the robot was
+    busy with another observation. Where the world waits for commands, those that it had to wait for.
+    """
+    in_time = {
+        (step.episode, step.step) for step in run.steps if step.action and step.total_ms <= 1e3 * period_s
+    }
+    return sum(episode.steps for episode in run.episodes) - len(in_time)
+
+
+def run_figures(run: RunRecord, rate_hz: float) -> dict[str, Any]:
+    """Return the figures of one method's run, as `adahi demo --json` writes them.
+
+    Args:
+        run: what happened.
+        rate_hz: of the control steps; throughput is taken over a second's worth of them.
+    """
+    rows, outcomes = run.steps, run.episodes
+    successes = sum(outcome.success for outcome in outcomes)
+    verified = [row for row in rows if row.verified]
+    return {
+        "success_rate": successes / len(outcomes),
+        "success_ci95": list(wilson_interval(successes, len(outcomes))),
+        "transmission_rate": float(np.mean([row.transmitted for row in rows])),
+        "acceptance_rate": _mean([all(row.accepted) for row in verified if row.accepted]),
+        "per_action_latency_ms": spread([row.total_ms for row in rows]),
+        "throughput_per_s": [round(rate, 2) for rate in _throughput(run, round(rate_hz))],
+        "draft_ms": spread([row.draft_ms for row in rows]),
+        "verify_rtt_ms": spread([row.verify_ms for row in verified]),
+        "target_compute_ms": spread([row.target_compute_ms for row in verified]),
+        "request_bytes": _mean([row.request_bytes for row in rows if row.request_bytes]),
+        "response_bytes": _mean([row.response_bytes for row in rows if row.response_bytes]),
+        "bytes_up_per_action": _per_action(run.crossed, "bytes_up"),
+        "bytes_down_per_action": _per_action(run.crossed, "bytes_down"),
+        "steps": len(rows),
+        "missed_periods": missed_periods(run, 1.0 / rate_hz),
+        "transmitted": sum(row.transmitted for row in rows),
+        "fallbacks": sum(row.reason != 0 for row in rows),
+    }

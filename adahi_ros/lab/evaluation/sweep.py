@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Success against transmission rate, for every gate and every period of plans; and the area under it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.lab.evaluation.evaluate import Comparison, Outcome, Progress, batches, outcome_figures, play
+from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_ros.lab.evaluation.metrics import area_under
+from adahi_ros.lab.methods.methods import gates_of_methods
+from adahi_ros.lab.parallel import Job, run_jobs
+
+RATES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)  # falling: each starts at the last
+SWEPT = gates_of_methods()
+PERIODS = (2, 4, 8, 16, 32)  # steps from one plan to the next
+COUNTED = (0.02, 0.5)  # transmission rates over which the area is taken
+
+
+@dataclass(frozen=True)
+class Point:
+    """One method at one threshold.
+
+    Attributes:
+        method: a key of `METHODS`.
+        figures: see `outcome_figures`.
+    """
+
+    method: str
+    figures: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Area:
+    """What is under a curve of success against transmission rate.
+
+    Attributes:
+        area: mean success over the rates `COUNTED`; see `area_under`.
+        rates: the lowest and the highest that was measured: beyond them the curve is taken to go on level.
+        points: so many.
+    """
+
+    area: float
+    rates: tuple[float, float]
+    points: int
+
+
+def fixed_methods(policies: Policies) -> tuple[str, ...]:
+    """Return the methods whose rate no threshold decides: the draft, and plans of every period."""
+    if policies.plans is None:
+        return ("draft",)
+    kinds = ("plan",) if policies.corrector is None else ("plan", "corrector")
+    periods = [steps for steps in PERIODS if steps <= policies.plans.signature.horizon]
+    return ("draft", *(f"{kind}_{steps}" for kind in kinds for steps in periods))
+
+
+def curve_of(method: str) -> str:
+    """Return the curve that a point belongs to: its method, or of plans those of every period, plan_K."""
+    return re.sub(r"^(plan|corrector)_\d+$", r"\1_K", method)
+
+
+def areas(points: Sequence[Point]) -> dict[str, Area]:
+    """Return the area under each curve of more than one point."""
+    curves: dict[str, list[dict[str, Any]]] = {}
+    for point in points:
+        curves.setdefault(curve_of(point.method), []).append(point.figures)
+    found = {}
+    for name, figures in curves.items():
+        rates = np.array([each["transmission_rate"] for each in figures])
+        if len(rates) > 1:
+            success = np.array([each["success_rate"] for each in figures])
+            reach = float(rates.min()), float(rates.max())
+            found[name] = Area(area_under(rates, success, *COUNTED), reach, len(rates))
+    return found
+
+
+def _next_threshold(outcome: Outcome, rate: float) -> float:
+    """Return the quantile of a run's scores that would let a share of them through.
+
+    0 where no score is finite: what is let through is then the same at any threshold.
+    """
+    scores = outcome.log.score[outcome.log.active]
+    known = scores[np.isfinite(scores)]
+    if len(known) == 0:
+        return 0.0
+    share = min(1.0, (1.0 - rate) * len(scores) / len(known))
+    return float(np.quantile(known, share))
+
+
+def sweep(
+    comparison: Comparison,
+    episodes: Sequence[int],
+    workers: int,
+    rates: Sequence[float] = RATES,
+    fixed: Sequence[str] = ("draft",),
+    on_done: Progress = lambda name, episodes: None,
+    swept: Mapping[str, str] = SWEPT,
+) -> list[Point]:
+    """Run every gate at falling rates on the same episodes.
+
+    The threshold of each rate is the quantile of the scores at the rate before it. What a gate lets
+    through changes the scores, so the rate that results is near the wanted one, and is measured.
+
+    Args:
+        comparison: what on what; its thresholds are not used.
+        episodes: their numbers.
+        workers: processes.
+        rates: wanted transmission rates, falling, the first one 1.
+        fixed: methods with a rate of their own, run once.
+        on_done: told a method and how many of its episodes have just ended.
+        swept: the methods whose rates are wanted, each with its gate.
+    """
+    parts = batches(episodes)
+
+    def run(wanted: dict[str, Comparison]) -> dict[str, Outcome]:
+        jobs: list[Job[Outcome]] = [
+            (play, (each, name, part)) for name, each in wanted.items() for part in parts
+        ]
+        outcomes = run_jobs(jobs, workers, lambda index: on_done(jobs[index][1][1], len(jobs[index][1][2])))
+        return {
+            name: Outcome.side_by_side(outcomes[row * len(parts) : (row + 1) * len(parts)])
+            for row, name in enumerate(wanted)
+        }
+
+    def measured(outcomes: dict[str, Outcome]) -> list[Point]:
+        return [Point(name, outcome_figures(outcome)) for name, outcome in outcomes.items()]
+
+    points = measured(run(dict.fromkeys(fixed, comparison)))
+    thresholds = dict.fromkeys(swept, 0.0)
+    for rate, following in zip(rates, [*rates[1:], None], strict=True):
+        wanted = {}
+        for name, gate in swept.items():
+            threshold = 1.0 - rate if gate == "random" else thresholds[name]
+            calibration = replace(comparison.calibration, thresholds={gate: threshold})
+            wanted[name] = replace(comparison, calibration=calibration)
+        outcomes = run(wanted)
+        points += measured(outcomes)
+        if following is not None:
+            thresholds = {name: _next_threshold(outcome, following) for name, outcome in outcomes.items()}
+    return points

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of a simulated task's robot, which is that of the same robot in the flesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adahi_ros.contract.plain import plain_values, with_camera
+from adahi_ros.lab.tasks.task_interface import Task, has_camera
+
+
+def contract_values(task: Task) -> dict[str, Any]:
+    """Return what the YAML file of a task's contract says.
+
+    Args:
+        task: simulated; one with a camera has the shipped encoder of what is looked at.
+    """
+    spec = task.spec
+    values = plain_values(
+        spec.name,
+        spec.control_rate_hz,
+        spec.joint_names,
+        len(spec.state_names),
+        spec.goal_dim,
+        spec.commanded,
+        spec.command_field,
+    )
+    if not has_camera(task):
+        return values
+    rows, columns = task.images.shape[1:3]  # type: ignore[attr-defined]
+    return with_camera(values, task.encoder_name, rows, columns, spec.images_for_target)  # type: ignore[attr-defined]

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that run at the ends of a link, and end with it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from adahi_ros.core.signals import leaving_on
+from adahi_ros.lab.link.emulator import EmulatedLink, LinkEnd
+from adahi_ros.lab.link.namespace_processes import end_all, gone
+from adahi_ros.lab.link.namespaces import end_with_parent
+
+SERVER_PREFIX, CONTROL = "ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"
+END_S = 1.0
+
+
+def environment_of(link: EmulatedLink) -> dict[str, str]:
+    """Return the variables by which a command finds the other end, the link itself, and other ROS nodes."""
+    return {
+        SERVER_PREFIX: shlex.join(link.server.prefix),
+        CONTROL: str(link.control),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET",  # the two ends are two hosts
+    }
+
+
+def run_commands(link: EmulatedLink, robot: Sequence[str], server: Sequence[str] = ()) -> int:
+    """Run a command at the robot's end, and another at the server's for that time.
+
+    Whatever still runs at either end afterwards is ended, also after Ctrl-C and SIGTERM.
+
+    Returns:
+        The exit status of the robot's command, as shells count it.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def running() -> set[int]:
+        own = {process.pid for process in started if process.poll() is None}
+        return own.union(link.robot.processes(), link.server.processes())
+
+    with leaving_on(signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        try:
+            environment = environment_of(link)
+            if server:
+                started.append(_start(link.server, server, environment))
+            started.append(_start(link.robot, robot, environment))
+            status = started[-1].wait()
+        except KeyboardInterrupt:  # a terminal has told the commands too, which may have something to finish
+            gone(running, END_S)
+            raise
+        finally:
+            end_all(running)
+    return status if status >= 0 else 128 - status
+
+
+def _start(end: LinkEnd, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*end.prefix, *command],
+        env={**os.environ, **environment},
+        preexec_fn=lambda: end_with_parent(signal.SIGTERM),
+    )

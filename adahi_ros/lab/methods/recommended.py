@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What we recommend for a task, named `best`: config/best/TASK.yaml, which the nodes read, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from adahi_ros.core.assets import asset, shipped
+from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench
+from adahi_ros.lab.evaluation.rollout import Log, World
+from adahi_ros.lab.methods.plan_methods import PlanMethod
+from adahi_ros.lab.tasks import make
+from adahi_ros.proposers.interface import PROPOSERS
+from adahi_ros.robot.loop import WAIT_POLICIES
+
+ROBOT = "/**/draft_policy"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """How a robot is to go on by the target's plans.
+
+    Attributes:
+        proposer: a key of `PROPOSERS`.
+        wait_policy: one of `WAIT_POLICIES`.
+        gate: name of the gate, a key of `GATES`.
+        threshold: of it.
+    """
+
+    proposer: str
+    wait_policy: str
+    gate: str
+    threshold: float
+
+    def __post_init__(self) -> None:
+        for field, value, allowed in (
+            ("proposer", self.proposer, tuple(PROPOSERS)),
+            ("wait_policy", self.wait_policy, WAIT_POLICIES),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{field}: {value!r}, must be one of {', '.join(allowed)}")
+        Trigger(self.gate, self.threshold)
+
+    @property
+    def name(self) -> str:
+        """What a calibration calls the method, whose threshold is to be searched."""
+        return f"{self.proposer}:{self.gate}"
+
+    def method(self, label: str, about: str) -> PlanMethod:
+        """Return it as a `Method`."""
+        return PlanMethod(
+            label,
+            about,
+            self.proposer,
+            self.gate,
+            self.threshold,
+            late=int(self.wait_policy == "ahead"),
+            wait_policy=self.wait_policy,
+        )
+
+
+@dataclass(frozen=True)
+class BestMethod:
+    """What we recommend for a task, as a `Method`.
+
+    In one process, a robot that asks ahead has each reply at the step after.
+    """
+
+    label: str
+    about: str
+
+    @property
+    def gate(self) -> None:
+        """See `Method`; its threshold is its own."""
+        return None
+
+    def on(self, task: str) -> PlanMethod:
+        """Return what it is on a task.
+
+        Raises:
+            ValueError: nothing is recommended for it.
+        """
+        return recommended(task).method(self.label, self.about)
+
+    def threshold(self, bench: Bench) -> tuple[str, float] | None:
+        """See `Method`."""
+        return self.on(bench.task).threshold(bench)
+
+    def run(
+        self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: Callable[[int], None]
+    ) -> Log:
+        """See `Method`."""
+        return self.on(bench.task).run(bench, world, seed, episodes, on_step)
+
+
+def default_methods(task: str, checkpoints: Path) -> str:
+    """Return the methods that `adahi demo` compares unless told, separated by commas.
+
+    Args:
+        task: what `make` takes.
+        checkpoints: folder; one without plans can do nothing that is recommended.
+    """
+    by_plan = shipped(_relative(task)) and (checkpoints / PLANS).is_dir()
+    return "best,adahi,plan_8,hybrid" if by_plan else "adahi,hybrid,draft,target,random"
+
+
+@lru_cache(maxsize=8)
+def recommended(task: str) -> Recommendation:
+    """Return what is recommended for a task.
+
+    Args:
+        task: what `make` takes.
+
+    Raises:
+        ValueError: nothing is, or the file says nothing that can be used; names file and field.
+    """
+    relative = _relative(task)
+    if not shipped(relative):
+        raise ValueError(f"best: nothing is recommended for the task {task!r}; there is no {relative}")
+    path = asset(relative)
+    try:
+        told: Mapping[str, Any] = read_yaml(path)[ROBOT]["ros__parameters"]
+        gate = told["gate"]
+        return Recommendation(
+            told["proposer"], told["wait_policy"], str(gate["name"]), float(gate["threshold"])
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path}: {ROBOT}.ros__parameters: lacks {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _relative(task: str) -> str:
+    return f"config/best/{make(task).spec.name}.yaml"

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robot simulator, draft policy and target verifier as three processes over DDS, watched from here.
+
+Inside `adahi link run` the verifier is at the other end of the emulated link, and what crosses it is
+counted. As a program: python -m adahi_ros.lab.nodes.dds_run ASKED.json RECORD.json, where the first
+file has the arguments of `run_over_dds`, and the second is written: a `RunRecord`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from adahi_msgs.msg import DraftStatus, EpisodeResult
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+
+from adahi_ros.lab.link.emulator import command_link
+from adahi_ros.lab.link.link_commands import CONTROL
+from adahi_ros.lab.nodes.domain import exclusive_domain, run_environment, server_prefix
+from adahi_ros.lab.nodes.observer import Observer
+from adahi_ros.lab.nodes.task_encoders import encoder_parameters
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.task_interface import has_camera
+from adahi_ros.nodes.common.messages import from_episode_result, from_status
+from adahi_ros.nodes.common.parameters import NO_NAMES
+from adahi_ros.nodes.launching.child_processes import DdsRunError, NodeProcesses, node_processes
+from adahi_ros.protocol.records import Crossed, EpisodeRecord, RunRecord, StepRecord
+from adahi_ros.safety.shipped import limits_of_task
+
+CONFIGURE_S = 180.0  # the first start may export two networks
+STALL_S = 30.0
+LONGEST_STEP_S = 60.0
+STATUSES_KEPT = 1000
+
+
+def run_over_dds(
+    task: str,
+    draft_parameters: Mapping[str, Any],
+    verifier_parameters: Mapping[str, Any],
+    seed: int,
+    episodes: range,
+    lockstep: bool = True,
+    on_status: Callable[[StepRecord], None] = lambda record: None,
+    on_episode: Callable[[EpisodeRecord], None] = lambda record: None,
+    domain: int | None = None,
+) -> RunRecord:
+    """Run episodes over DDS, in a domain that no other run on this machine has.
+
+    Args:
+        task: a key of `adahi_ros.lab.tasks.TASKS`.
+        draft_parameters: of the draft policy node, by name; `checkpoint` at least.
+        verifier_parameters: of the target verifier node, by name; `checkpoint` at least.
+        seed: of the world's, the draft's and the verifier's draws.
+        episodes: their numbers, one after the other.
+        lockstep: the world waits for every command; else it runs in real time.
+        on_status: called with every control step.
+        on_episode: called with every episode's end.
+        domain: ROS domain that the caller holds, by `exclusive_domain`; None takes one for this run.
+
+    Raises:
+        DdsRunError: a node ended early, could not be configured, or nothing happened for long.
+    """
+    if len(episodes) == 0 or episodes.step != 1:
+        raise ValueError(f"episodes: {episodes}, must be one or more consecutive numbers")
+    draft = {
+        "seed": seed,
+        **observed(task),
+        "verifier_wait_s": CONFIGURE_S,
+        # In lockstep the world waits, however long a step takes, for the command to its present state.
+        **({"safety.hold_after_s": LONGEST_STEP_S, "command.lockstep": True} if lockstep else {}),
+        **draft_parameters,
+    }
+    verifier = {
+        "seed": seed,
+        **encoder_parameters(make(task).spec.name),
+        # A robot that acts as fast as replies come is no flood: it would be told BUSY on a fast machine.
+        **({"batch.quota_hz": 0.0} if lockstep else {}),
+        **verifier_parameters,
+    }
+    simulator = {
+        "task": task,
+        "seed": seed,
+        "first_episode": episodes.start,
+        "episodes": len(episodes),
+        "lockstep": lockstep,
+        **({"contract": draft["contract"]} if draft.get("contract") else {}),
+    }
+    with ExitStack() as stack:
+        if domain is None:
+            domain = stack.enter_context(exclusive_domain())
+        processes = stack.enter_context(node_processes(run_environment(domain)))
+        drafting = processes.start("draft_policy_node", draft)
+        processes.start("target_verifier_node", verifier, server_prefix())
+        processes.may_end = processes.start("robot_simulator_node", simulator)
+        observer = Observer(domain, "adahi_run")
+        stack.callback(observer.close)
+        collector = _Collector(observer.node, on_status, on_episode)
+        try:
+            if not observer.change_state("draft_policy", "configure", CONFIGURE_S, processes.check):
+                raise drafting.fault("did not configure")
+            observer.wait_until(collector.connected, CONFIGURE_S, "simulator's topics", processes.check)
+            if not observer.change_state("draft_policy", "activate", CONFIGURE_S, processes.check):
+                raise drafting.fault("did not activate")
+            _watch(observer, collector, processes, len(episodes), lockstep)
+        except TimeoutError as error:
+            outputs = [str(process.fault("still runs")) for process in processes.all]
+            raise DdsRunError("\n".join([str(error), *outputs])) from error
+        return RunRecord(tuple(collector.steps), tuple(collector.episodes), collector.crossed())
+
+
+def observed(task: str) -> dict[str, Any]:
+    """Return the draft policy's parameters that say what it observes and commands, and within what limits."""
+    made = make(task)
+    spec = made.spec
+    safety = {"safety.limits": limits_of_task(spec.name)}
+    if has_camera(made) or spec.goal_for_target:  # of what the draft does not read, a contract tells
+        return {"contract": spec.name, **safety}
+    return {
+        **safety,
+        "joint_names": list(spec.joint_names or NO_NAMES),
+        "command.joint_names": list(spec.commanded),
+        "command.field": spec.command_field,
+        "control_rate_hz": spec.control_rate_hz,
+    }
+
+
+class _Collector:
+    """Collects every step and every episode of a run.
+
+    Of the steps nothing is kept for who subscribes late. So make this before the first client of the draft
+    policy's services: DDS announces what a process opens in order, so a node that has sent a reply to that
+    client knows of this subscription, too.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        on_status: Callable[[StepRecord], None],
+        on_episode: Callable[[EpisodeRecord], None],
+    ) -> None:
+        self.steps: list[StepRecord] = []
+        self.episodes: list[EpisodeRecord] = []
+        self._carried: tuple[int, int] | None = None  # by the link, up to the end of the first step
+        self._node = node
+        self._on_status = on_status
+        self._on_episode = on_episode
+        deep = QoSProfile(depth=STATUSES_KEPT)
+        kept = QoSProfile(depth=STATUSES_KEPT, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        node.create_subscription(DraftStatus, "draft_status", self._add_step, deep)
+        node.create_subscription(EpisodeResult, "episode_result", self._add_episode, kept)
+
+    def connected(self) -> bool:
+        """Whether both topics have their publisher."""
+        return all(self._node.count_publishers(topic) > 0 for topic in ("draft_status", "episode_result"))
+
+    def crossed(self) -> Crossed | None:
+        """Return what has crossed the link since the end of the first step; None without a link."""
+        carried = _carried_bytes()
+        if carried is None or self._carried is None:
+            return None
+        up, down = (now - before for now, before in zip(carried, self._carried, strict=True))
+        return Crossed(len(self.steps) - 1, up, down)
+
+    def _add_step(self, message: DraftStatus) -> None:
+        self.steps.append(from_status(message))
+        if len(self.steps) == 1:
+            self._carried = _carried_bytes()
+        self._on_status(self.steps[-1])
+
+    def _add_episode(self, message: EpisodeResult) -> None:
+        self.episodes.append(from_episode_result(message))
+        self._on_episode(self.episodes[-1])
+
+
+def _carried_bytes() -> tuple[int, int] | None:
+    """Return what the emulated link that this runs on has carried, up and down; None without a link."""
+    control = os.environ.get(CONTROL)
+    if control is None:
+        return None
+    carried = command_link(Path(control), {})
+    return carried["up"]["bytes"], carried["down"]["bytes"]
+
+
+def _watch(
+    observer: Observer, collector: _Collector, processes: NodeProcesses, episodes: int, lockstep: bool
+) -> None:
+    """Spin until every episode is over and, in lockstep, every step's status is there."""
+
+    def complete() -> bool:
+        if len(collector.episodes) < episodes:
+            return False
+        return not lockstep or len(collector.steps) >= sum(record.steps for record in collector.episodes)
+
+    while not complete():
+        seen = len(collector.steps), len(collector.episodes)
+        observer.wait_until(
+            lambda: complete() or (len(collector.steps), len(collector.episodes)) != seen,  # noqa: B023
+            STALL_S if seen[0] else CONFIGURE_S,  # the verifier may still be loading
+            f"step {seen[0]}",
+            processes.check,
+        )
+
+
+def main() -> None:
+    """Run what a file asks for, and write what came of it."""
+    asked, record = map(Path, sys.argv[1:])
+    arguments = json.loads(asked.read_text())
+    arguments["episodes"] = range(*arguments["episodes"])
+    try:
+        run = run_over_dds(**arguments)
+    except DdsRunError as error:
+        sys.exit(str(error))
+    record.write_text(json.dumps(asdict(run)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

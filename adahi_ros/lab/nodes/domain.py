@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where nodes of a run meet: a DDS domain of their own, on this machine or across an emulated link."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from adahi_ros.lab.link.link_commands import SERVER_PREFIX
+
+DOMAINS = range(1, 102)  # their ports stay clear of those that Linux hands out
+LOCKS = Path("/tmp")  # whatever TMPDIR says: all holders on this machine must see each other's
+
+
+@contextmanager
+def exclusive_domain() -> Iterator[int]:
+    """Hold a ROS domain that no other holder on this machine has.
+
+    The lock goes with the process, however it ends.
+
+    Raises:
+        RuntimeError: all are held.
+    """
+    start = os.getpid() % len(DOMAINS)
+    for domain in (*DOMAINS[start:], *DOMAINS[:start]):
+        path = LOCKS / f"adahi_ros_domain_{domain}.lock"
+        try:
+            lock = path.open("a")
+        except PermissionError:  # another user's
+            continue
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield domain
+            return
+    raise RuntimeError(f"ROS_DOMAIN_ID: {DOMAINS[0]} to {DOMAINS[-1]} are all held by other runs")
+
+
+def loopback_environment(domain: int) -> dict[str, str]:
+    """Return the variables that keep a process in a domain and on this machine."""
+    variables = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    if os.environ.get("ROS_DISTRO") == "humble":  # knows only the older variable
+        variables["ROS_LOCALHOST_ONLY"] = "1"
+    return variables
+
+
+def link_environment(domain: int) -> dict[str, str]:
+    """Return the variables that keep a process in a domain and on its emulated link."""
+    # The link's namespaces have no way out, so the whole of them is the run's.
+    return {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}
+
+
+def server_prefix() -> tuple[str, ...]:
+    """Return the command prefix that puts a process at the server's end of `adahi link run`; else nothing."""
+    return tuple(shlex.split(os.environ.get(SERVER_PREFIX, "")))
+
+
+def run_environment(domain: int) -> dict[str, str]:
+    """Return the variables of a run's processes: in its domain, and on this machine or its emulated link."""
+    return link_environment(domain) if server_prefix() else loopback_environment(domain)

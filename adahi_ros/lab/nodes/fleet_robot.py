@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot of a fleet that is there to ask: plans, gate and requests as those of a real one, without a world.
+
+It makes control steps by the clock, has a plan or is starved, and asks ahead through the session and the
+requests of the control loop. What it observes is a walk of its own.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Offer, Signature
+from adahi_ros.protocol.description import Wants
+from adahi_ros.protocol.request import told_round_trip_ms
+from adahi_ros.protocol.window import WireWindow
+from adahi_ros.robot.prefetch import RequestsAhead
+from adahi_ros.robot.requests import Outcome, PendingRequest
+from adahi_ros.robot.session import Link, VerifierSession
+from adahi_ros.robot.transport import StepRequest
+
+STRIDE = 0.02  # of the walk, per step and number
+
+
+@dataclass
+class FleetRecord:
+    """What became of one robot.
+
+    Attributes:
+        steps: control steps since a verifier was first there.
+        starved: of them, those without a plan; those before the first plan could be there are not counted.
+        requests: sent.
+        replies: in time.
+        rtt_ms: of each reply.
+        replied_s: when each came, by the machine's clock that only goes forward.
+        plan_ages: of each step, in steps.
+        reasons: how often a request came to nothing, by why: `overtaken` by the reply to a later one,
+            `under_way` at the end, or a `Reason`. With the replies these are all requests.
+        bytes_up, bytes_down: serialized requests and replies.
+    """
+
+    steps: int = 0
+    starved: int = 0
+    requests: int = 0
+    replies: int = 0
+    rtt_ms: list[float] = field(default_factory=list)
+    replied_s: list[float] = field(default_factory=list)
+    plan_ages: list[int] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as `json` takes it."""
+        return {**vars(self), "reasons": dict(self.reasons)}
+
+
+class FleetRobot:
+    """See the module.
+
+    Args:
+        session: with the verifier.
+        period_s: of the control.
+        every: asks for another plan after so many steps by one.
+        grace_s: after its first step, in which it need not have a plan.
+        seed: of its walk.
+    """
+
+    def __init__(
+        self, session: VerifierSession, period_s: float, every: int, grace_s: float, seed: int
+    ) -> None:
+        self.record = FleetRecord()
+        self._session = session
+        self._ahead = RequestsAhead(session, period_s, self._received)
+        self._every = every
+        self._grace_s = grace_s
+        self._walk = np.random.default_rng(seed)
+        self._begun_s = np.inf
+        self._now_s = -np.inf
+        self._step = -1
+        self._plan_begin, self._plan_end = 0, 0
+        self._asked: dict[int, PendingRequest] = {}
+
+    def poll(self, now_s: float) -> None:
+        """Take in what has come."""
+        self._now_s = now_s
+        self._session.poll(now_s)
+
+    def step(self, now_s: float) -> None:
+        """Make a control step: by the plan, where there is one; and ask for another, where it is time."""
+        self.poll(now_s)
+        ready = self._session.link is Link.READY
+        if not ready and self._step < 0:
+            return
+        if self._step < 0:
+            self._signature = signature = self._session.target
+            self._begun_s = now_s
+            self._window = np.zeros((signature.history, signature.observation_dim), np.float32)
+            self._goal = np.zeros(signature.goal_dim, np.float32)
+        self._step += 1
+        moved = self._window[-1] + STRIDE * self._walk.standard_normal(self._signature.observation_dim)
+        self._window = np.concatenate([self._window[1:], moved[None].astype(np.float32)])
+        left = max(0, self._plan_end - self._step)
+        if now_s - self._begun_s >= self._grace_s:
+            self.record.steps += 1
+            self.record.starved += not left
+            if left:
+                self.record.plan_ages.append(self._step - self._plan_begin)
+        if not ready or self._session.is_busy(now_s):
+            return
+        wanted = self._step - self._plan_begin >= self._every
+        if self._ahead.due(wanted, left, now_s):
+            self._ask(left, now_s)
+
+    def _ask(self, left: int, now_s: float) -> None:
+        signature = self._signature
+        committed = min(left, self._ahead.delay_steps, signature.horizon - 1)
+        draft = Proposal(np.zeros((1, committed, signature.action_dim), np.float32))
+        window = WireWindow.of(self._window, self._goal)
+        needed_in_s = self._ahead.needed_in_s(left)
+        told = "go on" if signature.instruction else ""
+        trip_ms = told_round_trip_ms(self._session.estimate(now_s).rtt_ms)
+        request = StepRequest(draft, 0, self._step, window, committed, told, needed_in_s, trip_ms)
+        self.record.requests += 1
+        self._asked[self._step] = self._ahead.submit(request, self._step, now_s)
+
+    def end(self) -> FleetRecord:
+        """Account for the requests that are under way; return what became of it."""
+        self._account("under_way", list(self._asked))
+        return self.record
+
+    def _account(self, reason: str, steps: Sequence[int]) -> None:
+        """Take note of requests that come to nothing."""
+        for step in steps:
+            self.record.bytes_up += self._asked.pop(step).request_bytes
+            self.record.reasons[reason] += 1
+
+    def _received(self, step: int, committed: int, outcome: Outcome) -> None:
+        self.record.bytes_up += self._asked.pop(step).request_bytes
+        self.record.bytes_down += outcome.reply_bytes
+        if outcome.verification is None:
+            self.record.reasons[outcome.reason.name.lower()] += 1
+            return
+        self._account("overtaken", [asked for asked in self._asked if asked < step])
+        self.record.replies += 1
+        self.record.rtt_ms.append(outcome.verify_ms)
+        self.record.replied_s.append(self._now_s)
+        self._plan_begin, self._plan_end = step, step + self._signature.horizon
+
+
+class FleetClock:
+    """When each robot of a fleet makes its next step: at even phases.
+
+    Without a plan all ask as soon as they can, so there is a burst at the start all the same.
+
+    Args:
+        fleet: robots.
+        rate_hz: of their control.
+        begun_s: when it begins.
+    """
+
+    def __init__(self, fleet: Sequence[FleetRobot], rate_hz: float, begun_s: float) -> None:
+        self._fleet = fleet
+        self._period_s = 1.0 / rate_hz
+        self._due = [(begun_s + each * self._period_s / len(fleet), each) for each in range(len(fleet))]
+        heapq.heapify(self._due)
+
+    @property
+    def next_s(self) -> float:
+        """When the next step of any is due; infinite where there is no robot."""
+        return self._due[0][0] if self._due else np.inf
+
+    def go_on(self, now_s: float) -> None:
+        """Make the steps that are due."""
+        while self.next_s <= now_s:
+            at_s, robot = self._due[0]
+            self._fleet[robot].step(now_s)
+            heapq.heapreplace(self._due, (at_s + self._period_s, robot))
+
+
+def fleet_wants(signature: Signature) -> Wants:
+    """Return what a robot wants of a target that is made for all it observes."""
+    offered = {each.name: each.size for each in (*signature.features, *signature.conditions)}
+    return Wants(signature, Offer(offered, instruction=True))

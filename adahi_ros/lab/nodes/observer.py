@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A place in a domain from which to watch and steer nodes; every wait has a deadline."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import rclpy
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.task import Future
+from rclpy.utilities import try_shutdown
+
+from adahi_ros.lab.nodes.domain import run_environment
+
+POLL_S = 0.1
+SHUTDOWN_S = 1.0
+RESEND_S = 5.0
+TRANSITIONS = {  # with the state that each leads to
+    "configure": (Transition.TRANSITION_CONFIGURE, "inactive"),
+    "activate": (Transition.TRANSITION_ACTIVATE, "active"),
+    "deactivate": (Transition.TRANSITION_DEACTIVATE, "inactive"),
+    "cleanup": (Transition.TRANSITION_CLEANUP, "unconfigured"),
+}
+
+
+class Observer:
+    """This process's place in a domain: waits, with a deadline, for what the nodes do.
+
+    Args:
+        domain: ROS domain.
+        name: of the node.
+    """
+
+    def __init__(self, domain: int, name: str) -> None:
+        self.context = Context()
+        with _variables(run_environment(domain)):
+            rclpy.init(context=self.context, domain_id=domain)
+            self.node = Node(name, context=self.context, use_global_arguments=False)
+        self._executor = SingleThreadedExecutor(context=self.context)
+        self._executor.add_node(self.node)
+        self._clients: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """Leave the domain."""
+        self._executor.shutdown(timeout_sec=SHUTDOWN_S)
+        self.node.destroy_node()
+        try_shutdown(context=self.context)
+
+    def wait_until(
+        self,
+        done: Callable[[], bool],
+        deadline_s: float,
+        what: str,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Spin until something is so.
+
+        Args:
+            done: asked after every event.
+            deadline_s: from now.
+            what: is waited for, for the error.
+            check: called as often as `done`; may raise.
+
+        Raises:
+            TimeoutError: it is not so by the deadline.
+        """
+        end = time.monotonic() + deadline_s
+        while not done():
+            check()
+            if time.monotonic() > end:
+                raise TimeoutError(f"{what}: not within {deadline_s:g} s")
+            self._executor.spin_once(timeout_sec=POLL_S)
+
+    def call(
+        self, client: Any, request: Any, deadline_s: float, check: Callable[[], None] = lambda: None
+    ) -> Any:
+        """Call a service and return its response.
+
+        The request is sent again where no reply comes: DDS may have found the way to the service
+        but not yet the way back. So this is for services that may be asked twice.
+
+        Raises:
+            TimeoutError: it is not there, or does not reply, by the deadline.
+        """
+        name = client.srv_name
+        self.wait_until(client.service_is_ready, deadline_s, f"service {name}", check)
+        futures: list[Future] = []
+        next_send = 0.0
+
+        def replied() -> bool:
+            nonlocal next_send
+            if time.monotonic() >= next_send:
+                futures.append(client.call_async(request))
+                next_send = time.monotonic() + RESEND_S
+            return any(future.done() for future in futures)
+
+        try:
+            self.wait_until(replied, deadline_s, f"reply of {name}", check)
+        finally:
+            for future in futures:
+                client.remove_pending_request(future)
+        return next(future.result() for future in futures if future.done())
+
+    def change_state(
+        self, name: str, label: str, deadline_s: float, check: Callable[[], None] = lambda: None
+    ) -> bool:
+        """Let a lifecycle node make a transition; return whether it is where that leads to.
+
+        Raises:
+            TimeoutError: it is not there, or does not reply, by the deadline.
+        """
+        transition, goal = TRANSITIONS[label]
+        request = ChangeState.Request(transition=Transition(id=transition))
+        changed = self.call(self._client(ChangeState, f"{name}/change_state"), request, deadline_s, check)
+        return bool(changed.success) or self.state(name, deadline_s, check) == goal
+
+    def state(self, name: str, deadline_s: float, check: Callable[[], None] = lambda: None) -> str:
+        """Return the state of a lifecycle node.
+
+        Raises:
+            TimeoutError: it is not there, or does not reply, by the deadline.
+        """
+        client = self._client(GetState, f"{name}/get_state")
+        return str(self.call(client, GetState.Request(), deadline_s, check).current_state.label)
+
+    def _client(self, kind: Any, name: str) -> Any:
+        if name not in self._clients:
+            self._clients[name] = self.node.create_client(kind, name)
+        return self._clients[name]
+
+
+@contextmanager
+def _variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for a while."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

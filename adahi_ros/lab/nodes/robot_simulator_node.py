@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The robot's stand-in: a simulated task behind the topics of a robot.
+
+Publishes `joint_states` (sensor_msgs/JointState), `task_state` (adahi_msgs/TaskState),
+`episode_result` (adahi_msgs/EpisodeResult) and, where the task has a camera, `camera/image_raw`
+(sensor_msgs/Image); subscribes `command`, as `command_interface` says, or the topics of a `contract`'s
+actions. In lockstep the world waits for the command to its state. In real time it does so only at the
+start of an episode; there positions go through a model of joint_trajectory_controller, whose set points are
+on `controller_reference` (sensor_msgs/JointState). With `demonstrate` the task's expert acts, and `command`
+is published: what a recorder needs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from adahi_msgs.msg import EpisodeResult, TaskState
+from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.task import Future
+from rosgraph_msgs.msg import Clock as ClockMessage
+from sensor_msgs.msg import Image, JointState
+
+from adahi_ros.contract.commanded import Commanded
+from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.lab.nodes.command_inputs import CommandInputs, Input, inputs_of
+from adahi_ros.lab.tasks import TASKS, make, make_expert
+from adahi_ros.lab.tasks.commanded import CommandedTask
+from adahi_ros.lab.tasks.demonstrations import Demonstrator
+from adahi_ros.lab.tasks.task_interface import has_camera
+from adahi_ros.nodes.common.command_interfaces import (
+    COMMAND_INTERFACES,
+    TwistParameters,
+    command_interface,
+)
+from adahi_ros.nodes.common.messages import (
+    to_episode_result,
+    to_image,
+    to_joint_state,
+    to_stamp,
+    to_task_state,
+)
+from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
+from adahi_ros.nodes.common.spin import run
+from adahi_ros.nodes.common.throttled_log import ThrottledLog
+from adahi_ros.protocol.records import EpisodeRecord
+
+RESULTS_KEPT = 1000
+STREAMED_KEPT = 1000  # of a demonstration, for a recorder that DDS has not introduced on its side yet
+LAST_WORDS_S = 5.0  # DDS announces a node anew every 3 s where its first words were lost
+RECORDED_S = 10.0  # DDS sends again what a recorder lacks, and learns that only every few seconds
+POLL_PERIOD_S = 0.05
+WARNING_PERIOD_S = 1.0
+
+
+@dataclass(frozen=True)
+class RobotSimulatorParameters:
+    """What the node is told."""
+
+    task: str = parameter("ball", f"What is simulated: {', '.join(sorted(TASKS))}, or a YAML file of another")
+    seed: int = parameter(0, "Seed of the world's draws", 0, LARGEST_INTEGER)
+    first_episode: int = parameter(0, "Number of the first episode", 0, 2**32 - 1)
+    episodes: int = parameter(0, "How many to run before the node ends; 0 for no end", 0, 2**32 - 1)
+    command_interface: str = parameter(
+        "joint_trajectory", "Message type of command", choices=tuple(COMMAND_INTERFACES)
+    )
+    twist: TwistParameters = group(TwistParameters, "command")
+    contract: str = parameter(
+        "",
+        "Name or file of the contract whose actions are taken, on its topics; '' for command alone",
+        optional=True,
+    )
+    lockstep: bool = parameter(
+        False,
+        "Step when the command for the current state arrives, however long that takes, and not by the clock; "
+        "safety.hold_after_s of the robot must be longer, for one that was held waits for a new state",
+    )
+    command_timeout_s: float = parameter(
+        0.25, "In lockstep, after it the state is published again", 1e-3, 60.0
+    )
+    max_command_age_s: float = parameter(
+        0.15,
+        "In real time, from a command's stamp, or from its receipt where it has none; with none so new the "
+        "joints hold still",
+        1e-3,
+        60.0,
+    )
+    demonstrate: bool = parameter(
+        False, "The task's expert acts, and command is published as a teleoperator would"
+    )
+    action_noise: float = parameter(
+        0.1,
+        "Of a demonstration, executed and not published: standard deviation, as a share of half the range",
+        0.0,
+        1.0,
+    )
+    speed: float = parameter(
+        1.0,
+        "Simulated seconds per second; if not 1, the simulator publishes /clock and stamps by it",
+        1e-3,
+        1e3,
+    )
+    wait_for_subscribers: int = parameter(
+        0,
+        "Of each topic that makes an observation, and of a demonstration's command, before the first state",
+        0,
+        100,
+    )
+    subscribers_wait_s: float = parameter(
+        30.0, "How long to wait for them before it begins without", 0.0, 3600.0
+    )
+
+
+class RobotSimulatorNode(Node):
+    """See the module.
+
+    Args:
+        commanded: makes what commands move, a `CommandedTask`, of the arguments of that.
+        options: as `Node`.
+
+    Raises:
+        ParameterError: names the parameter, its value and what is allowed.
+    """
+
+    def __init__(self, commanded: Callable[..., CommandedTask] = CommandedTask, **options: Any) -> None:
+        super().__init__("robot_simulator", **options)
+        parameters = Parameters(self, RobotSimulatorParameters)
+        self._values = values = parameters.read()
+        parameters.frozen = True
+        if values.lockstep and (values.demonstrate or values.speed != 1.0):
+            raise ParameterError(
+                f"lockstep: True, must be false with demonstrate ({values.demonstrate}) or a speed "
+                f"({values.speed:g}) that is not 1"
+            )
+        demonstrator = None
+        try:
+            self._task = make(values.task)
+            if values.demonstrate:
+                expert = make_expert(values.task)
+                demonstrator = Demonstrator(expert, self._task.spec, values.action_noise)
+        except (ValueError, OSError) as error:
+            raise ParameterError(str(error)) from None
+        spec, frame_id = self._task.spec, values.twist.frame_id
+        if values.contract and values.demonstrate:
+            raise ParameterError(f"contract: {values.contract!r}, must be '' with demonstrate")
+        self._interface = command_interface(
+            values.command_interface, spec.commanded, spec.command_field, frame_id
+        )
+        what = Commanded.alike(spec.commanded, spec.command_field)
+        inputs: list[Input] = [("command", what, self._interface)]
+        if values.contract:
+            inputs = inputs_of(values.contract, spec, frame_id)
+        self._ignored = 0
+        self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
+        self._over: list[EpisodeRecord] = []
+        self.finished: Future = Future()
+        """Done when the last episode is over and its result delivered."""
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._time_ns = 0
+        self._clock_out = None
+        if values.speed != 1.0:
+            self._clock_out = self.create_publisher(ClockMessage, "/clock", QoSProfile(depth=1))
+        self._robot = commanded(
+            self._task,
+            values.seed,
+            values.first_episode,
+            values.episodes,
+            values.lockstep,
+            values.max_command_age_s,
+            self._now(),
+            demonstrator,
+        )
+        self._streams: list[Any] = []
+        self._image_out = None
+        if has_camera(self._task):
+            self._image_out = self._stream(Image, "camera/image_raw")
+        self._joints_out = self._stream(JointState, "joint_states")
+        self._state_out = self._stream(TaskState, "task_state")
+        kept = QoSProfile(depth=RESULTS_KEPT, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._result_out = self.create_publisher(EpisodeResult, "episode_result", kept)
+        self._reference_out = None
+        if self._robot.controller is not None:
+            self._reference_out = self.create_publisher(
+                JointState, "controller_reference", QoSProfile(depth=10)
+            )
+        if values.demonstrate:
+            self._command_out = self._stream(self._interface.message_type, "command")
+        else:
+            CommandInputs(self, inputs, spec.commanded, self._on_action, self._on_fault)
+        if values.wait_for_subscribers:
+            self._wait_for_subscribers()
+        else:
+            self._begin()
+
+    def _stream(self, kind: type, topic: str) -> Any:
+        """Open a publisher of what a recording is made of: sensor data, but reliable in a demonstration."""
+        shown = self._values.demonstrate
+        qos = QoSProfile(depth=STREAMED_KEPT) if shown else copy(qos_profile_sensor_data)
+        publisher = self.create_publisher(
+            kind, topic, qos, qos_overriding_options=QoSOverridingOptions.with_default_policies()
+        )
+        self._streams.append(publisher)
+        return publisher
+
+    def _wait_for_subscribers(self) -> None:
+        wanted = self._values.wait_for_subscribers
+
+        def there() -> bool:
+            return all(publisher.get_subscription_count() >= wanted for publisher in self._streams)
+
+        def begin() -> None:
+            if not there():
+                counts = {stream.topic_name: stream.get_subscription_count() for stream in self._streams}
+                self.get_logger().warning(
+                    f"wait_for_subscribers: {wanted}, begins without, after "
+                    f"{self._values.subscribers_wait_s:g} s there are {counts}"
+                )
+            self._begin()
+
+        self._poll(there, self._values.subscribers_wait_s, begin)
+
+    def _poll(self, done: Callable[[], bool], limit_s: float, then: Callable[[], None]) -> None:
+        """Look again and again whether something is so; go on when it is, or at the limit."""
+        deadline = time.monotonic() + limit_s
+
+        def look() -> None:
+            if done() or time.monotonic() > deadline:
+                self.destroy_timer(timer)
+                then()
+
+        timer = self.create_timer(POLL_PERIOD_S, look, clock=self._steady)
+
+    def _begin(self) -> None:
+        values = self._values
+        self._begun_s = time.monotonic()
+        if values.lockstep:
+            self._timer = self.create_timer(values.command_timeout_s, self._publish_state)
+        else:
+            self._timer = self.create_timer(
+                self._period_s / values.speed,
+                self._tick,
+                clock=self.get_clock() if self._clock_out is None else self._steady,
+            )
+        self._pass_time()
+        self._publish_state()
+
+    @property
+    def _period_s(self) -> float:
+        return 1.0 / self._task.spec.control_rate_hz
+
+    def _now(self) -> int:
+        return self.get_clock().now().nanoseconds if self._clock_out is None else self._time_ns
+
+    def _pass_time(self) -> None:
+        """Let a control period go by on the clock that is ours, if one is."""
+        if self._clock_out is not None:
+            self._time_ns += round(self._period_s * NANOSECONDS)
+            self._clock_out.publish(ClockMessage(clock=to_stamp(self._time_ns)))
+
+    def _publish_state(self) -> None:
+        """Publish the current state; stamped anew where it is published again."""
+        now = self._now()
+        task, spec, robot = self._task, self._task.spec, self._robot
+        if self._image_out is not None:
+            self._image_out.publish(to_image(task.images[0], now))  # type: ignore[attr-defined]
+        # Where a camera takes its place, whoever wants to know the state has to look.
+        told = self._image_out is None or spec.images_for_target
+        state = task.state[0] if told else np.zeros(0)
+        self._joints_out.publish(
+            to_joint_state(spec.joint_names, task.joint_positions[0], task.joint_velocities[0], now)
+        )
+        self._state_out.publish(
+            to_task_state(state, task.goal[0], robot.episode, robot.step, now, spec.frame_id)
+        )
+        wanted = robot.show(now)
+        if wanted is not None:
+            self._command_out.publish(
+                self._interface.message(spec.commanded, spec.command_field, wanted, self._period_s, now)
+            )
+
+    def _on_fault(self, fault: ValueError) -> None:
+        if self._robot.listens:
+            self._ignored += 1
+            self._throttled.warning("command", f"ignored command ({self._ignored} so far): {fault}")
+
+    def _on_action(
+        self, action: np.ndarray, stamp_ns: int | None, velocities: np.ndarray, time_s: float | None
+    ) -> None:
+        if not self._robot.listens:
+            return
+        try:
+            moves = self._robot.take(action, stamp_ns, self._now(), velocities, time_s)
+        except ValueError as fault:
+            self._on_fault(fault)
+            return
+        if moves:
+            self._timer.reset()
+            self._advance(action)
+
+    def _tick(self) -> None:
+        """One control period of real time."""
+        self._pass_time()
+        motion = self._robot.motion(self._now())
+        if motion is None:
+            self._publish_state()
+            return
+        if motion.late_s is not None:
+            self._throttled.warning(
+                "late",
+                f"no command: the newest is {motion.late_s:.3f} s old, allowed are "
+                f"{self._values.max_command_age_s:g} s; holding still",
+            )
+        if self._reference_out is not None and motion.velocities is not None:
+            names = self._task.spec.commanded
+            self._reference_out.publish(to_joint_state(names, motion.action, motion.velocities, self._now()))
+        self._advance(motion.action)
+
+    def _advance(self, action: np.ndarray) -> None:
+        if self._robot.advance(action):
+            self._tell_result()
+            self._log_asked()
+            if not self._robot.begin_next(self._now()):
+                self._say_goodbye()
+                return
+        self._publish_state()
+
+    def _tell_result(self) -> None:
+        record = EpisodeRecord(self._robot.episode, self._robot.step, self._robot.success)
+        self._over.append(record)
+        self._result_out.publish(to_episode_result(record, self._now()))
+        outcome = "success" if record.success else "failure"
+        self.get_logger().info(f"episode {record.episode}: {outcome} after {record.steps} steps")
+
+    def _log_asked(self) -> None:
+        """Log the largest speed and acceleration that the episode's commands asked of the controller."""
+        asked = self._robot.controller
+        if asked is not None:
+            self.get_logger().info(
+                f"episode {self._robot.episode}: commands asked the controller for at most "
+                f"{asked.asked_speed.max():.3g} rad/s and {asked.asked_acceleration.max():.3g} rad/s^2"
+            )
+
+    def _say_goodbye(self) -> None:
+        """Stay until somebody has the results, or nobody seems to want them.
+
+        Who has not subscribed to them since the first state will not: to stay would only have the robot's
+        node miss its observations, and warn.
+        """
+        self.destroy_timer(self._timer)
+        successes, steps = sum(each.success for each in self._over), sum(each.steps for each in self._over)
+        self.get_logger().info(f"over: {successes} of {len(self._over)} episodes succeeded, {steps} steps")
+        limit_s = RECORDED_S if self._values.demonstrate else LAST_WORDS_S
+
+        def delivered() -> bool:
+            if self._result_out.get_subscription_count() == 0:
+                return time.monotonic() > self._begun_s + limit_s
+            streams = (self._result_out, *self._streams)
+            return all(stream.wait_for_all_acked(Duration(seconds=0)) for stream in streams)
+
+        self._poll(delivered, limit_s, lambda: self.finished.set_result(None))
+
+
+def main() -> None:
+    """Run the node as a process."""
+    sys.exit(run(RobotSimulatorNode, __doc__ or "", RobotSimulatorParameters, lambda node: node.finished))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The methods of papers in one table: what each line does on each task, on the same episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.calibration.thresholds import Thresholds
+from adahi_ros.lab.evaluation.comparison import ITSELF, Entry
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.methods.methods import METHODS, for_task
+from adahi_ros.lab.papers.literature import Line
+
+
+def line_entries(
+    lines: Sequence[Line], comparison: Comparison, episodes: Sequence[int], thresholds: Thresholds
+) -> tuple[list[Entry], dict[str, str]]:
+    """Return what is to be measured of lines on a task, and why some cannot be, by key.
+
+    Args:
+        lines: of the table.
+        comparison: of the task.
+        episodes: their numbers.
+        thresholds: of the task.
+    """
+    found, skipped = [], {}
+    for line in lines:
+        try:
+            found.append(_entry(line, comparison, episodes, thresholds))
+        except (ValueError, FileNotFoundError, ImportError) as error:  # eight bits need the package onnx
+            skipped[line.key] = str(error)
+    return found, skipped
+
+
+def searched_last(
+    lines: Sequence[Line], comparison: Comparison, thresholds: Thresholds
+) -> tuple[list[Line], list[Line]]:
+    """Return lines that can be measured at once, and those of which a threshold is to be searched first."""
+    name, folder = comparison.calibration.task, comparison.files.folder
+    last = [line for line in lines if thresholds.missing([for_task(line.method, name, folder)])]
+    return [line for line in lines if line not in last], last
+
+
+def _entry(line: Line, comparison: Comparison, episodes: Sequence[int], thresholds: Thresholds) -> Entry:
+    name, files = comparison.calibration.task, comparison.files
+    files = PolicyFiles(
+        asset(for_task(line.checkpoints, name, files.folder)) if line.checkpoints else files.folder,
+        line.backend or files.backend,
+    )
+    method = for_task(line.method, name, files.folder)
+    on = replace(thresholds.complete([method]), files=files)
+    METHODS[method].threshold(on.bench())
+    return Entry(line.key, ITSELF, METHODS[method], on, episodes)

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated world that goes by the clock at the robot's end, whoever drives it, and what it writes down.
+
+The rules are those of `robot_simulator_node` (`CommandedTask`): an episode begins with its first command;
+then every control period executes the newest command, and holds the robot still where that is older than
+`MAX_COMMAND_AGE_S`. Clients that are ROS nodes drive that node, others the `RealTimeWorld` here; both write
+an `EpisodeLog` per episode, so that what is compared is counted in one place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.core.history import History
+from adahi_ros.core.randomness import step_uniforms
+from adahi_ros.core.signature import GOAL, OBSERVATION, Signature
+from adahi_ros.lab.link.emulator import command_link
+from adahi_ros.lab.link.link_commands import CONTROL
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.commanded import CommandedTask, Motion
+
+MAX_COMMAND_AGE_S = 0.15
+CUT_STEPS = (5, 30)  # an outage begins in one of these
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What a client at the robot's end is to do; a JSON file has it.
+
+    Attributes:
+        task: of the world, a key of `adahi_ros.lab.tasks.TASKS`.
+        target: DIRECTORY/NAME of the target policy, of which a client takes the signature.
+        seed: of the world's draws, and of when a link is cut.
+        first_episode: number of the first.
+        episodes: how many, one after the other.
+        outage_s: for how long the link is cut once an episode; 0 for never.
+        address, port: of the server; ROS nodes find theirs by themselves.
+        settings: of the client.
+    """
+
+    task: str
+    target: str
+    seed: int
+    first_episode: int
+    episodes: int
+    outage_s: float = 0.0
+    address: str = ""
+    port: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> Drive:
+        """Read what `save` wrote."""
+        return cls(**json.loads(path.read_text()))
+
+    def save(self, path: Path) -> None:
+        """Write it."""
+        path.write_text(json.dumps(asdict(self)))
+
+
+@dataclass
+class EpisodeLog:
+    """What one episode came to.
+
+    Attributes:
+        episode: its number.
+        success: whether it met its criterion.
+        start_s: from its beginning to its first command.
+        joints: (n, J) measured positions of the joints at the beginning of each control period.
+        moved: of each period, whether a new command had come since the last.
+        still: periods in which the newest command was too old, and the robot was held still.
+        calls: plans that were asked for.
+        bytes_up, bytes_down: that crossed the link, whole Ethernet frames; 0 without a link.
+        asked_speed, asked_acceleration: the largest that commands asked of a trajectory controller, in units
+            of the joints per s and s^2; 0 where no positions are commanded.
+    """
+
+    episode: int
+    success: bool = False
+    start_s: float = 0.0
+    joints: list[list[float]] = field(default_factory=list)
+    moved: list[bool] = field(default_factory=list)
+    still: int = 0
+    calls: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    asked_speed: float = 0.0
+    asked_acceleration: float = 0.0
+
+
+def save_logs(logs: list[EpisodeLog], path: Path) -> None:
+    """Write logs as JSON."""
+    path.write_text(json.dumps([asdict(log) for log in logs]))
+
+
+def load_logs(path: Path) -> list[EpisodeLog]:
+    """Read what `save_logs` wrote."""
+    return [EpisodeLog(**values) for values in json.loads(path.read_text())]
+
+
+class Link(Protocol):
+    """What a world knows of the link that it is at an end of."""
+
+    def carried(self) -> tuple[int, int]:
+        """Return the bytes that have crossed it so far, up and down."""
+
+    def cut(self, for_s: float) -> None:
+        """Let nothing through from now on, for so long."""
+
+
+class CommandedLink:
+    """The emulated link that this process is at an end of; without one, nothing."""
+
+    def __init__(self) -> None:
+        control = os.environ.get(CONTROL)
+        self._control = Path(control) if control else None
+
+    def carried(self) -> tuple[int, int]:
+        """See `Link`."""
+        if self._control is None:
+            return 0, 0
+        now = command_link(self._control, {})
+        return now["up"]["bytes"], now["down"]["bytes"]
+
+    def cut(self, for_s: float) -> None:
+        """See `Link`."""
+        if self._control is not None:
+            command_link(self._control, {"cut_s": for_s})
+
+
+class RecordedTask(CommandedTask):
+    """A task moved by commands in real time that writes down what came of them, and cuts the link when due.
+
+    Args:
+        arguments: as `CommandedTask`.
+        link: that it is at an end of.
+        outage_s: for how long to cut that once an episode, at a step that seed and episode tell; 0 for never.
+        clock: seconds.
+
+    Attributes:
+        logs: of the episodes that are over.
+        log: of the present one.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        link: Link,
+        outage_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.logs: list[EpisodeLog] = []
+        self._link, self._outage_s, self._clock = link, outage_s, clock
+        super().__init__(*arguments)
+        self._open()
+
+    def _open(self) -> None:
+        self.log = EpisodeLog(self.episode)
+        self._moved = False
+        self._opened_s = self._clock()
+        self._carried = self._link.carried()
+        drawn = step_uniforms(self._seed, "closed_loop/outage", self.episode, 0, 1)[0]
+        first, last = CUT_STEPS
+        self._cut_at = first + int(drawn * (last - first)) if self._outage_s else -1
+
+    def take(
+        self,
+        action: np.ndarray,
+        stamp_ns: int | None,
+        now_ns: int,
+        velocities: np.ndarray | None = None,
+        time_from_start_s: float | None = None,
+    ) -> bool:
+        """See `CommandedTask`."""
+        before = self._command
+        moves = super().take(action, stamp_ns, now_ns, velocities, time_from_start_s)
+        if self._command is not before:
+            self._moved = True
+            if before is None:
+                self.log.start_s = self._clock() - self._opened_s
+        return moves
+
+    def motion(self, now_ns: int) -> Motion | None:
+        """See `CommandedTask`; to be asked once a control period."""
+        motion = super().motion(now_ns)
+        self.log.still += motion is not None and motion.late_s is not None
+        return motion
+
+    def advance(self, action: np.ndarray) -> bool:
+        """See `CommandedTask`; an outage ends with its episode."""
+        self.log.joints.append(self.task.joint_positions[0].tolist())
+        self.log.moved.append(self._moved)
+        self._moved = False
+        if self.step == self._cut_at:
+            self._link.cut(self._outage_s)
+        over = super().advance(action)
+        if over:
+            if self._outage_s:
+                self._link.cut(0.0)
+            carried = self._link.carried()
+            self.log.bytes_up, self.log.bytes_down = (
+                now - before for now, before in zip(carried, self._carried, strict=True)
+            )
+            self.log.success = self.success
+            if self.controller is not None:
+                self.log.asked_speed = float(self.controller.asked_speed.max())
+                self.log.asked_acceleration = float(self.controller.asked_acceleration.max())
+            self.logs.append(self.log)
+        return over
+
+    def begin_next(self, now_ns: int) -> bool:
+        """See `CommandedTask`."""
+        going_on = super().begin_next(now_ns)
+        if going_on:
+            self._open()
+        return going_on
+
+
+class RealTimeWorld:
+    """A recorded task that a thread moves by the clock; commands count from when they come.
+
+    Args:
+        drive: what is to be done.
+        signature: of the target, that is asked about windows of observations.
+        link: that it is at an end of.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        drive: Drive,
+        signature: Signature,
+        link: Link,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._drive, self._signature, self._link, self._clock = drive, signature, link, clock
+        self.period_s = 1.0 / make(drive.task).spec.control_rate_hz
+        self._lock = threading.Condition()
+        self._new = False  # what is shown has not been observed yet
+        self._world: RecordedTask | None = None
+        self._first = threading.Event()
+        self.over = threading.Event()
+        self.over.set()
+
+    @property
+    def logs(self) -> list[EpisodeLog]:
+        """Of the episodes that are over."""
+        return [] if self._world is None else self._world.logs
+
+    @property
+    def left(self) -> int:
+        """How many episodes are still to be begun."""
+        return self._drive.episodes - len(self.logs) - (not self.over.is_set())
+
+    def begin(self) -> None:
+        """Begin the next episode; its time goes from its first command on."""
+        drive = self._drive
+        with self._lock:
+            now_ns = self._now_ns()
+            if self._world is None:
+                task, first = make(drive.task), drive.first_episode
+                arguments = (task, drive.seed, first, drive.episodes, False, MAX_COMMAND_AGE_S, now_ns)
+                self._world = RecordedTask(
+                    *arguments, link=self._link, outage_s=drive.outage_s, clock=self._clock
+                )
+            elif not self._world.begin_next(now_ns):
+                raise ValueError(f"episodes: all {drive.episodes} are over")
+            self._history = History(self._signature, 1)
+            self._show()
+            self._first.clear()
+            self.over.clear()
+
+    def _now_ns(self) -> int:
+        return round(self._clock() * NANOSECONDS)
+
+    def _show(self) -> None:
+        assert self._world is not None
+        task = self._world.task
+        self._seen = self._history.push({OBSERVATION: task.observation, GOAL: task.goal})
+        self._world.show(self._now_ns())
+        self._new = True
+        self._lock.notify_all()
+
+    def observe(self, wait: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the target is asked about now: a window (H, O) and a goal (G,).
+
+        Args:
+            wait: for one that has not been observed yet, or the episode's end.
+        """
+        with self._lock:
+            while wait and not self._new and not self.over.is_set():
+                self._lock.wait()
+            self._new = False
+            return self._signature.window(self._seen)[0], self._signature.condition(self._seen)[0]
+
+    def command(self, action: np.ndarray) -> None:
+        """Have an action (A,) executed from the next control period on."""
+        with self._lock:
+            if self._world is not None and not self.over.is_set():
+                self._world.take(action, None, self._now_ns())
+                self._first.set()
+
+    def count_call(self) -> None:
+        """Note that a plan was asked for."""
+        with self._lock:
+            if self._world is not None:
+                self._world.log.calls += 1
+
+    def tick(self) -> bool:
+        """Let a control period go by, if the first command has come; return whether the episode goes on."""
+        with self._lock:
+            assert self._world is not None
+            motion = self._world.motion(self._now_ns())
+            if motion is None:
+                return True
+            if self._world.advance(motion.action):
+                self.over.set()
+                self._lock.notify_all()
+                return False
+            self._show()
+            return True
+
+    def run(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Move the episode that has begun to its end, from its first command on.
+
+        From that one on commands of a client with a clock of its own come amid the periods, where they are
+        neither early nor late if its clock is no worse.
+        """
+        self._first.wait()
+        sleep(self.period_s / 2.0)
+        due_s = self._clock()
+        while self.tick():
+            due_s += self.period_s
+            sleep(max(0.0, due_s - self._clock()))
+
+    def start(self) -> threading.Thread:
+        """Begin an episode, and let a thread move it."""
+        self.begin()
+        thread = threading.Thread(target=self.run, daemon=True)
+        thread.start()
+        return thread

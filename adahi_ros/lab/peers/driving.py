@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the peers share: the command line, the control loop, what it reads and writes.
+
+A peer is a way to ask a remote policy for every action. Each is one program, beside this file or, for ours,
+`nodes/measuring/adahi_dds.py`, run with its packages (`environments.py`) on PYTHONPATH:
+
+    python -m MODULE serve --address A --port P --checkpoint DIR/target
+    python -m MODULE drive --address A --port P --checkpoint DIR/draft --observations FILE.safetensors \
+        --calls N --out FILE.json
+
+and consists of a class that is a `Server`, one that is a `Client`, and a call of `peer`; what it installs
+is an entry of `environments.PEERS`.
+
+The terms are the same for all. A call is the request of one step, from a draft in hand to an action in
+hand: every peer is handed the same window, goal and draft, made beforehand, and sends all of it; every
+server verifies the draft (`DraftVerifier`, or ours in its node) and replies actions, what was accepted and
+its compute; every client makes an array of the actions, which is checked. What differs is how that is
+written, and how it travels.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import numpy as np
+import typer
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.lab.link.emulator import command_link
+from adahi_ros.lab.link.link_commands import CONTROL
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Policy
+from adahi_ros.protocol.request import check_request
+from adahi_ros.server.verifier import TargetVerifier
+
+BACKEND = "onnxruntime"
+FIRST_CONNECTION_S = 30.0
+PAUSE_S = 0.1
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What N control steps of one robot have to say to a remote policy.
+
+    Attributes:
+        windows: (N, H, O) float32.
+        goals: (N, G) float32.
+        codes: (N, codebooks) int64, drafted.
+        counts: (N, codebooks, K) uint16, the distributions that they were sampled from (`counted`).
+    """
+
+    windows: np.ndarray
+    goals: np.ndarray
+    codes: np.ndarray
+    counts: np.ndarray
+
+    def save(self, path: Path) -> None:
+        """Write a safetensors file."""
+        save_file({field: np.ascontiguousarray(values) for field, values in vars(self).items()}, path)
+
+    @classmethod
+    def load(cls, path: Path, calls: int) -> Observations:
+        """Read what `save` wrote, the first steps of it.
+
+        Raises:
+            ValueError: no such file, or not so many steps in it.
+        """
+        try:
+            whole = cls(**load_file(path))
+        except (OSError, SafetensorError, TypeError) as error:
+            raise ValueError(f"observations: {path}, must be a file of windows ({error})") from error
+        if calls > len(whole.windows):
+            raise ValueError(f"calls: {calls}, must be at most {len(whole.windows)}, the windows in {path}")
+        return cls(**{field: values[:calls] for field, values in vars(whole).items()})
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request to the remote policy.
+
+    Attributes:
+        start_s: when the robot had its window and its draft, on this machine's monotonic clock.
+        ms: from then until the robot had its action, checked, or gave up.
+        compute_ms: what the server took by its own account, from a request that its library has read to the
+            reply that the library is handed; None without a reply.
+        ok: whether there was a reply.
+    """
+
+    start_s: float
+    ms: float
+    compute_ms: float | None
+    ok: bool
+
+
+class Server(Protocol):
+    """Replies with the target policy that it is made with."""
+
+    def serve(self, address: str, port: int, ready: Callable[[], None]) -> None:
+        """Listen, call `ready`, reply for ever."""
+
+
+class Client(Protocol):
+    """Asks a server, one request at a time."""
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """What `connect` and `ask` raise where the server or the link fails them."""
+
+    def connect(self) -> None:
+        """Connect to the server."""
+
+    def ask(
+        self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """Return the action chunk (W, A) and the milliseconds that the server computed for it.
+
+        Args:
+            window: (H, O) float32.
+            goal: (G,) float32.
+            codes: (codebooks,) int64, of the draft.
+            counts: (codebooks, K) uint16, the draft's distributions.
+        """
+
+    def rest(self, duration_s: float) -> None:
+        """Wait for the next control period, as a robot's program does with this client."""
+
+    def close(self) -> None:
+        """Drop the connection, if there is one, without waiting for the server."""
+
+
+MakeServer = Callable[[Policy], Server]
+MakeClient = Callable[[str, int, float, Policy], Client]
+
+
+class DraftVerifier:
+    """Verifies drafts by the target policy, and checks them before, as the verifier's node does."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.signature = policy.signature
+        self._verifier = TargetVerifier(policy)
+        self._draws = np.random.default_rng(0)
+        self._draws_shape = (1, policy.draws, 2)
+
+    def verify(self, window: np.ndarray, goal: np.ndarray, codes: np.ndarray, counts: np.ndarray) -> Verdict:
+        """Return the verdict (M = 1) on what `Client.ask` was handed; integers may be of any type.
+
+        Raises:
+            RequestError: the request is refused.
+        """
+        acceptance = self._verifier.acceptance
+        request = check_request(self.signature, acceptance, window, goal, codes, counts.ravel())
+        return self._verifier.verify(request, self._draws.random(self._draws_shape))
+
+
+def drive(
+    client: Client,
+    observations: Observations,
+    period_s: float,
+    check: Callable[[np.ndarray], None],
+    clock: Callable[[], float] = time.monotonic,
+    before: Callable[[int], None] = lambda index: None,
+) -> list[Call]:
+    """Ask about every window in order, one a control period; a reply that is late delays what follows.
+
+    A call that fails is recorded, and the next one connects anew, in its own time.
+
+    Args:
+        client: already connected.
+        observations: of N steps.
+        period_s: between the starts of two calls, at least.
+        check: raises ValueError at chunks (1, W, A) that are no reply; in the time of the call.
+        clock: seconds.
+        before: called before each call with how many there have been.
+
+    Raises:
+        ValueError: from `check`.
+    """
+    calls: list[Call] = []
+    connected = True
+    due = clock()
+    for asked in zip(*vars(observations).values(), strict=True):
+        client.rest(max(0.0, due - clock()))
+        before(len(calls))
+        start = clock()
+        try:
+            if not connected:
+                client.connect()
+                connected = True
+            chunk, compute_ms = client.ask(*asked)
+            check(chunk[None])
+        except client.failures:
+            calls.append(Call(start, 1e3 * (clock() - start), None, False))
+            client.close()
+            connected = False
+        else:
+            calls.append(Call(start, 1e3 * (clock() - start), compute_ms, True))
+        due = max(due + period_s, clock())
+    client.close()
+    return calls
+
+
+def connect_first(
+    client: Client,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Connect, again and again for a while: routes and radios take their time to come up.
+
+    Raises:
+        TimeoutError: it cannot be done.
+    """
+    give_up = clock() + FIRST_CONNECTION_S
+    while True:
+        try:
+            return client.connect()
+        except client.failures as error:
+            client.close()
+            if clock() > give_up:
+                raise TimeoutError(f"no server after {FIRST_CONNECTION_S:g} s ({error})") from error
+            sleep(PAUSE_S)
+
+
+class LinkWatch:
+    """The emulated link that the driver runs on, if it does: cuts it, and counts what crosses it."""
+
+    def __init__(self, cut_at: int, cut_s: float) -> None:
+        control = os.environ.get(CONTROL)
+        self._control = Path(control) if control else None
+        self._cut_at, self._cut_s = cut_at, cut_s
+        self._cut: float | None = None
+
+    def before(self, index: int) -> None:
+        """Do what is due before a call."""
+        if self._control is None:
+            return
+        if index == 0:
+            self._first = command_link(self._control, {})
+        if index == self._cut_at:
+            command_link(self._control, {"cut_s": self._cut_s})
+            self._cut = time.monotonic()
+
+    def record(self) -> dict[str, Any]:
+        """Return when it was cut, on the clock of the calls, and the bytes that crossed since the first."""
+        if self._control is None:
+            return {}
+        now = command_link(self._control, {})
+        sizes = {f"bytes_{way}": now[way]["bytes"] - self._first[way]["bytes"] for way in ("up", "down")}
+        return {"cut_start_s": self._cut, **sizes}
+
+
+def _loaded(checkpoint: Path) -> Policy:
+    """Load a policy and let it propose once, for the first time takes longer."""
+    try:
+        policy = load_policy(checkpoint, BACKEND)
+    except CheckpointError as error:
+        raise typer.BadParameter(str(error), param_hint="--checkpoint") from None
+    policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))
+    return policy
+
+
+def _freeze_garbage() -> None:
+    """Do at every end as our nodes do: the collector looks at what is here now no more."""
+    gc.collect()
+    gc.freeze()
+
+
+def peer(name: str, make_server: MakeServer | None, make_client: MakeClient) -> None:
+    """Run a peer's command line; without a server where that is a program of its own."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+    if make_server is not None:
+
+        @app.command("serve")
+        def serve_command(
+            address: Annotated[str, typer.Option(help="To listen at.")],
+            port: Annotated[int, typer.Option(min=1, max=65535)],
+            checkpoint: Annotated[Path, typer.Option(help="DIR/NAME of the target policy.")],
+        ) -> None:
+            """Reply until SIGTERM; `ready` on standard output says that it listens."""
+            server = make_server(_loaded(checkpoint))
+            _freeze_garbage()
+            server.serve(address, port, lambda: print("ready", flush=True))
+
+    app.callback()(lambda: None)  # a single command keeps its name
+
+    @app.command("drive")
+    def drive_command(
+        address: Annotated[str, typer.Option(help="Of the server.")],
+        port: Annotated[int, typer.Option(min=1, max=65535)],
+        checkpoint: Annotated[Path, typer.Option(help="DIR/NAME of the draft policy.")],
+        observations: Annotated[Path, typer.Option(help="File of windows.")],
+        calls: Annotated[int, typer.Option(min=1, help="How many windows to ask about.")],
+        out: Annotated[Path, typer.Option(help="JSON file to write.")],
+        period_s: Annotated[float, typer.Option("--period_s", min=0.0, help="Control period.")] = 0.05,
+        timeout_s: Annotated[
+            float, typer.Option("--timeout_s", min=1e-3, help="When a call is given up.")
+        ] = 1.0,
+        cut_at: Annotated[
+            int, typer.Option("--cut_at", help="Cut the emulated link before this call; -1 for never.")
+        ] = -1,
+        cut_s: Annotated[float, typer.Option("--cut_s", min=0.0, help="For so long.")] = 0.5,
+    ) -> None:
+        """Ask about one window a control period and record what each call took."""
+        try:
+            asked = Observations.load(observations, calls)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        draft = _loaded(checkpoint)
+        client = make_client(address, port, timeout_s, draft)
+        link = LinkWatch(cut_at, cut_s)
+        _freeze_garbage()
+        try:
+            connect_first(client)
+        except TimeoutError as error:
+            raise SystemExit(f"error: {address}:{port}: {error}") from None
+        made = drive(client, asked, period_s, draft.check, before=link.before)
+        record = {"name": name, "calls": [asdict(call) for call in made], **link.record()}
+        out.write_text(json.dumps(record, indent=1) + "\n")
+
+    app()

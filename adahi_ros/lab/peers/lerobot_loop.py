@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LeRobot's asynchronous inference in a closed loop: its own `RobotClient` and `PolicyServer`.
+
+Both are LeRobot's code; only the robot is a simulated one, and the policy that the server loads is ours. Of
+`settings`, `chunk_size_threshold` and `aggregate_fn_name` go to the client's configuration. An episode is a
+client's life, from its handshake, which is not in the episode's time, to its stop.
+
+Where there is a choice, it is the better one: the server is told not to stretch inference to 1/30 s, as it
+does by default; and numbers are in thousandths, as LeRobot's are in degrees or percent, for its server drops
+observations that are nearer than 1 to the last it planned from. See `plan_server.py` for how to run it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent import futures
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import numpy as np
+import torch
+
+from adahi_ros.lab.peers.closed_loop import Drive, RealTimeWorld
+from adahi_ros.lab.peers.lerobot_grpc import WORKERS
+from adahi_ros.lab.peers.plan_server import Planner, program, signature_of
+
+from lerobot.async_inference import policy_server, robot_client  # isort: skip  # after what makes it importable
+from lerobot.async_inference.configs import PolicyServerConfig, RobotClientConfig  # isort: skip
+from lerobot.transport import services_pb2_grpc  # isort: skip
+
+PER_UNIT = 1000.0
+
+
+class LeRobotPlanner:
+    """Our target in the place of one of LeRobot's policies."""
+
+    config = SimpleNamespace(image_features={})
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+
+    def from_pretrained(self, name: str) -> LeRobotPlanner:
+        return self
+
+    def to(self, device: str) -> LeRobotPlanner:
+        return self
+
+    def predict_action_chunk(self, observation: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return actions (1, T, A)."""
+        values = observation["observation.state"].numpy().ravel() / np.float32(PER_UNIT)
+        signature = self._planner.signature
+        split = signature.history * signature.observation_dim
+        window = values[:split].reshape(signature.history, -1)
+        return torch.from_numpy(self._planner.plan(window, values[split:]))[None]
+
+
+class WorldRobot:
+    """The world, as LeRobot's client wants a robot."""
+
+    def __init__(self, world: RealTimeWorld, observed: int, action_dim: int) -> None:
+        self._world = world
+        self._names = [f"o{index}" for index in range(observed)]
+        self.observation_features = dict.fromkeys(self._names, float)
+        self.action_features = {f"a{index}": float for index in range(action_dim)}
+
+    def connect(self) -> None:
+        pass
+
+    def disconnect(self) -> None:
+        pass
+
+    def get_observation(self) -> dict[str, Any]:
+        window, goal = self._world.observe()
+        values = PER_UNIT * np.concatenate([window.ravel(), goal])
+        return dict(zip(self._names, values.tolist(), strict=True))
+
+    def send_action(self, action: dict[str, float]) -> dict[str, float]:
+        self._world.command(np.array(list(action.values())))
+        return action
+
+
+def serve(asked: Drive, planner: Planner, ready: Callable[[], None]) -> None:
+    """See `program`."""
+    policy = LeRobotPlanner(planner)
+    policy_server.get_policy_class = lambda name: policy
+    policy_server.make_pre_post_processors = lambda *_, **__: (lambda x: x, lambda x: x)  # it has its own
+    config = PolicyServerConfig(asked.address, asked.port, asked.settings["fps"], inference_latency=0)
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=WORKERS))
+    services_pb2_grpc.add_AsyncInferenceServicer_to_server(policy_server.PolicyServer(config), server)
+    server.add_insecure_port(f"{asked.address}:{asked.port}")
+    server.start()
+    ready()
+    server.wait_for_termination()
+
+
+def drive(asked: Drive, world: RealTimeWorld) -> None:
+    """See `program`."""
+    signature = signature_of(asked.target)
+    observed = signature.history * signature.observation_dim + signature.goal_dim
+    robot = WorldRobot(world, observed, signature.action_dim)
+    robot_client.make_robot_from_config = lambda config: robot
+    for _ in range(asked.episodes):
+        _episode(asked, world, signature.horizon)
+
+
+def _episode(asked: Drive, world: RealTimeWorld, horizon: int) -> None:
+    """Do what LeRobot's `async_client` does, until the world's episode is over."""
+    settings = asked.settings
+    client = robot_client.RobotClient(
+        RobotClientConfig(
+            policy_type="act",  # one of those that the server knows; what it loads is ours
+            pretrained_name_or_path="target",
+            robot=None,
+            actions_per_chunk=horizon,
+            server_address=f"{asked.address}:{asked.port}",
+            chunk_size_threshold=settings["chunk_size_threshold"],
+            fps=settings["fps"],
+            aggregate_fn_name=settings["aggregate_fn_name"],
+        )
+    )
+    if not client.start():
+        raise RuntimeError(f"{asked.address}:{asked.port}: no LeRobot server")
+    replied = client.stub.GetActions
+
+    def counted(request: Any) -> Any:
+        reply = replied(request)
+        if reply.data:  # empty where no observation came for a while
+            world.count_call()
+        return reply
+
+    client.stub.GetActions = counted
+    receiver = threading.Thread(target=client.receive_actions, daemon=True)
+    receiver.start()
+    world.start()
+    threading.Thread(target=lambda: (world.over.wait(), client.shutdown_event.set()), daemon=True).start()
+    client.control_loop(task="")
+    client.stop()
+
+
+if __name__ == "__main__":
+    program(serve, drive)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The windows that all peers are asked about: those of the draft policy at work.
+
+python -m adahi_ros.lab.peers.observations [TASK] [--calls N] [--seed S] --out FILE.safetensors
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from adahi_ros.core.assets import asset
+from adahi_ros.core.proposal import CodeDistribution
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.peers.driving import BACKEND, Observations
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.robot.controller import Controller, Step
+
+
+def write_observations(task: str, calls: int, out: Path, seed: int = 0) -> None:
+    """Let the draft policy run episodes one after the other and write the first control steps of them.
+
+    Args:
+        task: has checkpoints among the shipped ones.
+        calls: N, how many steps.
+        out: safetensors file to write, see `Observations`.
+        seed: of every draw.
+
+    Raises:
+        ValueError: no such task.
+        FileNotFoundError: the task has no checkpoints.
+    """
+    draft = load_policy(asset(f"checkpoints/{task}") / "draft", BACKEND)
+    world = make(task)
+    controller = Controller(draft, ControllerConfig(Trigger("never")))
+    steps: list[Step] = []
+    for episode in evaluation_episodes(calls):  # each lasts a step at least
+        world.reset(seed, [episode])
+        controller.reset(seed, [episode])
+        while not world.done.all() and len(steps) < calls:
+            step = controller.begin({OBSERVATION: world.observation, GOAL: world.goal})
+            world.step(controller.finish(step, None))
+            steps.append(step)
+        if len(steps) == calls:
+            break
+    signature, drawn = draft.signature, [_drawn(step) for step in steps]
+    Observations(
+        np.concatenate([signature.window(step.observations) for step in steps]),
+        np.concatenate([signature.condition(step.observations) for step in steps]),
+        np.concatenate([each.codes for each in drawn]),
+        np.concatenate([each.counts for each in drawn]),
+    ).save(out)
+
+
+def _drawn(step: Step) -> CodeDistribution:
+    assert step.proposal is not None
+    assert step.proposal.distribution is not None
+    return step.proposal.distribution
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="File to write.")],
+    task: Annotated[str, typer.Argument(help="The task, such as 'kitchen'.")] = "kitchen",
+    calls: Annotated[int, typer.Option(min=1, help="How many control steps.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random draw.")] = 0,
+) -> None:
+    """Write a file of windows."""
+    try:
+        write_observations(task, calls, out, seed)
+    except (ValueError, FileNotFoundError) as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+if __name__ == "__main__":
+    typer.run(main)

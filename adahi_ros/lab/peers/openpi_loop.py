@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""openpi's closed loop, as its examples have it: `Runtime`, `ActionChunkBroker`, `WebsocketClientPolicy`.
+
+The robot asks when its chunk is over, and waits for the reply; `action_horizon` of `settings` says after how
+many actions. All of the client is openpi's own; the server is that of `openpi_websocket.py`. The pace is that
+of the observations, a step for each. With `max_hz` of `settings` the runtime goes by its own clock, which
+runs slow: what it sleeps too long is not made up for. See `plan_server.py` for how to run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from openpi_client.action_chunk_broker import ActionChunkBroker
+from openpi_client.base_policy import BasePolicy
+from openpi_client.runtime.agents.policy_agent import PolicyAgent
+from openpi_client.runtime.environment import Environment
+from openpi_client.runtime.runtime import Runtime
+from openpi_client.websocket_client_policy import WebsocketClientPolicy
+
+from adahi_ros.lab.peers.closed_loop import Drive, RealTimeWorld
+from adahi_ros.lab.peers.openpi_websocket import WebsocketServer
+from adahi_ros.lab.peers.plan_server import Planner, program
+
+
+class WorldEnvironment(Environment):
+    """The world, as openpi's runtime wants one."""
+
+    def __init__(self, world: RealTimeWorld, wait: bool) -> None:
+        self._world, self._wait = world, wait
+
+    def reset(self) -> None:
+        """Begin an episode; the runtime does so once more after the last, to move the robot home."""
+        if self._world.left:
+            self._world.start()
+
+    def is_episode_complete(self) -> bool:
+        return self._world.over.is_set()
+
+    def get_observation(self) -> dict[str, Any]:
+        window, goal = self._world.observe(self._wait)
+        return {"window": window, "goal": goal}
+
+    def apply_action(self, action: dict[str, Any]) -> None:
+        self._world.command(action["actions"])
+
+
+class CountedPolicy(BasePolicy):
+    """A policy whose calls the world is told of."""
+
+    def __init__(self, policy: BasePolicy, world: RealTimeWorld) -> None:
+        self._policy, self._world = policy, world
+
+    def infer(self, obs: dict[str, Any]) -> dict[str, Any]:
+        self._world.count_call()
+        return self._policy.infer(obs)
+
+    def reset(self) -> None:
+        self._policy.reset()
+
+
+def serve(asked: Drive, planner: Planner, ready: Callable[[], None]) -> None:
+    """See `program`."""
+
+    def reply(observation: dict[str, Any]) -> dict[str, Any]:
+        return {"actions": planner.plan(**observation)}
+
+    WebsocketServer(reply).serve(asked.address, asked.port, ready)
+
+
+def drive(asked: Drive, world: RealTimeWorld) -> None:
+    """See `program`."""
+    policy = CountedPolicy(WebsocketClientPolicy(asked.address, asked.port), world)
+    max_hz = asked.settings.get("max_hz", 0.0)
+    Runtime(
+        WorldEnvironment(world, wait=not max_hz),
+        PolicyAgent(ActionChunkBroker(policy, asked.settings["action_horizon"])),
+        subscribers=[],
+        max_hz=max_hz,
+        num_episodes=asked.episodes,
+    ).run()
+
+
+if __name__ == "__main__":
+    program(serve, drive)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the peers' servers and drivers of plans share: the target, and the command line.
+
+    python -m MODULE serve ASKED.json             prints `ready`, and replies until SIGTERM
+    python -m MODULE drive ASKED.json LOGS.json    runs the episodes of a `Drive`, and writes their logs
+
+Of the file, a server takes address, port, target, seed and, of `settings`, `added_compute_s`.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from adahi_ros.core.randomness import step_uniforms
+from adahi_ros.core.signature import Signature
+from adahi_ros.lab.peers.closed_loop import CommandedLink, Drive, RealTimeWorld, save_logs
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.slowed import SlowedPolicy
+
+BACKEND = "onnxruntime"
+
+
+class Planner:
+    """Makes plans by the target policy.
+
+    Args:
+        target: DIRECTORY/NAME.
+        seed: of its draws.
+        added_compute_s: that every plan takes longer.
+    """
+
+    def __init__(self, target: str, seed: int, added_compute_s: float = 0.0) -> None:
+        policy = load_policy(Path(target), BACKEND)
+        self.signature = policy.signature
+        self._policy = SlowedPolicy(policy, added_compute_s, time.sleep) if added_compute_s else policy
+        self._seed, self._made = seed, 0
+        policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))  # the first takes longer
+
+    def plan(self, window: np.ndarray, goal: np.ndarray) -> np.ndarray:
+        """Return actions (T, A) float32 for a window (H, O) and a goal (G,)."""
+        draws = step_uniforms(self._seed, "closed_loop/plan", 0, self._made, self._policy.draws)
+        self._made += 1
+        observations = self.signature.observations(window[None], goal[None])
+        return self._policy.propose(observations, draws[None]).actions[0]
+
+
+def signature_of(target: str) -> Signature:
+    """Return the signature of the target at DIRECTORY/NAME."""
+    return load_policy(Path(target), BACKEND).signature
+
+
+def program(
+    serve: Callable[[Drive, Planner, Callable[[], None]], None],
+    drive: Callable[[Drive, RealTimeWorld], None],
+) -> None:
+    """Run a peer's command line.
+
+    Args:
+        serve: listens, calls what it is handed last, and replies for ever.
+        drive: runs all episodes of a world.
+    """
+    command, asked = sys.argv[1], Drive.load(Path(sys.argv[2]))
+    if command == "serve":
+        planner = Planner(asked.target, asked.seed, asked.settings.get("added_compute_s", 0.0))
+        _freeze_garbage()
+        serve(asked, planner, lambda: print("ready", flush=True))
+        return
+    world = RealTimeWorld(asked, signature_of(asked.target), CommandedLink())
+    _freeze_garbage()
+    drive(asked, world)
+    save_logs(world.logs, Path(sys.argv[3]))
+
+
+def _freeze_garbage() -> None:
+    """Do at every end as our nodes do: the collector looks at what is here now no more."""
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the target should see of cameras, as `wireless/cameras.py` measured it: a table, and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from rich.table import Table
+
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.reporting.style import COLOURS, figure, save, titled
+from adahi_ros.lab.reporting.tables import narrow_table, number
+
+MARKERS = "osv^D*PX"  # of the views, in their order
+
+
+def cameras_table(figures: Mapping[str, Any]) -> Table:
+    """Return success, rates, bytes and times of each view and method, eighty columns wide at the most.
+
+    Args:
+        figures: of `wireless.cameras.measure_cameras`.
+    """
+    headings = ["suc-\ncess", "95 %", "TR", "kept", "bytes\nup", "down", "JPEG\nms", "read\nms"]
+    table = narrow_table(_title(figures), ("target sees", "method"), headings, "\n".join(_notes(figures)))
+    for view, methods in figures["views"].items():
+        first, times = next(iter(methods)), figures["image_ms"][view]
+        for name, values in methods.items():
+            table.add_row(
+                _label(view) if name == first else "",
+                METHODS[name].label,
+                number(values["success_rate"], 2),
+                "{:.2f}-{:.2f}".format(*values["success_ci95"]),
+                number(values["transmission_rate"], 2),
+                number(values["acceptance"], 2),
+                *(number(values[way], 0) for way in ("request_bytes", "response_bytes")),
+                *(number(times[end], 2) if name == first else "" for end in ("robot", "verifier")),
+            )
+    return table
+
+
+def _title(figures: Mapping[str, Any]) -> str:
+    return f"{figures['task']}: what the target sees of the camera, {figures['episodes']} episodes each"
+
+
+def _notes(figures: Mapping[str, Any]) -> Iterator[str]:
+    rows, columns = figures["image_size"]
+    yield "kept: codes; bytes, means: of a verification's messages, as DDS gets them"
+    yield "ms, medians: the robot makes a JPEG, the verifier features of it"
+    yield f"raw frames, which no node offers: that request, {rows * columns * 3} bytes for each JPEG"
+    same = "bit for bit those of features" if figures["raw_as_features"] else "NOT those of features"
+    yield f"raw frames: actions and verdicts are {same}"
+
+
+def _label(view: str) -> str:
+    """Name a view for people: jpeg_50 is of that quality, jpeg_800_bytes within that budget."""
+    kind, _, rest = view.partition("_")
+    if kind != "jpeg":
+        return {"raw": "raw frames", "none": "nothing"}.get(view, view)
+    value, _, unit = rest.partition("_")
+    return f"JPEG {value} B" if unit else f"JPEG {value}"
+
+
+def draw_cameras(figures: Mapping[str, Any], path: Path) -> None:
+    """Draw success against the bytes of a verification: a colour per method, a marker per view.
+
+    Args:
+        figures: of `wireless.cameras.measure_cameras`.
+        path: to write.
+    """
+    drawn = figure(7.2, 4.0)
+    axes = titled(drawn.add_subplot(), _title(figures), "bytes of a verification's request", "success rate")
+    markers = dict(zip(figures["views"], MARKERS, strict=False))
+    for view, methods in figures["views"].items():
+        for name, values in methods.items():
+            if values["request_bytes"] is not None:
+                _mark(axes, values, COLOURS[name], markers[view])
+    axes.set_xscale("log")
+    axes.set_ylim(-0.03, 1.05)
+    names = list(next(iter(figures["views"].values())))
+    handles = [Line2D([], [], color=COLOURS[name], label=METHODS[name].label) for name in names]
+    handles += [
+        Line2D([], [], color="#555555", marker=marker, linestyle="none", label=_label(view))
+        for view, marker in markers.items()
+    ]
+    drawn.legend(handles=handles, fontsize=7.5, loc="outside right upper", frameon=False)
+    save(drawn, path)
+
+
+def _mark(axes: Axes, values: Mapping[str, Any], colour: str, marker: str) -> None:
+    success = values["success_rate"]
+    spread = np.abs(np.array(values["success_ci95"]) - success)[:, None]
+    axes.errorbar(
+        values["request_bytes"], success, spread, color=colour, marker=marker, capsize=3, linestyle="none"
+    )

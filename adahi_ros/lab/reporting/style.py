@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How pictures look: colour-blind-safe (Okabe and Ito, 2008), readable in print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from adahi_ros.lab.methods.methods import METHODS
+
+
+class Looks(dict[str, str]):
+    """Of methods, by name; a method that has no look of its own gets one of the spare ones, always the same.
+
+    Args:
+        known: of those that have one.
+        spare: for the others.
+    """
+
+    def __init__(self, known: Mapping[str, str], spare: Sequence[str]) -> None:
+        super().__init__(known)
+        self._spare = spare
+
+    def __missing__(self, name: str) -> str:
+        return self._spare[crc32(name.encode()) % len(self._spare)]
+
+
+COLOURS = Looks(
+    {
+        "adahi": "#0072B2",
+        "hybrid": "#009E73",
+        "draft": "#D55E00",
+        "target": "#000000",
+        "random": "#E69F00",
+        "uncertainty": "#CC79A7",
+        "random_cool": "#E69F00",
+        "oracle": "#56B4E9",
+        "distilled": "#D55E00",
+        "best": "#882255",
+        "plan_2": "#777777",
+        "plan_4": "#777777",
+        "plan_8": "#777777",
+    },
+    ("#117733", "#332288", "#AA4499", "#44AA99", "#999933"),
+)
+MARKERS = Looks(
+    {
+        "adahi": "o",
+        "hybrid": "s",
+        "draft": "v",
+        "target": "D",
+        "random": "X",
+        "uncertainty": "P",
+        "random_cool": "*",
+        "oracle": "^",
+        "distilled": "X",
+        "best": "*",
+        "plan_2": "$2$",
+        "plan_4": "$4$",
+        "plan_8": "$8$",
+    },
+    "<>dphH8",
+)
+LINES = {"random_cool": "--", "oracle": ":"}  # the others are solid
+SKIPPED, SENT, WITHOUT_REPLY = "#56B4E9", "#D55E00", "#000000"
+
+
+def figure(width_in: float, height_in: float) -> Figure:
+    """Return an empty figure in the common style."""
+    plt.rcParams.update(
+        {
+            "font.size": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.alpha": 0.25,
+            "legend.framealpha": 0.9,
+        }
+    )
+    return plt.figure(figsize=(width_in, height_in), layout="constrained")
+
+
+def save(drawn: Figure, path: Path) -> None:
+    """Write a figure as PNG (or what the suffix says) and forget it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn.savefig(path, dpi=150)
+    plt.close(drawn)
+
+
+def titled(axes: Axes, title: str, x: str, y: str) -> Axes:
+    """Name a plot and its axes."""
+    axes.set_title(title, loc="left", fontsize=9.5, fontweight="bold")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    return axes
+
+
+def mark_success(axes: Axes, name: str, x: float, figures: Mapping[str, Any]) -> None:
+    """Mark a method's success rate at x, with its 95 % interval.
+
+    Args:
+        axes: to draw into.
+        name: a key of `METHODS`.
+        x: where.
+        figures: of the method; with `success_rate`, `success_ci95`.
+    """
+    low, high = figures["success_ci95"]
+    success = figures["success_rate"]
+    axes.errorbar(
+        x,
+        success,
+        [[max(0.0, success - low)], [max(0.0, high - success)]],
+        color=COLOURS[name],
+        marker=MARKERS[name],
+        capsize=3,
+        linestyle="none",
+        label=METHODS[name].label,
+    )

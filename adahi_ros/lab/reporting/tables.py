@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.evaluation.metrics import Paired
+from adahi_ros.lab.evaluation.step_costs import StepCost
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.reporting.published_figures import NOT_REPORTED, REPORTED
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Write a figure with so many decimals; nothing where there is none."""
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def narrow_table(title: str, names: Sequence[str], headings: Sequence[str], caption: str = "") -> Table:
+    """Return an empty table that wastes no width: columns of names, and of figures.
+
+    A name that is too long for the terminal goes on in the next line: figures are not cut for it.
+    """
+    table = Table(
+        title=title,
+        caption=caption or None,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+    )
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _refusals(figures: Mapping[str, Mapping[str, Any]], task: str = "") -> list[str]:
+    return [
+        f"{task} {METHODS[name].label} {each['refused']}".strip()
+        for name, each in figures.items()
+        if each.get("refused")
+    ]
+
+
+def _told(refusals: Sequence[str]) -> str | None:
+    """Return the caption of a table; None where nothing was refused."""
+    return f"refused, being no action: {', '.join(refusals)}" if refusals else None
+
+
+def step_cost_table(costs: Mapping[str, StepCost], title: str) -> Table:
+    """Return weights and time of a step by policy."""
+    table = narrow_table(title, ["policy"], ["weights", "median ms", "p99 ms"])
+    for name, cost in costs.items():
+        table.add_row(name, f"{cost.parameters:,}", number(cost.median_ms), number(cost.p99_ms))
+    return table
+
+
+def method_table(figures: dict[str, dict[str, Any]], title: str) -> Table:
+    """Return success, TR and TSR of each method, with calls and MSE or, where it was measured, latency.
+
+    Eighty columns wide at the most.
+    """
+    measured = [
+        ("success", lambda f: number(f["success_rate"])),
+        ("95 %", lambda f: "{:.2f}-{:.2f}".format(*f["success_ci95"])),
+        ("TR", lambda f: number(f["transmission_rate"])),
+        ("TSR", lambda f: number(f["true_skip_ratio"])),
+    ]
+    if all("per_action_latency_ms" in f for f in figures.values()):
+        measured += [
+            ("action\nmean ms", lambda f: number(f["per_action_latency_ms"]["mean"], 2)),
+            ("action\np95 ms", lambda f: number(f["per_action_latency_ms"]["p95"], 2)),
+            ("verify\np50 ms", lambda f: number((f["verify_rtt_ms"] or {}).get("p50"), 2)),
+            ("fall-\nbacks", lambda f: str(f["fallbacks"])),
+        ]
+    else:
+        measured += [
+            ("calls/\nepisode", lambda f: number(f["calls_per_episode"], 1)),
+            ("calls/\nsuccess", lambda f: number(f["calls_per_success"], 1)),
+            ("MSE", lambda f: number(f["mse"])),
+        ]
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, collapse_padding=True)
+    table.caption = _told(_refusals(figures))
+    table.add_column("method")
+    for heading, _ in measured:
+        table.add_column(heading, justify="right")
+    for name, values in figures.items():
+        table.add_row(METHODS[name].label, *(show(values) for _, show in measured))
+    return table
+
+
+def paired_table(figures: Mapping[str, Mapping[str, Any]]) -> Table | None:
+    """Return how each method compares with the reference, episode by episode; None where none does."""
+    pairs = {name: values["against"] for name, values in figures.items() if values.get("against")}
+    if not pairs:
+        return None
+    reference = METHODS[next(iter(pairs.values()))["method"]].label
+    title = f"against {reference}, by McNemar's exact test"
+    table = narrow_table(title, ("method",), ("it alone", "that alone", "p", "is"))
+    for name, pair in pairs.items():
+        found = _paired(pair)
+        table.add_row(
+            METHODS[name].label,
+            str(found.only_this),
+            str(found.only_other),
+            probability(found.p),
+            found.verdict,
+        )
+    return table
+
+
+def standing_table(figures: Mapping[str, Mapping[str, Any]], title: str) -> Table:
+    """Return where methods stand, eighty columns wide at the most: see `evaluation.standing.standings`."""
+    headings = ("suc-\ncess", "95 %", "vs\nref", "ran-\ndom", "vs\nit", "TR", "calls", "kB", "weights")
+    table = narrow_table(title, ("method",), headings)
+    for name, values in figures.items():
+        baseline, sent = values["random"], values["bytes_per_episode"]
+        table.add_row(
+            METHODS[name].label,
+            number(values["success_rate"]),
+            "{:.2f}-{:.2f}".format(*values["success_ci95"]),
+            _sign(values["against"]),
+            "" if baseline is None else number(baseline["success_rate"]),
+            "" if baseline is None else _sign(baseline["against"]),
+            number(values["transmission_rate"]),
+            number(values["calls_per_episode"], 1),
+            "?" if sent is None else number((sent["up"] + sent["down"]) / 1e3, 1),
+            "?" if values["weights_on_robot"] is None else f"{values['weights_on_robot']:,}",
+        )
+    reference = next((f["against"]["method"] for f in figures.values() if f["against"]), None)
+    table.caption = (
+        f"vs: + better, - worse, ? undecided, by McNemar's exact test at 5 %; ref: "
+        f"{'none' if reference is None else METHODS[reference].label}; random: a random gate in the gate's "
+        "place, at the same rate. calls, kB of requests and replies: per episode; weights: on the robot"
+    )
+    return table
+
+
+SIGNS = {"better": "+", "worse": "-", "undecided": "?"}
+
+
+def _sign(pair: Mapping[str, Any] | None) -> str:
+    return "" if pair is None else SIGNS[_paired(pair).verdict]
+
+
+def _paired(pair: Mapping[str, Any]) -> Paired:
+    return Paired(pair["only_this"], pair["only_other"], pair["p"])
+
+
+def probability(p: float) -> str:
+    """Write the p of a test; none is 0."""
+    return number(p) if p >= 0.0005 else "< .001"
+
+
+def paper_table(tasks: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Table:
+    """Return the paper's Table I with ours beside it, eighty columns wide at the most.
+
+    Args:
+        tasks: figures by task and method.
+    """
+    headings = ("success", "95 %", "paper", "TR", "TSR", "paper", "MSE", "paper", "parts")
+    table = narrow_table("Table I, ours beside the paper's", ("method",), headings)
+    table.caption = _told([each for task, methods in tasks.items() for each in _refusals(methods, task)])
+    for task, methods in tasks.items():
+        table.add_section()
+        table.add_row(f"[bold]{task}[/]")
+        for name, figures in methods.items():
+            theirs = REPORTED.get(task, {}).get(name, NOT_REPORTED)
+            parts = figures["subtasks_completed"]
+            table.add_row(
+                METHODS[name].label,
+                number(figures["success_rate"]),
+                "{:.2f}-{:.2f}".format(*figures["success_ci95"]),
+                number(theirs.success_rate),
+                number(figures["transmission_rate"]),
+                number(figures["true_skip_ratio"]),
+                number(theirs.true_skip_ratio),
+                number(figures["mse"], 2),
+                number(theirs.mse, 2),
+                number(parts, 2) if figures["subtasks"] > 1 else "",
+            )
+    return table
+
+
+def calibration_table(calibration: Calibration) -> Table:
+    """Return what a calibration found."""
+    figures = calibration.figures
+    table = Table(
+        title=f"{calibration.task}: calibration", title_justify="left", box=box.SIMPLE, show_header=False
+    )
+    rows = {
+        "deviation": f"normalization {calibration.normalization}, smoothing {calibration.smoothing}",
+        **(_rejections(figures) if "rank_correlation" in figures else {}),
+        **{
+            f"threshold, {gate} gate": f"{value:.4f}, TR {figures['measured_rates'].get(gate, 1 - value):.3f}"
+            for gate, value in calibration.thresholds.items()
+        },
+    }
+    if "rank_correlation" in figures:
+        rows["rejection probability there"] = number(figures["rejection_at_threshold"])
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def _rejections(figures: Mapping[str, Any]) -> dict[str, str]:
+    """Return what there is to say of rejected codes, where there are codes."""
+    return {
+        "actions": f"{figures['actions']:,} on {figures['episodes']} episodes",
+        "rank correlation with rejection": number(figures["rank_correlation"]),
+        "the same, held out": number(figures.get("rank_correlation_held_out")),
+        **{
+            f"{kind} fit": "P = {slope:.3f} {of} {intercept:+.3f}, R2 {r2:.3f}".format(
+                of="d" if kind == "linear" else "ln d", **figures[kind]
+            )
+            for kind in ("linear", "logarithmic")
+        },
+    }

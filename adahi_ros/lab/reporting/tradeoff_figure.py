@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What transmissions buy: success against latency (the paper's figure 4) and against transmission rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from adahi_ros.lab.evaluation.sweep import COUNTED, Area, Point, areas, curve_of
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.reporting.style import COLOURS, LINES, MARKERS, figure, mark_success, save, titled
+from adahi_ros.lab.reporting.tables import narrow_table, number
+
+NEAR = 0.01  # a rate that is as good as the one wanted
+CURVES = {"plan_K": "Plan/K", "corrector_K": "Corrected plan/K"}  # labels, of those that are no method
+
+
+def draw_latency(
+    figures: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    throughputs: Mapping[str, Mapping[str, np.ndarray]],
+    path: Path,
+) -> None:
+    """Draw success against mean latency, and the distribution of throughput, a row per task.
+
+    Args:
+        figures: by task and method; with `success_rate`, `success_ci95`, `per_action_latency_ms`.
+        throughputs: by task and method, actions per second; a task may be left out.
+        path: to write.
+    """
+    drawn = figure(9.0, 3.2 * len(figures))
+    for row, (task, methods) in enumerate(figures.items()):
+        axes = drawn.add_subplot(len(figures), 2, 2 * row + 1)
+        titled(axes, task, "mean latency of an action (ms)", "success rate")
+        for name, values in methods.items():
+            mark_success(axes, name, values["per_action_latency_ms"]["mean"], values)
+        axes.set_ylim(-0.03, 1.05)
+        axes.legend(fontsize=7.5)
+        axes = drawn.add_subplot(len(figures), 2, 2 * row + 2)
+        titled(axes, task, "actions per second", "share of windows below")
+        for name, rates in throughputs.get(task, {}).items():
+            ordered = np.sort(rates)
+            axes.step(
+                ordered,
+                np.arange(1, len(ordered) + 1) / len(ordered),
+                color=COLOURS[name],
+                linestyle=LINES.get(name, "-"),
+                label=METHODS[name].label,
+            )
+        axes.set_xscale("log")
+        axes.legend(fontsize=7.5)
+    save(drawn, path)
+
+
+def draw_sweeps(sweeps: Mapping[str, Sequence[Point]], path: Path) -> None:
+    """Draw success against transmission rate for every gate, a panel per task."""
+    drawn = figure(4.6 * len(sweeps), 4.2)
+    for column, (task, points) in enumerate(sweeps.items()):
+        axes = titled(
+            drawn.add_subplot(1, len(sweeps), column + 1), task, "transmission rate", "success rate"
+        )
+        for name in dict.fromkeys(curve_of(point.method) for point in points):
+            alike = [point for point in points if curve_of(point.method) == name]
+            chosen = [point.figures for point in alike]
+            if len(chosen) == 1:
+                mark_success(axes, alike[0].method, chosen[0]["transmission_rate"], chosen[0])
+                continue
+            rates = [figures["transmission_rate"] for figures in chosen]
+            success = [figures["success_rate"] for figures in chosen]
+            low, high = np.array([figures["success_ci95"] for figures in chosen]).T
+            axes.fill_between(rates, low, high, color=COLOURS[name], alpha=0.12, linewidth=0)
+            axes.plot(
+                rates,
+                success,
+                color=COLOURS[name],
+                marker=MARKERS[name],
+                markersize=4,
+                linestyle=LINES.get(name, "-"),
+                label=_label(name),
+            )
+        axes.set_xlim(-0.03, 1.03)
+        axes.set_ylim(-0.03, 1.05)
+        axes.legend(fontsize=7.5)
+    save(drawn, path)
+
+
+def area_table(sweeps: Mapping[str, Sequence[Point]]) -> Table:
+    """Return the area under each curve, a column per task."""
+    found = {task: areas(points) for task, points in sweeps.items()}
+    title = "mean success, TR {:g} to {:g}".format(*COUNTED)
+    table = narrow_table(title, ("method",), list(found))
+    for name in dict.fromkeys(name for each in found.values() for name in each):
+        row = (each.get(name) for each in found.values())
+        table.add_row(_label(name), *("" if area is None else _shown(area) for area in row))
+    table.caption = "(from, to): rates that were measured, where those are fewer; level beyond them"
+    return table
+
+
+def _shown(area: Area) -> str:
+    low, high = area.rates
+    whole = low < COUNTED[0] + NEAR and high > COUNTED[1] - NEAR
+    return number(area.area) if whole else f"{number(area.area)} ({low:.2f}, {high:.2f})"
+
+
+def _label(curve: str) -> str:
+    return CURVES[curve] if curve in CURVES else METHODS[curve].label

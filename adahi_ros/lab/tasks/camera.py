@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks as a camera sees them: joint positions, and features of a frame in place of the state.
+
+The camera is part of the world: its exposure and its grain come from the episode's addressed draws, so an
+episode's frames are the same side by side or alone. Frames are taken when somebody looks, once per step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from adahi_ros.core.assets import asset
+from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
+from adahi_ros.lab.tasks import make, make_expert
+from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
+from adahi_ros.lab.tasks.task_interface import Task, TaskSpec
+from adahi_ros.vision.encoder import Encoder
+
+EXPOSURE = 0.1  # largest share by which a frame is brighter or darker
+GRAIN = 2.5  # standard deviation of a pixel, of 255
+GRAIN_SIDE = 256  # px; a frame's grain is a part of one large sheet of it
+DRAWS = 3  # per frame: exposure, and where on the sheet
+TOGETHER = 16  # frames at once, which caches hold
+
+CAMERA_VIEWS: dict[str, str] = {
+    "ball": "adahi_ros.lab.tasks.ball_camera:BallView",
+    "ball_instructed": "adahi_ros.lab.tasks.ball_camera:BallAndGoalView",
+    "kitchen": "adahi_ros.lab.tasks.kitchen_camera:KitchenView",
+}
+"""Where the view of each task is, as "module:class": imported when made."""
+
+
+class View(Protocol):
+    """A place to look at a task from.
+
+    Attributes:
+        image_size: rows and columns of a frame.
+        label_names: the L entries of what a frame shows, with units.
+    """
+
+    image_size: tuple[int, int]
+    label_names: tuple[str, ...]
+
+    def labels(self, task: Any) -> np.ndarray:
+        """Return what a frame shows, (E, L): only the simulator knows it."""
+
+    def photograph(self, task: Any, rows: np.ndarray) -> np.ndarray:
+        """Return what is seen of the episodes in these rows (N,): (N, H, W, 3) uint8."""
+
+
+def make_view(task: str) -> View:
+    """Return a new view of the task of this name.
+
+    Raises:
+        ValueError: no camera looks at it; the message names those that one looks at.
+    """
+    if task not in CAMERA_VIEWS:
+        raise ValueError(f"task: {task!r}, must be one that a camera looks at: {', '.join(CAMERA_VIEWS)}")
+    module, _, kind = CAMERA_VIEWS[task].partition(":")
+    view: View = getattr(import_module(module), kind)()
+    return view
+
+
+class Film:
+    """The frames of a task's episodes as they go.
+
+    Args:
+        task: what is looked at; whoever steps it says so to `advance`.
+        view: where from.
+    """
+
+    def __init__(self, task: Task, view: View) -> None:
+        self._task = task
+        self._view = view
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start anew, after the task has been reset to the same episodes."""
+        self._streams = EpisodeStreams(seed, f"{self._task.spec.name}/camera", episodes, DRAWS)
+        self._draws = self._streams.next()
+        self._images = np.zeros((len(episodes), *self._view.image_size, 3), dtype=np.uint8)
+        self._old = np.ones(len(episodes), dtype=bool)
+
+    def advance(self, active: np.ndarray) -> None:
+        """Take note that the active episodes (E,) bool have made a step."""
+        self._draws = np.where(active[:, None], self._streams.next(), self._draws)
+        self._old |= active
+
+    @property
+    def images(self) -> np.ndarray:
+        """(E, H, W, 3) uint8, the present frames."""
+        rows = np.flatnonzero(self._old)
+        for start in range(0, len(rows), TOGETHER):
+            some = rows[start : start + TOGETHER]
+            self._images[some] = exposed(self._view.photograph(self._task, some), self._draws[some])
+        self._old[:] = False
+        return self._images.copy()
+
+
+def exposed(images: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """Return images (N, H, W, 3) uint8 as a sensor has them, by draws (N, 3) in [0, 1)."""
+    rows, columns = images.shape[1:3]
+    sheet = _grain()
+    exposure = 1.0 + EXPOSURE * (2.0 * draws[:, 0] - 1.0)
+    corners = (draws[:, 1:] * (GRAIN_SIDE - np.array([rows, columns]) + 1)).astype(np.int64)
+    grain = np.stack([sheet[top : top + rows, left : left + columns] for top, left in corners])
+    seen = exposure.astype(np.float32)[:, None, None, None] * images + grain
+    return np.rint(np.clip(seen, 0.0, 255.0)).astype(np.uint8)
+
+
+@lru_cache(maxsize=1)
+def _grain() -> np.ndarray:
+    shape = (GRAIN_SIDE, GRAIN_SIDE, 3)
+    uniforms = step_uniforms(0, "camera/grain", 0, 0, int(np.prod(shape)) * UNIFORMS_PER_DRAW)
+    sheet: np.ndarray = (GRAIN * bell_noise(uniforms[None])).astype(np.float32).reshape(shape)
+    return sheet
+
+
+class WatchedTask:
+    """A task at which a camera looks: joints, actions, criterion and every episode are that task's.
+
+    Attributes:
+        watched: that task.
+        encoder_name: of the shipped encoder of its frames, below checkpoints/encoders.
+        encoder: of its frames.
+
+    Args:
+        watched: registry name of that task.
+        encoder: default: the shipped one of that task.
+
+    Raises:
+        CheckpointError: the encoder is missing or damaged.
+        ValueError: no camera looks at the task, or its frames are not of the encoder's size.
+    """
+
+    spec: TaskSpec
+
+    def __init__(self, watched: str, encoder: Encoder | None = None) -> None:
+        self.watched = make(watched)
+        self.encoder_name = watched
+        self.encoder = encoder or Encoder.load(asset(f"checkpoints/encoders/{watched}.json"))
+        view = make_view(watched)
+        if view.image_size != self.encoder.image_size:
+            raise ValueError(f"encoder: for frames of {self.encoder.image_size}, must be {view.image_size}")
+        self._film = Film(self.watched, view)
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers; E is how many there are."""
+        self.watched.reset(seed, episodes)
+        self._film.reset(seed, episodes)
+        self._features = np.zeros((len(episodes), self.encoder.features), dtype=np.float32)
+        self._old = np.ones(len(episodes), dtype=bool)
+
+    @property
+    def images(self) -> np.ndarray:
+        """(E, H, W, 3) uint8, what the camera sees now."""
+        return self._film.images
+
+    def _encoded(self, sent: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return features (E, F) float32 of the present frames, after what is done to them (N, H, W, 3)."""
+        if self._old.any():
+            self._features[self._old] = self.encoder.encode(sent(self.images[self._old]))
+            self._old[:] = False
+        return self._features.copy()
+
+    @property
+    def joint_positions(self) -> np.ndarray:
+        """(E, J) float64, rad or m."""
+        return self.watched.joint_positions
+
+    @property
+    def joint_velocities(self) -> np.ndarray:
+        """(E, J) float64, rad/s or m/s."""
+        return self.watched.joint_velocities
+
+    @property
+    def state(self) -> np.ndarray:
+        """(E, S) float64."""
+        return self.watched.state
+
+    @property
+    def goal(self) -> np.ndarray:
+        """(E, G) float64."""
+        return self.watched.goal
+
+    @property
+    def observation(self) -> np.ndarray:
+        """(E, O) float32: joint positions, then state."""
+        return np.concatenate([self.joint_positions, self.state], axis=1).astype(np.float32)
+
+    def step(self, action: np.ndarray) -> None:
+        """Advance every episode that is not done by one control period.
+
+        Args:
+            action: (E, A), clipped to the action limits.
+
+        Raises:
+            ValueError: wrong shape, or not finite.
+        """
+        active = ~self.watched.done
+        self.watched.step(action)
+        self._film.advance(active)
+        self._old |= active
+
+    @property
+    def completed(self) -> np.ndarray:
+        """(E, P) bool, latched: which sub-tasks have been completed."""
+        return self.watched.completed
+
+    @property
+    def fulfilled(self) -> np.ndarray:
+        """(E, P) bool: which sub-tasks are as they should be now."""
+        return self.watched.fulfilled
+
+    @property
+    def success(self) -> np.ndarray:
+        """(E,) bool, latched."""
+        return self.watched.success
+
+    @property
+    def failed(self) -> np.ndarray:
+        """(E,) bool, latched."""
+        return self.watched.failed
+
+    @property
+    def done(self) -> np.ndarray:
+        """(E,) bool: the episode stands still from then on."""
+        return self.watched.done
+
+    def render(self, index: int = 0) -> np.ndarray:
+        """Return a picture of one episode for people, (height, width, 3) uint8."""
+        return self.watched.render(index)
+
+
+class CameraTask(WatchedTask):
+    """A task whose state is what a frozen encoder makes of a camera's frames. Implements `Task`.
+
+    Args and errors are those of `WatchedTask`; the goal is that of the task that is looked at.
+    """
+
+    def __init__(self, watched: str, encoder: Encoder | None = None) -> None:
+        super().__init__(watched, encoder)
+        names = tuple(f"feature_{number}" for number in range(self.encoder.features))
+        self.spec = replace(self.watched.spec, name=f"{watched}_camera", state_names=names)
+        self.reset(0, [0])
+
+    @property
+    def state(self) -> np.ndarray:
+        """(E, F) float64, the features of the present frames."""
+        return self._encoded(lambda images: images).astype(np.float64)
+
+
+class CameraExpert:
+    """The expert of the task that is looked at; it sees that task's state. Implements `Expert`.
+
+    Args:
+        watched: registry name of that task.
+    """
+
+    def __init__(self, watched: str) -> None:
+        self._expert = make_expert(watched)
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers."""
+        self._expert.reset(seed, episodes)
+
+    def act(self, task: Task) -> np.ndarray:
+        """Return the actions (E, A).
+
+        Raises:
+            ValueError: the task is none that a camera looks at.
+        """
+        if not isinstance(task, WatchedTask):
+            raise ValueError(f"task: {task.spec.name!r}, must be one that a camera looks at")
+        return self._expert.act(task.watched)
+
+
+class BallCamera(CameraTask):
+    """Ball balancing from a camera above the plate."""
+
+    def __init__(self) -> None:
+        super().__init__("ball")
+
+
+class BallCameraExpert(CameraExpert):
+    """Goes round the post; knows where the ball is."""
+
+    def __init__(self) -> None:
+        super().__init__("ball")
+
+
+class KitchenCamera(CameraTask):
+    """The Franka kitchen from the library's camera."""
+
+    def __init__(self) -> None:
+        super().__init__("kitchen")
+
+
+class KitchenCameraExpert(CameraExpert):
+    """Does the four sub-tasks; knows where everything is."""
+
+    def __init__(self) -> None:
+        super().__init__("kitchen")

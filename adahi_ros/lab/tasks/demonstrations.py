@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Demonstrations: an expert's episodes, recorded for behaviour cloning."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.parallel import cores, run_jobs
+from adahi_ros.lab.tasks import make, make_expert
+from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
+from adahi_ros.lab.tasks.task_interface import Expert, Task, TaskSpec
+
+NOISE = 0.1  # executed, not recorded, unless told: a share of half the range
+BATCH_EPISODES = 10  # whatever the number of workers: a simulator may round differently in other batches
+
+
+class Demonstrator:
+    """A task's expert, and the noise with which what it wants is executed.
+
+    What it wants is recorded, what it does shows how to come back from states that the expert alone never
+    meets (DART; Laskey et al., CoRL 2017).
+
+    Args:
+        expert: acts.
+        spec: of its task.
+        action_noise: standard deviation, as a share of half the range of each action.
+    """
+
+    def __init__(self, expert: Expert, spec: TaskSpec, action_noise: float) -> None:
+        self._expert = expert
+        self._stream = f"{spec.name}/action_noise"
+        self._width = UNIFORMS_PER_DRAW * spec.action_dim
+        self._scale = action_noise * (spec.action_high - spec.action_low) / 2.0
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers."""
+        self._expert.reset(seed, episodes)
+        self._noise = EpisodeStreams(seed, self._stream, episodes, self._width)
+
+    def act(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the expert wants and what is to be executed, (E, A) each; once per step."""
+        wanted = self._expert.act(task)
+        return wanted, wanted + self._scale * bell_noise(self._noise.next())
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """Episodes to learn from.
+
+    Attributes:
+        trajectories: the episodes that were kept, in the order of their numbers.
+        attempted: how many episodes there were.
+        failed: how many of them did not meet the criterion and were left out.
+    """
+
+    trajectories: Trajectories
+    attempted: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class _Episode:
+    """A successful episode of T steps: (T, O), (T, A), (G,) and (T, F), all float32; see `Trajectories`."""
+
+    observations: np.ndarray
+    actions: np.ndarray
+    goal: np.ndarray
+    image_features: np.ndarray
+
+
+def collect(
+    task: Task,
+    expert: Expert,
+    episodes: int,
+    seed: int,
+    action_noise: float,
+    progress: Callable[[int, int], None] | None = None,
+) -> Demonstrations:
+    """Run an expert with noise on what it does and record what it wanted to do; see `Demonstrator`.
+
+    All episodes run side by side; those that fail are left out.
+
+    Args:
+        task: is reset.
+        expert: is reset.
+        episodes: how many to run, numbers 0 to `episodes` - 1.
+        seed: of the episodes and of the noise.
+        action_noise: standard deviation, as a share of half the range of each action.
+        progress: called after every control step with the steps taken and the most there can be.
+
+    Raises:
+        ValueError: `episodes` or `action_noise` out of range, or not one episode succeeded.
+    """
+    _check(episodes, action_noise)
+    recorded = _record(task, expert, seed, action_noise, range(episodes), progress)
+    return _assemble(task.spec.name, episodes, recorded)
+
+
+def collect_parallel(
+    task: str,
+    episodes: int,
+    seed: int,
+    action_noise: float,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Demonstrations:
+    """Do as `collect` does, in several processes: for simulators that take long.
+
+    The result is the same for any number of workers. The processes are spawned, so a script that
+    calls this needs the usual `if __name__ == "__main__":`.
+
+    Args:
+        task: what `make` and `make_expert` take.
+        episodes: how many to run, numbers 0 to `episodes` - 1.
+        seed: of the episodes and of the noise.
+        action_noise: standard deviation, as a share of half the range of each action.
+        workers: processes; 1 runs in this one. Default: one per core that this one may use.
+        progress: called after every batch with the episodes run and how many there are.
+
+    Raises:
+        ValueError: an argument out of range, no such task, or not one episode succeeded.
+    """
+    _check(episodes, action_noise)
+    numbers = range(episodes)
+    batches = [numbers[start : start + BATCH_EPISODES] for start in range(0, episodes, BATCH_EPISODES)]
+    name = make(task).spec.name  # here, so that a wrong name is told before any process starts
+    done = 0
+
+    def on_done(index: int) -> None:
+        nonlocal done
+        done += len(batches[index])
+        if progress is not None:
+            progress(done, episodes)
+
+    jobs = [(_record_batch, (task, seed, action_noise, batch)) for batch in batches]
+    try:
+        recorded = run_jobs(jobs, cores() if workers is None else workers, on_done)
+    finally:
+        _world.cache_clear()
+    return _assemble(name, episodes, [episode for batch in recorded for episode in batch])
+
+
+def _check(episodes: int, action_noise: float) -> None:
+    if episodes < 1:
+        raise ValueError(f"episodes: {episodes}, expected at least 1")
+    if not 0.0 <= action_noise <= 1.0:
+        raise ValueError(f"action_noise: {action_noise}, expected 0 to 1")
+
+
+def _record(
+    task: Task,
+    expert: Expert,
+    seed: int,
+    action_noise: float,
+    numbers: Sequence[int],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[_Episode]:
+    """Return those of the episodes with these numbers that succeeded."""
+    spec = task.spec
+    demonstrator = Demonstrator(expert, spec, action_noise)
+    task.reset(seed, numbers)
+    demonstrator.reset(seed, numbers)
+    nothing = np.zeros((len(numbers), 0), dtype=np.float32)
+    observations, actions, seen, lengths = [], [], [], np.zeros(len(numbers), dtype=np.int64)
+    for step in range(spec.max_steps):
+        lengths += ~task.done
+        wanted, executed = demonstrator.act(task)
+        observations.append(task.observation)
+        seen.append(task.image_features if spec.images_for_target else nothing)  # type: ignore[attr-defined]
+        actions.append(wanted.astype(np.float32))
+        task.step(executed)
+        if progress is not None:
+            progress(step + 1, spec.max_steps)
+        if task.done.all():
+            break
+    observed, done, shown = (np.stack(each, axis=1) for each in (observations, actions, seen))
+    goals = task.goal.astype(np.float32)
+    return [
+        _Episode(observed[e, : lengths[e]], done[e, : lengths[e]], goals[e], shown[e, : lengths[e]])
+        for e in np.flatnonzero(task.success)
+    ]
+
+
+def _assemble(task: str, attempted: int, kept: list[_Episode]) -> Demonstrations:
+    if not kept:
+        raise ValueError(f"episodes: none of {attempted} succeeded on '{task}', nothing to record")
+    trajectories = Trajectories(
+        task=task,
+        observations=np.concatenate([episode.observations for episode in kept]),
+        actions=np.concatenate([episode.actions for episode in kept]),
+        goals=np.stack([episode.goal for episode in kept]),
+        ends=np.cumsum([len(episode.actions) for episode in kept]),
+        image_features=np.concatenate([episode.image_features for episode in kept]),
+    )
+    return Demonstrations(trajectories, attempted=attempted, failed=attempted - len(kept))
+
+
+@functools.lru_cache(maxsize=1)
+def _world(task: str) -> tuple[Task, Expert]:
+    """A process makes them once: loading a robot's model takes longer than a batch of steps."""
+    return make(task), make_expert(task)
+
+
+def _record_batch(task: str, seed: int, action_noise: float, numbers: Sequence[int]) -> list[_Episode]:
+    return _record(*_world(task), seed, action_noise, numbers)

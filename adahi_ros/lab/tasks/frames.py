@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames to train an encoder on, with what they show: only a simulator knows that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.lab.parallel import run_jobs
+from adahi_ros.lab.tasks import make, make_expert
+from adahi_ros.lab.tasks.camera import Film, View, make_view
+from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
+from adahi_ros.lab.tasks.task_interface import Expert, Task
+
+BATCH_EPISODES = 10
+EVERY = 2  # steps; frames in between show nothing new
+
+
+def record_frames(
+    task: str,
+    episodes: int,
+    seed: int,
+    action_noise: float,
+    workers: int = 1,
+    progress: Callable[[int, int], None] = lambda done, episodes: None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Photograph an expert's episodes, failures too, with noise on what it does.
+
+    Args:
+        task: registry name of a task that a camera looks at.
+        episodes: how many, numbers 0 to `episodes` - 1.
+        seed: of the episodes and of the noise.
+        action_noise: standard deviation, as a share of half the range of each action.
+        workers: processes; the frames are the same for any number.
+        progress: called after every batch with the episodes done and how many there are.
+
+    Returns:
+        Images (N, H, W, 3) uint8 and labels (N, L) float32, which the view names.
+
+    Raises:
+        ValueError: no camera looks at the task, or an argument is out of range.
+    """
+    make_view(task)  # here, so that a wrong name is told before any process starts
+    batches = [
+        range(episodes)[start : start + BATCH_EPISODES] for start in range(0, episodes, BATCH_EPISODES)
+    ]
+    done = 0
+
+    def on_done(index: int) -> None:
+        nonlocal done
+        done += len(batches[index])
+        progress(done, episodes)
+
+    parts = run_jobs([(_record, (task, seed, action_noise, batch)) for batch in batches], workers, on_done)
+    return np.concatenate([images for images, _ in parts]), np.concatenate([labels for _, labels in parts])
+
+
+@lru_cache(maxsize=1)
+def _world(name: str) -> tuple[Task, Expert, View]:
+    """A process makes them once: loading a robot's model takes longer than a batch of steps."""
+    return make(name), make_expert(name), make_view(name)
+
+
+def _record(
+    name: str, seed: int, action_noise: float, numbers: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    task, expert, view = _world(name)
+    spec, film = task.spec, Film(task, view)
+    task.reset(seed, numbers)
+    expert.reset(seed, numbers)
+    film.reset(seed, numbers)
+    streams = EpisodeStreams(seed, f"{name}/frames", numbers, UNIFORMS_PER_DRAW * spec.action_dim)
+    scale = action_noise * (spec.action_high - spec.action_low) / 2.0
+    images, labels = [], []
+    for step in range(spec.max_steps):
+        active = ~task.done
+        if not active.any():
+            break
+        if step % EVERY == 0:
+            images.append(film.images[active])
+            labels.append(view.labels(task)[active])
+        task.step(expert.act(task) + scale * bell_noise(streams.next()))
+        film.advance(active)
+    return np.concatenate(images), np.concatenate(labels).astype(np.float32)

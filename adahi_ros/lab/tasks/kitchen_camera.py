@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a small camera sees of kitchens, from where the library looks at them.
+
+Without a graphics card, what a frame takes is its triangles: curves are drawn with few of them, and the arm
+by the convex hulls that it collides with.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
+from adahi_ros.lab.tasks.kitchen_world import ROBOT_JOINTS, KitchenWorld, load_world, position_names
+
+# After the kitchen's world, which tells MuJoCo how to draw before it is imported.
+import mujoco  # isort: skip
+from adahi_ros.lab.tasks.kitchen_render import COSTLY  # isort: skip
+
+ROWS = COLUMNS = 96
+FINE_ARM, COARSE_ARM = 0, 3  # groups of the model's shapes
+QUALITY = {"offsamples": 0, "numslices": 10, "numstacks": 5, "numquads": 1}
+PLACE = 3  # of a pose, the entries before the quaternion
+
+
+class KitchenView:
+    """Photographs kitchens. Implements `adahi_ros.lab.tasks.camera.View`."""
+
+    image_size = (ROWS, COLUMNS)
+
+    def __init__(self) -> None:
+        self._world = load_world(SUBTASKS)
+        moved = [entry for indices in self._world.goal_indices.values() for entry in indices[:PLACE]]
+        self._shown = [*range(ROBOT_JOINTS), *moved]
+        names = position_names(self._world.model)
+        self.label_names = tuple(names[entry] for entry in self._shown)
+        self._renderer: _SmallRenderer | None = None
+
+    def labels(self, task: Kitchen) -> np.ndarray:
+        """(E, L) float64, where the arm and what it is to move really are, rad and m."""
+        labels: np.ndarray = task.true_positions[:, self._shown]
+        return labels
+
+    def photograph(self, task: Any, rows: np.ndarray) -> np.ndarray:
+        """Return what the camera sees of the episodes in these rows (N,): (N, 96, 96, 3) uint8.
+
+        Raises:
+            RuntimeError: there is no OpenGL to draw with.
+        """
+        if self._renderer is None:  # most kitchens are never drawn
+            self._renderer = _SmallRenderer(self._world)
+        return np.stack([self._renderer.draw(positions) for positions in task.true_positions[rows]])
+
+
+class _SmallRenderer:
+    def __init__(self, world: KitchenWorld) -> None:
+        model = copy.copy(world.model)
+        model.vis.global_.offwidth, model.vis.global_.offheight = COLUMNS, ROWS
+        for name, value in QUALITY.items():
+            setattr(model.vis.quality, name, value)
+        self._model, self._data = model, mujoco.MjData(model)
+        self._camera, self._shapes = mujoco.MjvCamera(), mujoco.MjvOption()
+        for name, value in world.camera.items():
+            setattr(self._camera, name, value)
+        self._shapes.geomgroup[FINE_ARM], self._shapes.geomgroup[COARSE_ARM] = 0, 1
+        try:
+            self._renderer: Any = mujoco.Renderer(model, ROWS, COLUMNS)
+        # What is missing shows in many ways: no library, no device, or none of the kind that was asked for.
+        except (AttributeError, ImportError, RuntimeError, mujoco.FatalError) as error:
+            raise RuntimeError(
+                f"kitchen: no frames, there is no OpenGL here ({error}); install libegl1, or set MUJOCO_GL "
+                "to egl, osmesa or glfw, whichever there is"
+            ) from error
+
+    def draw(self, positions: np.ndarray) -> np.ndarray:
+        self._data.qpos[:] = positions
+        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_comPos(self._model, self._data)
+        mujoco.mj_camlight(self._model, self._data)
+        self._renderer.update_scene(self._data, self._camera, self._shapes)
+        for flag in COSTLY:
+            self._renderer.scene.flags[flag] = 0
+        frame: np.ndarray = self._renderer.render()
+        return frame

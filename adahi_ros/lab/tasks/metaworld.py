@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Meta-World: one arm, many tables, and a sentence that says what to do there.
+
+What is asked for, a sentence and the place of a mark, is the goal, and for the target alone. In the scenes of
+`metaworld_scenes.py` a robot that does not know it can only guess: each allows for two or three of the
+library's tasks and shows none of them. Doing the opposite fails the episode, so doing first one and then the
+other does not help either. MT10 and MT50 are the library's tasks as they come, which mostly give themselves
+away.
+
+The hand is disturbed at every step, for without that the benchmark is an exercise by heart: nothing in it is
+random but the start, and plans of any length can be followed blindly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.lab.tasks.instructions import INSTRUCTION_DIM, embedded
+from adahi_ros.lab.tasks.metaworld_original import load_original
+from adahi_ros.lab.tasks.metaworld_scenes import Errand, Scene
+from adahi_ros.lab.tasks.metaworld_suites import AXES, MT10, MT50, SHARED, Original, Suite
+from adahi_ros.lab.tasks.metaworld_world import LIBRARY_OBSERVATION_DIM, World, load_scene
+from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
+from adahi_ros.lab.tasks.task_interface import TaskSpec, checked_action
+
+if TYPE_CHECKING:
+    from adahi_ros.lab.tasks.metaworld_render import MetaWorldPainter
+
+DISTURBANCE = 0.6  # standard deviation, as a share of the fastest motion along an axis
+ASKED = "what was asked for"
+MIDDLE_M = np.array([0.0, 0.85, 0.15])  # of where marks may be
+
+
+class MetaWorld:
+    """E tables side by side. Implements `adahi_ros.lab.tasks.task_interface.Task`.
+
+    Joints: none, for the hand is commanded. State: the hand's place (m), how open the gripper is (0 to 1),
+    and what is on the table. In shared scenes that is where the moving part of the thing is and where the
+    thing is (m), and which scene it is (one entry of each, 1 or 0); in the library's tasks as they come, its
+    own observation of up to two things, places (m) and quaternions, 0 where there is none. Goal, for the
+    target alone: the sentence as a vector, and where the mark is (m), from the middle of where those of the
+    shared scenes may be, 0 where there is none. Action: the hand's velocity (m/s) and the gripper, from -1,
+    open, to 1, closed. An episode that is done stands still from then on; one in which something else was
+    done has failed.
+
+    Args:
+        suite: what an episode may be in.
+        disturbance: of the hand's motion at every step, standard deviation, as a share of the fastest.
+
+    Raises:
+        ValueError: Meta-World is not installed; the message says how to.
+    """
+
+    def __init__(self, suite: Suite = SHARED, disturbance: float = DISTURBANCE) -> None:
+        self._disturbance = disturbance
+        self._names = tuple(scene.name for scene in suite.scenes) if suite.shows_scene else ()
+        self._errands: list[tuple[Scene | Original, Errand | Original]] = [
+            (scene, errand) for scene in suite.scenes for errand in scene.errands
+        ]
+        world = _load(suite.scenes[0])
+        fastest = round(world.reach_m / world.period_s, 9)
+        limit = np.array([fastest, fastest, fastest, 1.0])
+        self._period_s = world.period_s
+        self._painter: MetaWorldPainter | None = None
+        self.spec = TaskSpec(
+            name=suite.name,
+            joint_names=(),
+            state_names=(
+                *(f"hand_{axis}_m" for axis in AXES),
+                "gripper_opening",
+                *suite.things,
+                *(f"scene_is_{name.replace(' ', '_')}" for name in self._names),
+            ),
+            frame_id="world",
+            goal_dim=INSTRUCTION_DIM + len(AXES),
+            action_names=(*(f"hand_v{axis}_command_m_s" for axis in AXES), "gripper_command"),
+            action_low=-limit,
+            action_high=limit,
+            control_rate_hz=1.0 / world.period_s,
+            max_steps=suite.max_steps,
+            success_text=suite.success_text,
+            subtask_names=(ASKED,),
+            command_field="velocities",
+            command_names=(*(f"hand_{axis}" for axis in AXES), "gripper"),
+            goal_for_target=True,
+        )
+        self.reset(0, [0])
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """Start the episodes with these numbers; E is how many there are.
+
+        Scene and errand are drawn, all errands alike; then how it begins, and the mark.
+        """
+        count = len(episodes)
+        draws = EpisodeStreams(seed, "metaworld/reset", episodes, 8).next()
+        self._drawn = [self._errands[int(draw * len(self._errands))] for draw in draws[:, 0]]
+        self._worlds = [_load(scene) for scene, _ in self._drawn]
+        self._kept: list[Any] = []
+        self._goal = np.zeros((count, self.spec.goal_dim))
+        self._observed = np.zeros((count, self.spec.observation_dim))
+        self._read = np.zeros((count, LIBRARY_OBSERVATION_DIM))
+        self._met = np.zeros(count, dtype=bool)
+        self._failed = np.zeros(count, dtype=bool)
+        self._success = np.zeros(count, dtype=bool)
+        self._steps = np.zeros(count, dtype=np.int64)
+        self._disturbances = EpisodeStreams(
+            seed, "metaworld/disturbance", episodes, len(AXES) * UNIFORMS_PER_DRAW
+        )
+        for row, (_, errand) in enumerate(self._drawn):
+            kept = self._worlds[row].start(errand, draws[row, 1:])
+            self._kept.append(kept)
+            self._goal[row, :INSTRUCTION_DIM] = embedded(errand.sentence)
+            self._goal[row, INSTRUCTION_DIM:] = np.where(np.isnan(kept.mark), 0.0, kept.mark - MIDDLE_M)
+            self._look(row)
+
+    @property
+    def joint_positions(self) -> np.ndarray:
+        """(E, 0) float64: the hand is commanded, not its joints."""
+        return np.zeros((len(self._steps), 0))
+
+    @property
+    def joint_velocities(self) -> np.ndarray:
+        """(E, 0) float64: the hand is commanded, not its joints."""
+        return np.zeros((len(self._steps), 0))
+
+    @property
+    def state(self) -> np.ndarray:
+        """(E, S) float64; see the class."""
+        return self._observed.copy()
+
+    @property
+    def goal(self) -> np.ndarray:
+        """(E, 35) float64: the sentence's vector, then x, y, z of the mark (m) from the middle of all."""
+        return self._goal.copy()
+
+    @property
+    def observation(self) -> np.ndarray:
+        """(E, S) float32: the state."""
+        return self._observed.astype(np.float32)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What each of the E episodes asks for."""
+        return tuple(errand.sentence for _, errand in self._drawn)
+
+    @property
+    def errands(self) -> tuple[Errand | Original, ...]:
+        """The same, with all that belongs to it."""
+        return tuple(errand for _, errand in self._drawn)
+
+    @property
+    def library_observations(self) -> np.ndarray:
+        """(E, 39) float64, what the library's scripted policies read."""
+        return self._read.copy()
+
+    @property
+    def completed(self) -> np.ndarray:
+        """(E, 1) bool, latched: what was asked for has been done."""
+        return self._success[:, None].copy()
+
+    @property
+    def fulfilled(self) -> np.ndarray:
+        """(E, 1) bool: what was asked for is done now."""
+        return self._met[:, None].copy()
+
+    @property
+    def success(self) -> np.ndarray:
+        """(E,) bool, latched."""
+        return self._success.copy()
+
+    @property
+    def failed(self) -> np.ndarray:
+        """(E,) bool, latched: something else that the scene allows for has been done."""
+        return self._failed.copy()
+
+    @property
+    def done(self) -> np.ndarray:
+        """(E,) bool: succeeded, failed, or out of steps."""
+        done: np.ndarray = self._success | self._failed | (self._steps >= self.spec.max_steps)
+        return done
+
+    def step(self, action: np.ndarray) -> None:
+        """Advance every episode that is not done by one control period.
+
+        Args:
+            action: (E, 4), the hand's velocity (m/s) and the gripper, clipped to the action limits; so is the
+                velocity with its disturbance.
+
+        Raises:
+            ValueError: wrong shape, or not finite.
+        """
+        action = checked_action(self.spec, len(self._steps), action)
+        fastest = self.spec.action_high[:3]
+        disturbed = action[:, :3] + self._disturbance * fastest * bell_noise(self._disturbances.next())
+        moved = np.clip(disturbed, -fastest, fastest) * self._period_s
+        for row in np.flatnonzero(~self.done).tolist():
+            self._kept[row] = self._worlds[row].step(self._kept[row], moved[row], float(action[row, 3]))
+            self._steps[row] += 1
+            self._look(row)
+
+    def render(self, index: int = 0) -> np.ndarray:
+        """Return a picture of one episode for people, (480, 640, 3) uint8.
+
+        Raises:
+            IndexError: no such episode.
+            RuntimeError: there is no OpenGL to draw with.
+        """
+        from adahi_ros.lab.tasks import metaworld_render  # most tables are never drawn
+
+        world, mark = self._worlds[index], self._kept[index].mark
+        if self._painter is None:
+            self._painter = metaworld_render.MetaWorldPainter()
+        world.load(self._kept[index])
+        return self._painter.draw(
+            world,
+            self._drawn[index][0].name,
+            metaworld_render.Told(
+                self.sentences[index],
+                None if np.isnan(mark).any() else mark,
+                int(self._steps[index]),
+                self.spec.max_steps,
+                self._period_s,
+                bool(self._success[index]),
+                bool(self._failed[index]),
+            ),
+        )
+
+    def _look(self, row: int) -> None:
+        """Note what there is to see in an episode whose world was started or stepped last."""
+        scene, errand = self._drawn[row]
+        look = self._worlds[row].look(errand, self._kept[row])
+        self._observed[row] = np.append(look.shown, [name == scene.name for name in self._names])
+        self._read[row], self._met[row] = look.read, look.met
+        self._success[row] |= look.met
+        self._failed[row] |= look.failed
+
+
+class MetaWorld10(MetaWorld):
+    """The library's MT10 as one task, but for the disturbance and for whom the goal is."""
+
+    def __init__(self) -> None:
+        super().__init__(MT10)
+
+
+class MetaWorld50(MetaWorld):
+    """The library's MT50 as one task, but for the disturbance and for whom the goal is."""
+
+    def __init__(self) -> None:
+        super().__init__(MT50)
+
+
+def _load(scene: Scene | Original) -> World:
+    return load_original(scene) if isinstance(scene, Original) else load_scene(scene)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The physics of Meta-World's scenes, one episode at a time."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from adahi_ros.lab.tasks.metaworld_scenes import Delivery, Errand, Point, Scene
+from adahi_ros.lab.tasks.offscreen import choose_renderer
+
+choose_renderer()
+
+import mujoco  # noqa: E402
+
+ROBOT_POSITIONS = 9  # of the arm's seven joints and two fingers; they come first
+SETTLING_STEPS = 50  # in which the hand comes to its first place, as in the library
+WIDEST_M = 0.1  # of the gripper, by which the library scales it
+DOWN = np.array([1.0, 0.0, 1.0, 0.0])  # where the hand points: a quaternion, as in the library
+OPEN = -1.0
+LIBRARY_OBSERVATION_DIM = 39
+STATE = (  # what a step depends on; with the solver's warm start, so that to the bit it is as if never left
+    mujoco.mjtState.mjSTATE_FULLPHYSICS.value
+    | mujoco.mjtState.mjSTATE_MOCAP_POS.value
+    | mujoco.mjtState.mjSTATE_MOCAP_QUAT.value
+    | mujoco.mjtState.mjSTATE_WARMSTART.value
+)
+INSTALL = "pip install --no-deps -r requirements/metaworld.txt"
+
+
+@functools.lru_cache(maxsize=1)
+def load_library() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return Meta-World's environments and scripted policies, classes by the names of its tasks.
+
+    Raises:
+        ValueError: it is not installed; the message says how to.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from metaworld.env_dict import ALL_V3_ENVIRONMENTS
+            from metaworld.policies import ENV_POLICY_MAP
+    except ImportError as error:
+        raise ValueError(
+            f"metaworld: must be installed ({error}): {INSTALL}. Without its dependencies: it asks for one "
+            "version of MuJoCo, and runs with the one that is here"
+        ) from None
+    return dict(ALL_V3_ENVIRONMENTS), dict(ENV_POLICY_MAP)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What there is to see of an episode.
+
+    Attributes:
+        shown: to the robot: the hand (m), how open the gripper is (0 to 1), and what is on the table.
+        read: (39,), what the library's scripted policies read.
+        met: what is asked for is done.
+        failed: something else is, that must not be.
+    """
+
+    shown: np.ndarray
+    read: np.ndarray
+    met: bool
+    failed: bool
+
+
+class World(Protocol):
+    """One scene's model, and many episodes of it in turns.
+
+    What there is of an episode beside the model is handed out and in again: `Any` with a `mark`, (3,) m, NaN
+    where there is none.
+
+    Attributes:
+        model, data: MuJoCo's; `data` is of the episode that was started, loaded or stepped last.
+        period_s: a control step's length.
+        reach_m: how far the hand moves in a control step, at most, along an axis.
+    """
+
+    model: mujoco.MjModel
+    data: mujoco.MjData
+    period_s: float
+    reach_m: float
+
+    def start(self, errand: Any, draws: np.ndarray) -> Any:
+        """Begin an episode in which something is asked for, by seven uniform draws; leave it loaded."""
+
+    def load(self, kept: Any) -> None:
+        """Go on with an episode."""
+
+    def step(self, kept: Any, moved: np.ndarray, grip: float) -> Any:
+        """Simulate one control period of an episode; leave it loaded.
+
+        Args:
+            kept: the episode.
+            moved: (3,) by which the hand is to move, m.
+            grip: from -1, open, to 1, closed.
+        """
+
+    def look(self, errand: Any, kept: Any) -> Look:
+        """Return what there is to see of the episode that is loaded."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An episode of a scene between two of its steps.
+
+    Attributes:
+        state: (D,), the simulator's.
+        place: (3,) m, of the thing, which the model has and no state.
+        mark: (3,) m, NaN where there is none.
+    """
+
+    state: np.ndarray
+    place: np.ndarray
+    mark: np.ndarray
+
+
+class SceneWorld:
+    """One scene that tasks share. Implements `World`.
+
+    Args:
+        scene: which.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        environment = load_library()[0][scene.model]()
+        self.scene = scene
+        self.model = environment.model
+        self.data = environment.data
+        self.period_s = environment.frame_skip * self.model.opt.timestep
+        self.reach_m = environment.action_scale
+        self._substeps = environment.frame_skip
+        self._hand_low, self._hand_high = environment.mocap_low, environment.mocap_high
+        self._thing = self.model.body(scene.thing).id
+        for _ in range(SETTLING_STEPS):
+            self._advance(environment.hand_init_pos, OPEN)
+        self._settled = self._state()
+
+    def start(self, errand: Errand, draws: np.ndarray) -> Placed:
+        """Put the thing at a place and its joint at a coordinate, at rest; draw a mark."""
+        scene, mark = self.scene, np.full(3, np.nan)
+        place = _between(scene.place.low, scene.place.high, draws[:3])
+        if isinstance(errand.done, Delivery):
+            mark = _between(errand.done.mark.low, errand.done.mark.high, draws[4:7])
+        self.load(Placed(self._settled, place, mark))
+        positions = self.data.qpos[ROBOT_POSITIONS:]
+        if scene.joint is None:
+            positions[:3] = place
+        else:
+            positions[scene.joint] = _between(*scene.start, draws[3])
+        self.data.qvel[:] = 0.0
+        mujoco.mj_kinematics(self.model, self.data)
+        return Placed(self._state(), place, mark)
+
+    def load(self, kept: Placed) -> None:
+        """Go on with an episode."""
+        if self.scene.joint is not None:
+            self.model.body_pos[self._thing] = kept.place
+        mujoco.mj_setState(self.model, self.data, kept.state, STATE)
+        mujoco.mj_kinematics(self.model, self.data)
+
+    def step(self, kept: Placed, moved: np.ndarray, grip: float) -> Placed:
+        """Simulate one control period of an episode; see `World`."""
+        self.load(kept)
+        wanted = self.data.mocap_pos[0] + moved
+        self._advance(np.clip(wanted, self._hand_low, self._hand_high), grip)
+        mujoco.mj_kinematics(self.model, self.data)
+        return Placed(self._state(), kept.place, kept.mark)
+
+    def look(self, errand: Errand, kept: Placed) -> Look:
+        """Return what there is to see of the episode that is loaded.
+
+        The scripted policies read the same twice, for the second is of the step before, which none of them
+        uses; and for the goal the mark, or where there is none the place of the thing.
+        """
+        hand, scene, read = self.hand(), self.scene, np.zeros(LIBRARY_OBSERVATION_DIM)
+        read[:4], read[4:7] = hand, self.point(errand.seen)
+        read[18:36] = read[:18]
+        read[-3:] = kept.place if np.isnan(kept.mark).any() else kept.mark
+        others = (other for other in scene.errands if other is not errand and _opposes(other, errand))
+        return Look(
+            np.concatenate([hand, self.point(scene.part), self.thing()]),
+            read,
+            self.is_done(errand, kept.mark),
+            any(self.is_done(other, kept.mark) for other in others),
+        )
+
+    def hand(self) -> np.ndarray:
+        """Return the hand's x, y, z (m) and how open the gripper is, from 0 to 1; (4,)."""
+        apart = self.data.body("rightclaw").xpos - self.data.body("leftclaw").xpos
+        opening = np.clip(np.sqrt(apart @ apart) / WIDEST_M, 0.0, 1.0)
+        return np.append(self.data.body("hand").xpos, opening)
+
+    def thing(self) -> np.ndarray:
+        """Return where the thing is, (3,) m."""
+        return self.data.xpos[self._thing].copy()
+
+    def point(self, point: Point) -> np.ndarray:
+        """Return where a point is, (3,) m."""
+        if point.kind == "tool":
+            fingers = self.data.site("rightEndEffector").xpos, self.data.site("leftEndEffector").xpos
+            tool: np.ndarray = (fingers[0] + fingers[1]) / 2.0
+            return tool
+        there: np.ndarray = getattr(self.data, point.kind)(point.name).xpos + point.offset
+        return there
+
+    def is_done(self, errand: Errand, mark: np.ndarray) -> bool:
+        """Whether an errand is done; one that brings something to the mark, (3,) m, where it is there."""
+        if isinstance(errand.done, Delivery):
+            off = self.point(errand.done.point) - mark
+            return bool(off @ off <= errand.done.within_m**2)
+        assert self.scene.joint is not None
+        coordinate = self.data.qpos[ROBOT_POSITIONS + self.scene.joint]
+        return bool(errand.done.low <= coordinate <= errand.done.high)
+
+    def _advance(self, hand: np.ndarray, grip: float) -> None:
+        self.data.mocap_pos[0], self.data.mocap_quat[0] = hand, DOWN
+        self.data.ctrl[:] = grip, -grip
+        mujoco.mj_step(self.model, self.data, nstep=self._substeps)
+
+    def _state(self) -> np.ndarray:
+        state = np.empty(mujoco.mj_stateSize(self.model, STATE))
+        mujoco.mj_getState(self.model, self.data, state, STATE)
+        return state
+
+
+def _opposes(one: Errand, other: Errand) -> bool:
+    """Whether the doing of the one is the failing of the other: they move the same joint."""
+    return not isinstance(one.done, Delivery) and not isinstance(other.done, Delivery)
+
+
+def _between(low: Sequence[float] | float, high: Sequence[float] | float, share: np.ndarray) -> np.ndarray:
+    between: np.ndarray = np.asarray(low) + share * (np.asarray(high) - np.asarray(low))
+    return between
+
+
+@functools.cache
+def load_scene(scene: Scene) -> SceneWorld:
+    """Return the world of a scene; a process has one of each, for a model takes some 20 MB."""
+    return SceneWorld(scene)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Examples for a corrector: what a fresh plan of the target would do, at every age of an old one.
+
+In simulation they come from rounds of rollouts with the corrector itself (DAgger; Ross et al., 2011), so that
+it learns from the states that it leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.plan import Plan
+from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
+from adahi_ros.lab.evaluation.rollout import World, for_target
+from adahi_ros.policies.corrector.corrector import Correction
+from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
+from adahi_ros.policies.interface import Policy
+from adahi_ros.proposers.interface import plan_view
+
+NOISY_SHARE = 0.3  # of the actions
+AGREEMENT = 0.7  # in action scales: plans further than that from the old one hardly count
+Correct = Callable[[PlanView], Correction]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """N examples.
+
+    Attributes:
+        features: (N, F) float32.
+        wanted: (N, A) float32, corrections in action scales.
+    """
+
+    features: np.ndarray
+    wanted: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @classmethod
+    def arrays(cls) -> list[str]:
+        """Return the names of what has a row for each."""
+        return ["features", "wanted"]
+
+    def rows(self, which: np.ndarray) -> Examples:
+        """Return some of them, by mask or index."""
+        return Examples(self.features[which], self.wanted[which])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Examples]) -> Examples:
+        """Return all examples of some."""
+        return cls(
+            np.concatenate([part.features for part in parts]), np.concatenate([part.wanted for part in parts])
+        )
+
+
+def agreeing(plans: np.ndarray, ahead: np.ndarray, left: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return the present action of the target, as far as it agrees with the plan that there is.
+
+    A target that knows two ways round an obstacle must not teach the mean of both: each of its plans counts
+    by its distance to what is left of the old one.
+
+    Args:
+        plans: (B, S, T, A), fresh ones, S of each robot.
+        ahead: (B, T, A), what is left of the old plan, the last action repeated.
+        left: (B,), how much that is.
+        scale: (A,) of the actions.
+
+    Returns:
+        (B, A) in action units.
+    """
+    counted = (np.arange(plans.shape[2]) < left[:, None])[:, None, :, None]
+    squared = (((plans - ahead[:, None]) / scale) ** 2 * counted).sum(axis=(2, 3))
+    distance = squared / (left[:, None] * plans.shape[3])
+    weight = np.exp(-(distance - distance.min(axis=1, keepdims=True)) / (2.0 * AGREEMENT**2))
+    weight /= weight.sum(axis=1, keepdims=True)
+    action: np.ndarray = (weight[..., None] * plans[:, :, 0]).sum(axis=1)
+    return action
+
+
+def fresh_plans(target: Policy, observations: Observations, draws: np.ndarray) -> np.ndarray:
+    """Return S plans of each of B robots (B, S, T, A), by draws (B, S, target.draws)."""
+    batch, samples = draws.shape[:2]
+    repeated = observations.rows(np.repeat(np.arange(batch), samples))
+    actions = target.propose(repeated, draws.reshape(batch * samples, -1)).actions
+    plans: np.ndarray = actions.reshape(batch, samples, *actions.shape[1:])
+    return plans
+
+
+class Teacher:
+    """Follows plans that are asked for at random, and notes what a fresh one would do at every step.
+
+    Args:
+        target: makes the plans.
+        scales: of the features.
+        samples: S, fresh plans at every step.
+        hides_plan: teaches a policy that is told no plan what the target does on average.
+    """
+
+    def __init__(self, target: Policy, scales: FeatureScales, samples: int, hides_plan: bool = False) -> None:
+        self._target = target
+        self._scales = scales
+        self._samples = samples
+        self._hides_plan = hides_plan
+
+    def lesson(
+        self,
+        world: World,
+        seed: int,
+        episodes: Sequence[int],
+        rate: float,
+        correct: Correct | None,
+        noise: float,
+        on_step: Callable[[int], None] = lambda step: None,
+    ) -> Examples:
+        """Run episodes to their end; return an example of every step of every one of them.
+
+        Args:
+            world: is reset.
+            seed: of all draws.
+            episodes: their numbers.
+            rate: at which a step asks for a new plan, beside those that have none.
+            correct: what corrects the plans; None follows them blindly.
+            noise: in action scales, added to 3 of 10 actions.
+            on_step: called with the number of steps done.
+        """
+        numbers, target = list(episodes), self._target
+        world.reset(seed, numbers)
+        horizon, action_dim = target.signature.horizon, target.signature.action_dim
+        scale = self._scales.action_scale
+        count = target.draws
+        draws = EpisodeStreams(seed, "teacher", numbers, (self._samples + 1) * count)
+        own = EpisodeStreams(seed, "lesson", numbers, 2 + action_dim)
+        history, plan = History(target.signature, len(numbers)), Plan(len(numbers), action_dim)
+        memory = Memory(2 * horizon)
+        parts: list[Examples] = []
+        step = 0
+        while not world.done.all():
+            active, observed = ~world.done, {OBSERVATION: world.observation, GOAL: world.goal}
+            observations = history.push({**observed, **for_target(world)})
+            drawn, mine = draws.next(), own.next()
+            drawn = drawn.reshape(len(numbers), self._samples + 1, count)
+            memory.keep(step, observed)
+            plan.forget_before(step)
+            asks = (mine[:, 0] < rate) | (plan.left(step) == 0)
+            if asks.any():
+                asked = target.propose(observations.rows(asks), drawn[asks, 0]).actions
+                plan.splice(asked, step, step, asks)
+            goal = world.goal[:, : len(self._scales.goal_mean)]
+            view = plan_view(memory, plan, step, goal, horizon)
+            fresh = fresh_plans(target, observations, drawn[:, 1:])
+            planned = view.ahead[:, 0]
+            if self._hides_plan:
+                view, wanted = view.without_plan(), fresh[:, :, 0].mean(axis=1) / scale
+            else:
+                wanted = (agreeing(fresh, view.ahead, view.left, scale) - planned) / scale
+            parts.append(Examples(features(view, self._scales), wanted.astype(np.float32)).rows(active))
+            action = planned if correct is None else correct(view).actions
+            shaken = (mine[:, 1] < NOISY_SHARE)[:, None] * (mine[:, 2:] - 0.5) * np.sqrt(12.0)
+            world.step(action + noise * scale * shaken)
+            step += 1
+            on_step(step)
+        return Examples.joined(parts)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of a corrector on examples, and its files."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from adahi_ros.core.checkpoint_files import FORMAT, CheckpointError
+from adahi_ros.core.files import replacing, save_json
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit
+from adahi_ros.policies.corrector.corrector import Network
+from adahi_ros.policies.corrector.corrector_checkpoint import KIND, CorrectorCheckpoint
+from adahi_ros.policies.corrector.corrector_features import FeatureScales
+from adahi_ros.policies.corrector.corrector_network import (
+    CorrectorConfig,
+    CorrectorNetwork,
+    corrector_loss,
+    weights_count,
+)
+from adahi_ros.policies.networks.onnx_export import write_onnx
+from adahi_ros.policies.networks.step_dataset import Moments
+
+SMALLEST_CHANGE = 1e-3  # of an observation's scale: what hardly ever moves must not drown the rest
+
+
+def scales_of(data: Trajectories, with_goal: bool) -> FeatureScales:
+    """Return the units of demonstrations; without a goal, of a robot that is told none."""
+    observation, action = Moments.of(data.observations), Moments.of(data.actions)
+    goal = Moments.of(data.goals[:, : data.goals.shape[1] if with_goal else 0])
+    within = np.ones(len(data.observations) - 1, dtype=bool)
+    within[data.ends[:-1] - 1] = False  # from one episode to the next is no change
+    change = np.diff(data.observations, axis=0)[within].std(axis=0) + SMALLEST_CHANGE * observation.scale
+    return FeatureScales(
+        observation.mean,
+        observation.scale,
+        change.astype(np.float32),
+        goal.mean,
+        goal.scale,
+        action.mean,
+        action.scale,
+    )
+
+
+def train_corrector(
+    features: np.ndarray,
+    wanted: np.ndarray,
+    hidden: int,
+    fit_config: FitConfig,
+    run: Run,
+    beta: float = 0.0,
+    from_mean: bool = False,
+) -> tuple[CorrectorNetwork, list[float]]:
+    """Train a corrector; return it and its losses.
+
+    Args:
+        features: (N, F) float32.
+        wanted: (N, A) float32, corrections in action scales.
+        hidden: see `CorrectorConfig`.
+        fit_config: how long and how fast.
+        run: seed, saved state and progress.
+        beta: see `corrector_loss`.
+        from_mean: begin with the mean of what is wanted, which is not about zero.
+    """
+    read, wanted_of = torch.from_numpy(features), torch.from_numpy(wanted)
+    moments = Moments.of(features)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.seed)
+        mean, std = torch.from_numpy(moments.mean), torch.from_numpy(moments.scale)
+        network = CorrectorNetwork(wanted.shape[1], hidden, mean, std)
+    if from_mean:
+        network.begin_with(wanted_of.mean(dim=0))
+
+    def loss_of(batch: Tensor) -> Tensor:
+        correction, log_variance = network(read[batch])
+        return corrector_loss(correction, log_variance, wanted_of[batch], beta)
+
+    recipe = {"hidden": hidden, "beta": beta, "data": digest_of(read, wanted_of)}
+    return network, fit(network, loss_of, len(read), fit_config, run, recipe)
+
+
+def running(network: CorrectorNetwork) -> Network:
+    """Return a network for a `Corrector` that is not saved yet."""
+
+    @torch.inference_mode()
+    def run(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        correction, log_variance = network(torch.from_numpy(features))
+        return correction.numpy(), log_variance.numpy()
+
+    return run
+
+
+def save_corrector(
+    directory: Path,
+    name: str,
+    network: CorrectorNetwork,
+    config: CorrectorConfig,
+    scales: FeatureScales,
+    action_range: tuple[np.ndarray, np.ndarray],
+    training: dict[str, Any],
+) -> None:
+    """Write a trained corrector, but for its ONNX file."""
+    tensors = {key: value.contiguous() for key, value in network.state_dict().items()}
+    arrays = {**vars(scales), "action_low": action_range[0], "action_high": action_range[1]}
+    tensors |= {key: torch.from_numpy(np.ascontiguousarray(value)) for key, value in arrays.items()}
+    with replacing(directory / f"{name}.safetensors") as partial:
+        save_file(tensors, partial)
+    save_json(
+        directory / f"{name}.json",
+        {
+            "format": FORMAT,
+            "kind": KIND,
+            "parameters": weights_count(network),
+            "config": asdict(config),
+            "training": training,
+        },
+    )
+
+
+def load_network(checkpoint: CorrectorCheckpoint) -> CorrectorNetwork:
+    """Build the network of a checkpoint, ready to predict.
+
+    Raises:
+        CheckpointError: the weights are damaged or do not fit the configuration.
+    """
+    try:
+        weights = load_file(checkpoint.weights)
+        mean, std = weights["mean"], weights["std"]
+        network = CorrectorNetwork(checkpoint.config["action_dim"], checkpoint.config["hidden"], mean, std)
+        network.load_state_dict({name: weights[name] for name in network.state_dict()})
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{checkpoint.weights}: {error}") from None
+    return network.eval().requires_grad_(False)
+
+
+def learn_on(
+    network: CorrectorNetwork,
+    old: tuple[np.ndarray, np.ndarray],
+    new: tuple[np.ndarray, np.ndarray],
+    rehearsal: float,
+    fit_config: FitConfig,
+    run: Run,
+    beta: float = 0.0,
+) -> tuple[CorrectorNetwork, list[float]]:
+    """Return a copy of a corrector that has learned on, and its losses.
+
+    Args:
+        network: stays as it is.
+        old: features (N, F) and wanted corrections (N, A) that it had learned from, float32.
+        new: likewise, what it is to learn, at least one.
+        rehearsal: share of the loss that is of the old ones, 0 to 1.
+        fit_config: how long and how fast.
+        run: seed, saved state and progress.
+        beta: see `corrector_loss`.
+    """
+    learned = copy.deepcopy(network).requires_grad_(True)
+    read, wanted = (tuple(torch.from_numpy(each) for each in pair) for pair in zip(old, new, strict=True))
+
+    def loss_of(batch: Tensor) -> Tensor:
+        # One draw of a pair: old and new each get a batch of its own.
+        rows = batch % len(old[0]), batch // len(old[0])
+        parts = []
+        for which, features, correction in zip(rows, read, wanted, strict=True):
+            made, log_variance = learned(features[which])
+            parts.append(corrector_loss(made, log_variance, correction[which], beta))
+        return rehearsal * parts[0] + (1.0 - rehearsal) * parts[1]
+
+    data = digest_of(*read, *wanted, *network.state_dict().values())
+    recipe = {"rehearsal": rehearsal, "beta": beta, "data": data}
+    losses = fit(learned, loss_of, len(old[0]) * len(new[0]), fit_config, run, recipe)
+    return learned.requires_grad_(False), losses
+
+
+def export(checkpoint: CorrectorCheckpoint, path: Path) -> None:
+    """Write the network of a checkpoint as one ONNX file with a free batch size.
+
+    Raises:
+        CheckpointError: the weights are damaged or do not fit the configuration.
+    """
+    network = load_network(checkpoint)
+    batch = torch.export.Dim("batch")
+    write_onnx(
+        network,
+        (torch.zeros(2, len(network.mean)),),
+        path,
+        checkpoint.digest(),
+        input_names=["features"],
+        output_names=["correction", "log_variance"],
+        dynamic_shapes=({0: batch},),
+    )

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of a network: one loop for all of them.
+
+Every step draws its own batch from (seed, step), so a run that was stopped and resumed ends with
+the weights of one that was not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+
+from adahi_ros.core.files import parse_json, replacing
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """How long and how fast to train.
+
+    Attributes:
+        steps: optimizer steps.
+        batch_size: examples per step.
+        learning_rate: AdamW's, after a linear warm-up over `warmup` steps, then a cosine to zero.
+        weight_decay: AdamW's.
+        average: decay of an exponential moving average of the weights, with which training ends; 0 for none.
+
+    Raises:
+        ValueError: a value is out of range; names field, value and range.
+    """
+
+    steps: int
+    batch_size: int = 512
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    warmup: int = 50
+    average: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, smallest in (("steps", 1), ("batch_size", 2), ("warmup", 0)):
+            if getattr(self, name) < smallest:
+                raise ValueError(f"fit.{name}: {getattr(self, name)}, must be at least {smallest}")
+        for name in ("learning_rate", "weight_decay"):
+            if not 0 <= getattr(self, name) < np.inf:
+                raise ValueError(f"fit.{name}: {getattr(self, name)}, must be finite and not negative")
+        if not 0.0 <= self.average < 1.0:
+            raise ValueError(f"fit.average: {self.average}, must be at least 0 and below 1")
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of one step."""
+        warm = min(1.0, (step + 1) / (self.warmup + 1))
+        return self.learning_rate * warm * 0.5 * (1 + float(np.cos(np.pi * step / self.steps)))
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where a training run keeps its state, and who is told of its progress.
+
+    Attributes:
+        seed: of weights and batches.
+        state: file to save to and resume from; None keeps nothing.
+        save_every: steps between saves.
+        on_step: called with (steps done, loss).
+        on_save: called before each save with (steps done, the module as training would end with it by then).
+    """
+
+    seed: int
+    state: Path | None = None
+    save_every: int = 500
+    on_step: Callable[[int, float], None] = lambda step, loss: None
+    on_save: Callable[[int, nn.Module], None] = lambda step, module: None
+
+
+def _average_of(module: nn.Module, decay: float) -> AveragedModel:
+    """Return an exponential moving average of weights, which begins by decaying faster.
+
+    The decay of step t is at most (1 + t) / (10 + t), as of TensorFlow's `ExponentialMovingAverage`: else a
+    short training would remember the weights that it began with.
+    """
+
+    def following(average: Tensor, weight: Tensor, averaged: Tensor | int) -> Tensor:
+        step = int(averaged)
+        return average.lerp(weight, 1.0 - min(decay, (1 + step) / (10 + step)))
+
+    return AveragedModel(module, avg_fn=following)
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """Everything that changes from step to step.
+
+    Attributes:
+        module: what is trained.
+        optimizer: of its weights.
+        average: of its weights; None without one.
+    """
+
+    module: nn.Module
+    optimizer: torch.optim.AdamW
+    average: AveragedModel | None
+
+    def parts(self) -> Iterator[tuple[str, nn.Module]]:
+        """Yield the modules that are saved, and what their tensors' names begin with."""
+        yield "model.", self.module
+        if self.average is not None:
+            yield "average.", self.average
+
+
+def _save_state(path: Path, trained: _Trained, meta: dict) -> None:
+    tensors = {
+        f"{prefix}{name}": tensor.contiguous()
+        for prefix, part in trained.parts()
+        for name, tensor in part.state_dict().items()
+    }
+    for index, state in trained.optimizer.state_dict()["state"].items():
+        for name, tensor in state.items():
+            tensors[f"optimizer.{index}.{name}"] = tensor.contiguous()
+    with replacing(path) as partial:
+        save_file(tensors, partial, metadata={"adahi": json.dumps(meta)})
+
+
+def _load_state(path: Path, trained: _Trained, recipe: dict) -> list[float]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            meta = parse_json((file.metadata() or {})["adahi"])
+            made_by, losses = meta["recipe"], list(meta["losses"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: not a saved run ({error}); delete it to start anew") from None
+    if made_by != recipe:
+        raise ValueError(f"{path}: from a run with other settings or data; delete it to start anew")
+    for prefix, part in trained.parts():
+        part.load_state_dict(
+            {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+        )
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        if name.startswith("optimizer."):
+            _, index, field = name.split(".")
+            moments.setdefault(int(index), {})[field] = value
+    trained.optimizer.load_state_dict({**trained.optimizer.state_dict(), "state": moments})
+    return losses
+
+
+def digest_of(*tensors: Tensor) -> str:
+    """Return the SHA-256 of tensors, to tell one recipe's data from another's."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def fit(
+    module: nn.Module,
+    loss_of: Callable[[Tensor], Tensor],
+    examples: int,
+    config: FitConfig,
+    run: Run,
+    recipe: dict | None = None,
+) -> list[float]:
+    """Train a module in place; return the loss of every step.
+
+    Args:
+        module: what to train.
+        loss_of: from the indices (B,) of a batch to its loss.
+        examples: how many there are to draw from.
+        config: how long and how fast.
+        run: seed, saved state and progress.
+        recipe: what else must be the same for a saved state to be resumed.
+
+    Raises:
+        ValueError: the saved state is damaged, or of another run.
+        RuntimeError: the loss is not finite any more.
+    """
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+    )
+    average = _average_of(module, config.average) if config.average else None
+    trained = _Trained(module, optimizer, average)
+    recipe = {"fit": asdict(config), "seed": run.seed, "examples": examples, **(recipe or {})}
+    losses: list[float] = []
+    if run.state is not None and run.state.is_file():
+        losses = _load_state(run.state, trained, recipe)
+    module.train()
+    with torch.random.fork_rng(devices=[]):
+        for step in range(len(losses), config.steps):
+            torch.manual_seed(int(np.random.SeedSequence((run.seed, step)).generate_state(1)[0]))
+            batch = torch.randint(examples, (config.batch_size,))
+            for group in optimizer.param_groups:
+                group["lr"] = config.rate_at(step)
+            loss = loss_of(batch)
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+            optimizer.step()
+            if average is not None:
+                average.update_parameters(module)
+            losses.append(loss.item())
+            if not np.isfinite(losses[-1]):
+                raise RuntimeError(f"loss: {losses[-1]} at step {step}; lower fit.learning_rate")
+            run.on_step(step + 1, losses[-1])
+            if run.state is not None and ((step + 1) % run.save_every == 0 or step + 1 == config.steps):
+                run.on_save(step + 1, module if average is None else average.module)
+                _save_state(run.state, trained, {"recipe": recipe, "losses": losses})
+    if average is not None:
+        module.load_state_dict(average.module.state_dict())
+    module.eval()
+    return losses

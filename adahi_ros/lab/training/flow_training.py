@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of a flow policy: the velocity from noise to demonstrated plan, at every step of every window."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit
+from adahi_ros.policies.flow.flow_network import FlowConfig, FlowNetwork
+from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
+from adahi_ros.policies.networks.transformer import InputMoments
+
+
+def train_flow(
+    data: Trajectories,
+    window_length: int,
+    size: dict[str, Any],
+    fit_config: FitConfig,
+    run: Run,
+) -> tuple[FlowNetwork, list[float]]:
+    """Train a flow policy; return it and its losses.
+
+    Args:
+        data: demonstrations.
+        window_length: H.
+        size: what else `FlowConfig` takes. A plan past an episode's end repeats its last action.
+        fit_config: how long and how fast.
+        run: seed, saved state and progress.
+    """
+    config = FlowConfig(
+        observation_dim=data.inputs.shape[1],
+        goal_dim=data.goals.shape[1],
+        action_dim=data.actions.shape[1],
+        window_length=window_length,
+        image_dim=data.image_features.shape[1],
+        **size,
+    )
+    moments = InputMoments.of(Moments.of(data.inputs), Moments.of(data.goals))
+    action = Moments.of(data.actions)
+    arrays = (action.mean, action.scale, data.actions.min(axis=0), data.actions.max(axis=0))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(run.seed)
+        network = FlowNetwork(config, moments, *map(torch.from_numpy, arrays))
+    observations = torch.from_numpy(data.inputs)
+    goals = torch.from_numpy(step_goals(data))
+    rows = torch.from_numpy(window_indices(data, window_length))
+    plans = network.scaled(torch.from_numpy(action_chunks(data, config.horizon)))
+
+    def loss_of(batch: Tensor) -> Tensor:
+        steps = rows[batch]
+        features = network.features(observations[steps], goals[batch])
+        plan, noise = plans[steps], torch.randn(*steps.shape, plans.shape[-1])
+        time = torch.rand(*steps.shape, 1)
+        velocity = network.velocity(features, (1.0 - time) * noise + time * plan, time)
+        return torch.nn.functional.mse_loss(velocity, plan - noise)
+
+    recipe = {"policy": asdict(config), "data": digest_of(observations, goals, plans)}
+    return network, fit(network, loss_of, len(rows), fit_config, run, recipe)

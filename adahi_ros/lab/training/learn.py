@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A draft learns from the target's corrections, and goes no further than it may forget.
+
+After E2CL (Wang et al., "E2CL: Exploration-based Error Correction Learning for Embodied Agents", arXiv
+2409.03256): an agent explores, a teacher corrects it, and it learns from demonstrations and corrections
+together.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.fitting import Run, digest_of
+from adahi_ros.lab.training.interpolation import M, within
+from adahi_ros.lab.training.policy_corrections import Corrections
+from adahi_ros.lab.training.staging import STATES, StagedFolder
+from adahi_ros.lab.training.training_recipe import F
+from adahi_ros.lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
+from adahi_ros.lab.training.vqbet_training import CodeFitConfig, Demonstrated
+from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, save_policy
+from adahi_ros.policies.vqbet.vqbet_export import export
+from adahi_ros.policies.vqbet.vqbet_network import VQBeT
+from adahi_ros.policies.vqbet.vqbet_torch import load_network
+
+DRAFT = "draft"
+NOTHING = "there is nothing to learn from"
+FORGETS = "it would forget more than is allowed"
+HELD_OUT = 10  # one of so many demonstrations tells what was forgotten
+
+
+@dataclass(frozen=True)
+class LearningConfig:
+    """How to learn from corrections.
+
+    Attributes:
+        steps: optimizer steps of an update; all else of the fit is the draft's recipe's.
+        rehearsal, pull: see `Keeping`.
+        worse: the loss on demonstrations held out may be so much larger at most, as a share, than the lowest
+            that it has been since everything began. An update that is beyond that is taken half, a quarter or
+            an eighth of the way, or not at all, see `within`. Infinite for no such guard.
+
+    Raises:
+        ValueError: a value is out of range; names field, value and range.
+    """
+
+    steps: int = 300
+    rehearsal: float = 0.5
+    pull: float = 0.0
+    worse: float = 0.02
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ValueError(f"steps: {self.steps}, must be at least 1")
+        if not self.worse >= 0.0:
+            raise ValueError(f"worse: {self.worse}, must not be negative")
+        _ = self.keeping
+
+    @property
+    def keeping(self) -> Keeping:
+        """What keeps it from forgetting, but for the guard."""
+        return Keeping(self.rehearsal, self.pull)
+
+    def fit(self, recipe: F) -> F:
+        """Return how to fit, with the loss of the first training's recipe."""
+        return replace(recipe, steps=self.steps, average=0.0)
+
+
+class Lessons:
+    """What a draft had learned from: nine of ten demonstrations to rehearse, the tenth to look at.
+
+    Args:
+        data: demonstrations, as the draft sees them.
+        tokenizer: frozen.
+        window_length: H.
+        fit: of the draft's recipe, whose loss is meant.
+
+    Raises:
+        ValueError: there is but one demonstration.
+    """
+
+    def __init__(
+        self, data: Trajectories, tokenizer: ActionTokenizer, window_length: int, fit: CodeFitConfig
+    ) -> None:
+        if len(data) < 2:
+            raise ValueError(f"demos: {len(data)}, must be at least 2: one is held out")
+        numbers = np.arange(len(data))
+        held_out = numbers % HELD_OUT == HELD_OUT - 1 if len(data) >= HELD_OUT else numbers == numbers[-1]
+        self.tokenizer, self.config = tokenizer, fit
+        self.rehearsed, self.held_out = (
+            Demonstrated.of(data.episodes(numbers[rows].tolist()), tokenizer, window_length)
+            for rows in (~held_out, held_out)
+        )
+
+    @property
+    def digest(self) -> str:
+        """Name what is held out."""
+        return digest_of(self.held_out.observations, self.held_out.goals, self.held_out.chunks)[:16]
+
+    def forgotten(self, model: VQBeT) -> float:
+        """Return the loss of a draft on the demonstrations held out."""
+        return mean_loss(model, self.tokenizer, self.held_out, self.config)
+
+    def actions(self, corrections: Corrections) -> Actions:
+        """Return what there is to learn of corrections."""
+        return Actions.of(corrections.windows, corrections.goals, corrections.replied, self.tokenizer)
+
+
+@dataclass(frozen=True)
+class Update:
+    """What became of a draft that was to learn.
+
+    Attributes:
+        model: as it is now.
+        losses: of every step; none where nothing was learned.
+        figures: as they are written.
+    """
+
+    model: VQBeT
+    losses: list[float]
+    figures: dict[str, Any]
+
+
+def learned_within(
+    model: M,
+    learned: M | None,
+    loss_of: Callable[[M], float],
+    worse: float,
+    best: float | None = None,
+) -> tuple[M, dict[str, Any]]:
+    """Take as much of what a network has learned as forgets no more than it may; return figures, too.
+
+    Args:
+        model: before; stays as it is.
+        learned: after all of the learning; None where there is nothing to learn from.
+        loss_of: returns the loss of a network on what is held out.
+        worse: see `LearningConfig`.
+        best: the lowest such loss of the networks before this one; None where there is none.
+    """
+    before = loss_of(model)
+    best = before if best is None else min(best, before)
+    bound = best * (1.0 + worse)
+    held_out = {"best": best, "before": before, "bound": bound if math.isfinite(bound) else None}
+    if learned is None:
+        held_out |= {"learned": before, "after": before}
+        return model, {"held_out": held_out, "share": 0.0, "why": NOTHING}
+    now, taken = within(model, learned, loss_of, bound)
+    held_out |= {"best": min(best, taken.after), "learned": taken.learned, "after": taken.after}
+    return now, {"held_out": held_out, "share": taken.share, "why": "" if taken.share else FORGETS}
+
+
+def update(
+    model: VQBeT,
+    lessons: Lessons,
+    corrections: Corrections,
+    config: LearningConfig,
+    run: Run,
+    best: float | None = None,
+) -> Update:
+    """Have a draft learn from corrections, as far as it forgets no more than it may.
+
+    Args:
+        model: the draft; stays as it is.
+        lessons: what it had learned from.
+        corrections: what it is to learn; of none, nothing changes.
+        config: how.
+        run: seed, saved state and progress.
+        best: the lowest loss on what is held out, of the drafts before this one; None where there is none.
+    """
+    figures: dict[str, Any] = {
+        "corrections": len(corrections),
+        "acceptance": corrections.acceptance,
+        "left_out": dict(corrections.left_out),
+    }
+    if not len(corrections):
+        _, nothing = learned_within(model, None, lessons.forgotten, config.worse, best)
+        return Update(model, [], {**figures, **nothing})
+    taught = lessons.actions(corrections)
+    fit, rehearsed = config.fit(lessons.config), lessons.rehearsed
+    learned, losses = fine_tune(model, lessons.tokenizer, rehearsed, taught, fit, config.keeping, run)
+    now, taken = learned_within(model, learned, lessons.forgotten, config.worse, best)
+    figures["log_likelihood"] = {
+        "before": log_likelihood(model, taught),
+        "after": log_likelihood(now, taught),
+    }
+    return Update(now, losses, {**figures, **taken})
+
+
+def learn_from(
+    begin: Path,
+    out: Path,
+    lessons: Lessons,
+    corrections: Corrections,
+    config: LearningConfig,
+    command: str,
+    run: Run,
+) -> Update:
+    """Have the draft of a folder learn from corrections, into a folder that has all else, too.
+
+    That folder changes only once all is done. A draft that learns again and again, by a command each, is held
+    to the best of all of them: its checkpoint says what that was.
+
+    Args:
+        begin: folder of tokenizer, draft and target.
+        out: folder to write; may be the same.
+        lessons: what the draft had learned from.
+        corrections: what it is to learn.
+        config: how.
+        command: noted in the checkpoint.
+        run: seed and progress; where its state is kept is seen to here.
+
+    Raises:
+        ValueError: something does not fit; names it.
+    """
+    staged = StagedFolder(out)
+    checkpoint = load_checkpoint(begin / DRAFT)
+    staged.begin()
+    copy_policies(begin, staged.folder)
+    before = checkpoint.training.get("corrections", {})
+    known = before.get("demonstrations") == lessons.digest
+    learned = update(
+        load_network(checkpoint),
+        lessons,
+        corrections,
+        config,
+        replace(run, state=staged.folder / STATES.replace("*", DRAFT)),
+        before.get("held_out", {}).get("best") if known else None,
+    )
+    if learned.figures["share"]:
+        told = {**learned.figures, "command": command, "seed": run.seed, "demonstrations": lessons.digest}
+        write_draft(staged.folder, learned.model, {**checkpoint.training, "corrections": told})
+    staged.finish()
+    return learned
+
+
+def copy_policies(begin: Path, folder: Path) -> None:
+    """Copy what is in a folder of policies into another, but for states of trainings."""
+    for path in begin.iterdir():
+        if path.is_dir():
+            shutil.copytree(path, folder / path.name, dirs_exist_ok=True)
+        elif not path.match(STATES):
+            shutil.copy2(path, folder)
+
+
+def write_draft(folder: Path, model: VQBeT, training: dict[str, Any]) -> None:
+    """Write a draft and its export."""
+    save_policy(folder, DRAFT, model, training)
+    export(load_checkpoint(folder / DRAFT), folder / f"{DRAFT}.onnx")

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A corrector that learns in rounds, see `learn_rounds`: of what a new plan does otherwise than the old."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes, lesson_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
+from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, Policies, PolicyFiles
+from adahi_ros.lab.evaluation.rollout import rollout
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.methods.plan_methods import CORRECTOR, PlanMethod
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.training.corrector_data import Examples, Teacher
+from adahi_ros.lab.training.corrector_training import export, learn_on, load_network, running, save_corrector
+from adahi_ros.lab.training.fitting import Run
+from adahi_ros.lab.training.learn import LearningConfig, learned_within
+from adahi_ros.lab.training.learn_rounds import Rounds, calibrated_by, restored, saved
+from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
+from adahi_ros.lab.training.reservoir import Reservoir
+from adahi_ros.policies.corrector.corrector import Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.corrector.corrector_features import features
+from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork
+from adahi_ros.policies.interface import Policy
+from adahi_ros.proposers.interface import CorrectorProposer, ProposerContext, plan_view
+from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier
+
+HELD_OUT_EPISODE = 680_000  # of the lessons
+OLD_EPISODES = 20  # of lessons as the corrector had them, at each rate of asking; half as many are held out
+
+
+class NotingCorrector(CorrectorProposer):
+    """Corrects plans, and notes what it read, and what came back at the same step.
+
+    Args:
+        corrector: what corrects.
+    """
+
+    def __init__(self, corrector: Corrector) -> None:
+        super().__init__(corrector)
+        self.read: list[np.ndarray] = []
+        self.planned: list[np.ndarray] = []
+        self.replied: list[np.ndarray] = []
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`."""
+        signature = self._corrector.signature
+        goal = signature.condition(context.observations)
+        view = plan_view(context.memory, context.plan, context.step, goal, signature.horizon)
+        known = context.plan.left(context.step) > 0
+        planned = np.where(known[:, None], view.ahead[:, 0], np.nan)
+        self.read.append(features(view, self._corrector.scales))
+        self.planned.append(planned)
+        self.replied.append(np.full_like(planned, np.nan))
+        return super().propose(context)
+
+    def told(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
+        """See `Proposer`: of who waits, the step that asked is the present one."""
+        self.replied[requested_at][rows] = verdict.actions[:, 0]
+
+
+def corrected_plans(bench: Bench, method: PlanMethod, seed: int, episodes: Sequence[int]) -> Examples:
+    """Run episodes of a task with corrected plans; return an example of each step that replaced a plan.
+
+    Wanted is what the new plan does there, less what the old one would have done. Where a target knows two
+    ways, that may be the other one: of a single reply nobody can tell.
+    """
+    assert bench.policies.corrector is not None
+    assert bench.policies.plans is not None
+    noting = NotingCorrector(bench.policies.corrector)
+    config = ControllerConfig(method.trigger(bench))
+    controller = Controller(bench.policies.corrector, config, CORRECTOR, made=noting)
+    verifier = TargetVerifier(bench.policies.plans, "replace")
+    log = rollout(make(bench.task), controller, verifier, seed, episodes)
+    scale = bench.policies.corrector.scales.action_scale
+    wanted = (np.stack(noting.replied) - np.stack(noting.planned)) / scale
+    known = log.active & np.isfinite(wanted).all(axis=-1)
+    return Examples(np.stack(noting.read)[known], wanted[known].astype(np.float32))
+
+
+@dataclass(frozen=True)
+class OldLessons:
+    """What a corrector had learned from: examples of every step of rollouts, as in its training.
+
+    Attributes:
+        rehearsed, held_out: of other episodes each.
+    """
+
+    rehearsed: Examples
+    held_out: Examples
+
+    @classmethod
+    def of(
+        cls, task: str, target: Policy, corrector: Corrector, recipe: CorrectorRecipe, episodes: int
+    ) -> OldLessons:
+        """Make them anew, with the corrector as it is."""
+        teacher = Teacher(target, corrector.scales, recipe.samples)
+
+        def taught(count: int, before: int) -> Examples:
+            numbers = [lesson_episodes(count, before + place * count) for place in range(len(rates))]
+            return Examples.joined(
+                [
+                    teacher.lesson(make(task), recipe.seed, some, rate, corrector.correct, 0.0)
+                    for some, rate in zip(numbers, rates, strict=True)
+                ]
+            )
+
+        rates = recipe.asking_rates
+        return cls(taught(episodes, 0), taught(max(1, episodes // 2), HELD_OUT_EPISODE))
+
+    def error(self, network: CorrectorNetwork) -> float:
+        """Return the error of a corrector on what is held out, root mean square, in action scales."""
+        correction, _ = running(network)(self.held_out.features)
+        return float(np.sqrt(np.mean((self.held_out.wanted - correction) ** 2)))
+
+
+class CorrectorLearner:
+    """Learns from the plans that came back.
+
+    Args:
+        task: what `make` takes.
+        begin: folder of draft and target, which has the target that plans and the corrector in `plans`.
+        recipe: of the corrector.
+        calibration: of the draft, for the gates of the methods.
+        how: often, and when the target is asked.
+        config: how it learns; what forgets is told by the error on steps held out.
+        workers: processes that run episodes.
+        old_episodes: at each rate of asking, to rehearse.
+
+    Raises:
+        ValueError: the method does not correct plans, a checkpoint is missing, or something does not fit.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        begin: Path,
+        recipe: CorrectorRecipe,
+        calibration: Calibration,
+        how: Rounds,
+        config: LearningConfig,
+        workers: int = 1,
+        old_episodes: int = OLD_EPISODES,
+    ) -> None:
+        method = METHODS[how.ask]
+        if not isinstance(method, PlanMethod) or method.proposer != CORRECTOR or method.late:
+            raise ValueError(
+                f"ask: {how.ask!r}, must be of corrected plans that are waited for, as corrector_8"
+            )
+        for name, value in (("explore", how.explore), ("rate", how.rate)):
+            if value:
+                raise ValueError(f"{name}: {value}, must be left out where plans are corrected")
+        self._method, self._task, self._recipe, self._how = method, task, recipe, how
+        self._config, self._calibration, self._workers = config, calibration, workers
+        policies = PolicyFiles(begin, "onnxruntime").load()
+        method.threshold(Bench(task, policies, calibration))  # raises where something is missing
+        self._checkpoint = load_corrector(begin / PLANS / CORRECTOR)
+        self._network = load_network(self._checkpoint)
+        self._old = self._lessons(policies, old_episodes)
+        self._reservoir: Reservoir[Examples] = Reservoir(how.most, how.seed)
+        self._best = self._old.error(self._network)
+
+    def _lessons(self, policies: Policies, episodes: int) -> OldLessons:
+        assert policies.plans is not None
+        assert policies.corrector is not None
+        return OldLessons.of(self._task, policies.plans, policies.corrector, self._recipe, episodes)
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """See `Learner`."""
+        config = {name: str(value) for name, value in asdict(self._config).items()}  # one may be infinite
+        corrector = self._checkpoint.digest()
+        return {
+            "task": self._task,
+            "corrector": corrector,
+            "lessons": len(self._old.rehearsed),
+            "config": config,
+            "recipe": asdict(self._recipe),
+            "calibration": calibrated_by(self._calibration),
+        }
+
+    def write(self, folder: Path, command: str) -> None:
+        """See `Learner`."""
+        old, plans = self._checkpoint, folder / PLANS
+        acted = old.action_low, old.action_high
+        told = {**old.training, "learned": command}
+        save_corrector(
+            plans, CORRECTOR, self._network, CorrectorConfig(**old.config), old.scales, acted, told
+        )
+        export(load_corrector(plans / CORRECTOR), plans / f"{CORRECTOR}.onnx")
+
+    def look(self, files: PolicyFiles) -> dict[str, Any]:
+        """See `Learner`."""
+        if not self._how.evaluated:
+            return {}
+        comparison = Comparison(self._task, files, self._calibration, self._how.seed)
+        name, episodes = self._how.ask, evaluation_episodes(self._how.evaluated)
+        return {name: outcome_figures(play_all(comparison, [name], episodes, self._workers)[name])}
+
+    def learn(self, files: PolicyFiles, number: int) -> dict[str, Any]:
+        """See `Learner`."""
+        seed, config = self._how.seed, self._config
+        bench = Comparison(self._task, files, self._calibration, seed).bench()
+        new = corrected_plans(bench, self._method, seed, self._how.lessons(number))
+        kept = self._reservoir.add(new)
+        learned, old = None, self._old.rehearsed
+        if len(kept):
+            learned, _ = learn_on(
+                self._network,
+                (old.features, old.wanted),
+                (kept.features, kept.wanted),
+                config.rehearsal,
+                config.fit(self._recipe.fit),
+                Run(seed + number),
+                self._recipe.beta,
+            )
+        error, best = self._old.error, self._best
+        self._network, taken = learned_within(self._network, learned, error, config.worse, best)
+        self._best = taken["held_out"]["best"]
+        return {"new": len(new), "corrections": len(kept), **taken}
+
+    def state(self) -> dict[str, Tensor]:
+        """See `Learner`."""
+        return saved(self._network, self._reservoir)
+
+    def restore(self, state: dict[str, Tensor], last: dict[str, Any]) -> None:
+        """See `Learner`."""
+        restored(state, self._network, self._reservoir, Examples)
+        if "update" in last:
+            self._best = last["update"]["held_out"]["best"]

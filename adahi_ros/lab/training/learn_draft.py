@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A draft that learns in rounds, see `learn_rounds`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.calibration.calibrate import calibrate
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.methods.methods import gated
+from adahi_ros.lab.training.fitting import Run
+from adahi_ros.lab.training.learn import DRAFT, LearningConfig, Lessons, update, write_draft
+from adahi_ros.lab.training.learn_rounds import Rounds, calibrated_by, restored, saved
+from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes
+from adahi_ros.lab.training.reservoir import Reservoir
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
+from adahi_ros.policies.vqbet.vqbet_torch import load_network
+
+FIXED, RATED, ALONE = "threshold as it was", "threshold at the rate", "draft alone"
+
+
+class DraftLearner:
+    """Learns from the codes that came back.
+
+    Args:
+        task: what `make` takes.
+        begin: folder of its first checkpoint.
+        lessons: what it had learned from.
+        calibration: of the first draft.
+        how: often, and when the target is asked.
+        config: how it learns.
+        workers: processes that run episodes.
+
+    Raises:
+        ValueError: a method does not draft, or the checkpoint cannot be used.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        begin: Path,
+        lessons: Lessons,
+        calibration: Calibration,
+        how: Rounds,
+        config: LearningConfig,
+        workers: int = 1,
+    ) -> None:
+        self._ask, self._explore = gated(how.ask), gated(how.explore or how.ask)
+        self._task, self._lessons, self._how, self._config = task, lessons, how, config
+        self._workers = workers
+        self._first = self._present = calibration
+        self._checkpoint = load_checkpoint(begin / DRAFT)
+        self._model = load_network(self._checkpoint)
+        self._reservoir: Reservoir[Corrections] = Reservoir(how.most, how.seed)
+        self._best: float | None = None
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """See `Learner`."""
+        config = {name: str(value) for name, value in asdict(self._config).items()}  # one may be infinite
+        return {
+            "task": self._task,
+            "draft": self._checkpoint.digest(),
+            "lessons": self._lessons.digest,
+            "fit": asdict(self._lessons.config),
+            "config": config,
+            "calibration": calibrated_by(self._first),
+        }
+
+    def write(self, folder: Path, command: str) -> None:
+        """See `Learner`."""
+        write_draft(folder, self._model, {**self._checkpoint.training, "learned": command})
+
+    def look(self, files: PolicyFiles) -> dict[str, Any]:
+        """See `Learner`: by the first threshold, at the rate, and alone."""
+        self._present = self._calibrated(files)
+        if not self._how.evaluated:
+            return {}
+        looks = {FIXED: (self._first, self._how.ask), ALONE: (self._first, "draft")}
+        if self._how.rate is not None:
+            looks[RATED] = self._present, self._how.ask
+        found: dict[str, Any] = {}
+        for name, (calibration, method) in looks.items():
+            comparison = Comparison(self._task, files, calibration, self._how.seed)
+            episodes = evaluation_episodes(self._how.evaluated)
+            outcome = play_all(comparison, [method], episodes, self._workers)[method]
+            threshold = calibration.thresholds.get(gated(method).gate)
+            found[name] = {**outcome_figures(outcome), "threshold": threshold}
+        return found
+
+    def _calibrated(self, files: PolicyFiles) -> Calibration:
+        """Return a calibration of the present draft: to the rate, or with the thresholds that there are."""
+        first, how, rate = self._first, self._how, self._how.rate
+        if rate is None:
+            policies = files.load()
+            return replace(first, draft=policies.draft.digest, target=policies.target.digest)
+        shape = first.smoothing, first.normalization, first.draft_temperature
+        methods = [how.ask, how.explore or how.ask]
+        which = self._task, files, rate, how.seed, how.calibrated
+        return calibrate(*which, *shape, workers=self._workers, methods=methods)
+
+    def learn(self, files: PolicyFiles, number: int) -> dict[str, Any]:
+        """See `Learner`."""
+        seed = self._how.seed
+        bench = Comparison(self._task, files, self._present, seed).bench()
+        new, _ = corrected_episodes(bench, self._explore, seed, self._how.lessons(number))
+        kept, run = self._reservoir.add(new), Run(seed + number)
+        learned = update(self._model, self._lessons, kept, self._config, run, self._best)
+        self._model, self._best = learned.model, learned.figures["held_out"]["best"]
+        return {"new": len(new), **learned.figures}
+
+    def state(self) -> dict[str, Tensor]:
+        """See `Learner`."""
+        return saved(self._model, self._reservoir)
+
+    def restore(self, state: dict[str, Tensor], last: dict[str, Any]) -> None:
+        """See `Learner`."""
+        restored(state, self._model, self._reservoir, Corrections)
+        if "update" in last:
+            self._best = last["update"]["held_out"]["best"]

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Learning between episodes, in simulation: a robot runs, learns from what was corrected, and runs again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from adahi_ros.core.files import parse_json, replacing
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.evaluation.episodes import lesson_episodes
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.training.learn import copy_policies
+from adahi_ros.lab.training.reservoir import MOST, R, Reservoir
+from adahi_ros.lab.training.staging import StagedFolder
+
+FIRST_EPISODE = 700_000  # of the lessons: those before are of correctors, gates and acceptance rules
+STATE = "learning.training.safetensors"
+MODEL, KEPT = "model.", "kept."  # what a tensor of it is of
+Figures = dict[str, Any]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How a robot learns in rounds.
+
+    Attributes:
+        rounds: so many.
+        episodes: of each, to learn from.
+        ask: a method, by name: when the target is asked.
+        explore: another by which it is in the episodes to learn from; '' for the same.
+        rate: transmission rate that gates are set to before each round; None leaves the thresholds that the
+            first draft was calibrated to.
+        evaluated: episodes that what was learned is looked at in, the same after every round; 0 for none.
+        calibrated: episodes by which a threshold is found.
+        most: replies that are kept, see `Reservoir`.
+        seed: of everything.
+
+    Raises:
+        ValueError: a value is out of range; names field, value and range.
+    """
+
+    rounds: int = 10
+    episodes: int = 20
+    ask: str = "adahi"
+    explore: str = ""
+    rate: float | None = None
+    evaluated: int = 100
+    calibrated: int = 25
+    most: int = MOST
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        smallest = {"rounds": 1, "episodes": 1, "evaluated": 0, "calibrated": 1, "most": 1, "seed": 0}
+        for name, least in smallest.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: {getattr(self, name)}, must be at least {least}")
+        if self.rate is not None and not 0.0 < self.rate < 1.0:
+            raise ValueError(f"rate: {self.rate}, must be between 0 and 1")
+
+    def lessons(self, number: int) -> range:
+        """Return the episodes to learn from in a round, counted from 0."""
+        return lesson_episodes(self.episodes, FIRST_EPISODE + number * self.episodes)
+
+
+class Learner(Protocol):
+    """What learns on a robot, in a task."""
+
+    @property
+    def origin(self) -> Figures:
+        """All that decides what becomes of it, as JSON has it."""
+
+    def write(self, folder: Path, command: str) -> None:
+        """Write it as it is now, and its export, into a folder of policies."""
+
+    def look(self, files: PolicyFiles) -> Figures:
+        """Return figures of it as it is now, by how it is looked at; called once before each `learn`."""
+
+    def learn(self, files: PolicyFiles, number: int) -> Figures:
+        """Run the episodes of a round, counted from 0, and learn; return figures."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what it goes on from."""
+
+    def restore(self, state: dict[str, Tensor], last: Figures) -> None:
+        """Go on from such a state, and the figures of the last round.
+
+        Raises:
+            ValueError, KeyError, RuntimeError: it is none.
+        """
+
+
+def saved(network: nn.Module, reservoir: Reservoir[Any]) -> dict[str, Tensor]:
+    """Return a learner's state: the weights of its network, and what it keeps."""
+    weights = {f"{MODEL}{name}": value.contiguous() for name, value in network.state_dict().items()}
+    kept = reservoir.state().items()
+    return weights | {f"{KEPT}{name}": torch.from_numpy(np.ascontiguousarray(each)) for name, each in kept}
+
+
+def restored(state: dict[str, Tensor], network: nn.Module, reservoir: Reservoir[R], kind: type[R]) -> None:
+    """Put what `saved` returned into a network and a reservoir of such rows.
+
+    Raises:
+        KeyError, RuntimeError: something is missing, or does not fit.
+    """
+    network.load_state_dict({name: state[f"{MODEL}{name}"] for name in network.state_dict()})
+    kept = {name.removeprefix(KEPT): each.numpy() for name, each in state.items() if name.startswith(KEPT)}
+    reservoir.restore(kept, kind)
+
+
+def learn_in_rounds(
+    learner: Learner,
+    begin: Path,
+    out: Path,
+    how: Rounds,
+    command: str,
+    say: Say = lambda line: None,
+) -> Figures:
+    """Learn in rounds, into a folder; return figures of every round, the first before any.
+
+    The folder changes only once all is done; what was stopped goes on after its last whole round.
+
+    Args:
+        learner: learns.
+        begin: folder of tokenizer, draft and target.
+        out: folder to write: all of that, with what was learned.
+        how: often.
+        command: noted in the checkpoint.
+        say: told how it goes.
+
+    Raises:
+        ValueError: something does not fit; names it.
+    """
+    staged = StagedFolder(out)
+    staged.begin()
+    copy_policies(begin, staged.folder)
+    recipe = json.loads(json.dumps({**learner.origin, "how": asdict(how)}))
+    figures: list[Figures] = []
+    state = staged.folder / STATE
+    if state.is_file():
+        figures = _resumed(state, learner, recipe)
+        say(f"goes on after round {len(figures) - 1}")
+    files = PolicyFiles(staged.folder, "onnxruntime")
+    for number in range(len(figures), how.rounds + 1):
+        learner.write(staged.folder, command)
+        found: Figures = {"round": number, "looks": learner.look(files)}
+        if number < how.rounds:
+            found["update"] = learner.learn(files, number)
+        figures.append(found)
+        meta = json.dumps({"recipe": recipe, "figures": figures})
+        with replacing(state) as partial:
+            save_file(learner.state(), partial, metadata={"adahi": meta})
+        say(line_of(found))
+    staged.finish()
+    return {**recipe, "rounds": figures}
+
+
+def calibrated_by(calibration: Calibration) -> Figures:
+    """Return what of a calibration decides what a robot does, and of which policies it is, as JSON has it."""
+    return {name: value for name, value in vars(calibration).items() if name != "figures"}
+
+
+def line_of(found: Figures) -> str:
+    """Return what is said of a round."""
+    parts = [f"round {found['round']}"]
+    for name, each in found["looks"].items():
+        parts.append(f"{name} {each['success_rate']:.2f}, {each['calls_per_episode']:.1f} calls")
+    if "update" in found:
+        told = found["update"]
+        parts.append(f"{told['new']} replies, {told['why'] or 'learned'}")
+    return "; ".join(parts)
+
+
+def _resumed(path: Path, learner: Learner, recipe: Figures) -> list[Figures]:
+    """Go on from a saved state; return the figures of the rounds that were."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            meta = parse_json((file.metadata() or {})["adahi"])
+            tensors: dict[str, torch.Tensor] = {name: file.get_tensor(name) for name in file.keys()}
+        figures, made_by = list(meta["figures"]), meta["recipe"]
+        if made_by == recipe:
+            learner.restore(tensors, figures[-1])
+    except (SafetensorError, OSError, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path}: not a saved run ({error}); delete it to start anew") from None
+    if made_by != recipe:
+        raise ValueError(f"{path}: from a run with other settings; delete it to start anew")
+    return figures

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A corrector of recordings alone beside the one of simulation: what a robot that has none can expect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.calibration.target_plans import plan_recorded
+from adahi_ros.lab.evaluation.episodes import lesson_episodes
+from adahi_ros.lab.evaluation.loaded_policies import Bench
+from adahi_ros.lab.methods.plan_methods import every, target_of
+from adahi_ros.lab.tasks import goal_is_for_target, make
+from adahi_ros.lab.tasks.task_interface import Task
+from adahi_ros.lab.training.fitting import Run
+from adahi_ros.lab.training.policy_recipe import CORRECTOR, CorrectorRecipe
+from adahi_ros.lab.training.train_corrector import train_on_recordings
+from adahi_ros.policies.corrector.corrector import Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+
+FIRST_EPISODE = 800_000  # of the recordings: those before are for the lessons of correctors and gates
+STEPS = 8  # from one request to the next, of the blind plans that are recorded
+
+
+class RecordedTask:
+    """A task, and what was observed and done in it. Implements `adahi_ros.lab.evaluation.rollout.World`.
+
+    Args:
+        task: is recorded.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._steps: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    @property
+    def observation(self) -> np.ndarray:
+        """See `World`."""
+        return self._task.observation
+
+    @property
+    def goal(self) -> np.ndarray:
+        """See `World`."""
+        return self._task.goal
+
+    @property
+    def done(self) -> np.ndarray:
+        """See `World`."""
+        return self._task.done
+
+    def reset(self, seed: int, episodes: Sequence[int]) -> None:
+        """See `World`."""
+        self._task.reset(seed, episodes)
+        self._steps.clear()
+
+    def step(self, action: np.ndarray) -> None:
+        """See `World`."""
+        self._steps.append((~self._task.done, self._task.observation, action.astype(np.float32)))
+        self._task.step(action)
+
+    def recorded(self) -> Trajectories:
+        """Return all episodes, those that failed too."""
+        active, observations, actions = (
+            np.stack(column, axis=1) for column in zip(*self._steps, strict=True)
+        )
+        return Trajectories(
+            task=self._task.spec.name,
+            observations=observations[active],
+            actions=actions[active],
+            goals=self._task.goal.astype(np.float32),
+            ends=np.cumsum(active.sum(axis=1)),
+        )
+
+
+def recording_of(task: str, bench: Bench, seed: int, episodes: int) -> Trajectories:
+    """Return episodes of blind plans: what a robot has that has never been corrected."""
+    world = RecordedTask(make(task))
+    numbers = lesson_episodes(episodes, FIRST_EPISODE)
+    every("plan", STEPS).run(bench, world, seed, numbers, lambda step: None)
+    return world.recorded()
+
+
+def compare_correctors(
+    task: str,
+    bench: Bench,
+    recipe: CorrectorRecipe,
+    folder: Path,
+    periods: Sequence[int],
+    recorded: int,
+    episodes: Sequence[int],
+    seed: int,
+    on_done: Callable[[str], None] = lambda what: None,
+) -> dict[str, Any]:
+    """Train a corrector on recordings alone; return what it and that of simulation achieve.
+
+    Args:
+        task: what `make` takes.
+        bench: its policies, with a corrector.
+        recipe: of the corrector.
+        folder: gets the checkpoint `corrector`.
+        periods: steps from one request to the next to compare at, each at most the target's horizon.
+        recorded: episodes to record.
+        episodes: numbers of those to compare on.
+        seed: of all draws.
+        on_done: told what has just been done.
+
+    Returns:
+        `recorded_episodes`, and by method `corrector_K` the success rates `of_recordings` and
+        `of_simulation`.
+    """
+    target = target_of(bench.policies, CORRECTOR)
+    data = recording_of(task, bench, seed, recorded)
+    on_done("recorded")
+    told = not goal_is_for_target(task)
+    planned = plan_recorded(target, data, recipe.samples, recipe.seed)
+    train_on_recordings(planned, recipe, folder, Run(recipe.seed), {}, with_goal=told)
+    on_done("trained")
+    of_recordings = replace(
+        bench, policies=replace(bench.policies, corrector=Corrector(load_corrector(folder / CORRECTOR)))
+    )
+    found: dict[str, Any] = {"recorded_episodes": recorded, "methods": {}}
+    for steps in periods:
+        rates = {}
+        for name, each in (("of_recordings", of_recordings), ("of_simulation", bench)):
+            world = make(task)
+            every(CORRECTOR, steps).run(each, world, seed, episodes, lambda step: None)
+            rates[name] = float(world.success.mean())
+        found["methods"][f"{CORRECTOR}_{steps}"] = rates
+        on_done(f"{CORRECTOR}_{steps}")
+    return found

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi train`: follow a recipe from demonstrations to checkpoints."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.progress import Progress
+from torch import nn
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.tasks import goal_is_for_target, make
+from adahi_ros.lab.tasks.demonstrations import collect_parallel
+from adahi_ros.lab.training.fitting import FitConfig, Run
+from adahi_ros.lab.training.flow_training import train_flow
+from adahi_ros.lab.training.policy_recipe import TARGET, CorrectorRecipe, Recipe
+from adahi_ros.lab.training.staging import STATES, StagedFolder
+from adahi_ros.lab.training.train_corrector import train_in_simulation
+from adahi_ros.lab.training.training_recipe import VQBET, DemonstrationRecipe, F, ModelRecipe
+from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy, train_tokenizer
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.flow.flow_checkpoint import load_flow
+from adahi_ros.policies.flow.flow_torch import export as export_flow
+from adahi_ros.policies.flow.flow_torch import save_flow
+from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer, TokenizerConfig
+from adahi_ros.policies.vqbet.vqbet_checkpoint import (
+    load_checkpoint,
+    load_decoder,
+    load_tokenizer,
+    save_policy,
+    save_tokenizer,
+)
+from adahi_ros.policies.vqbet.vqbet_export import export
+
+THREADS = 1  # for networks this small, sharing out the work costs more than the work
+LAST_LOSSES = 100  # the reported loss is their mean
+
+
+Write = Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class Stages:
+    """How a training is looked at on its way.
+
+    Attributes:
+        count: parts of about equal length of each training of a policy; after each its state is saved.
+        on_stage: called before that with the model's name, the parts done, and what writes that policy into
+            a folder, as training would end with it by then: into one with a tokenizer where it speaks codes.
+            Of what is taught in simulation, the parts are rounds. What it raises ends the training.
+    """
+
+    count: int
+    on_stage: Callable[[str, int, Write], None]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What became of a recipe.
+
+    Attributes:
+        figures: of each model, as `adahi train --json` writes them.
+        losses: of every step, by model.
+    """
+
+    figures: dict[str, Any]
+    losses: dict[str, list[float]]
+
+
+class _Workshop:
+    """Runs one training after the other, each with a bar and a state to resume from."""
+
+    def __init__(self, folder: Path, command: str, bar: Progress, stages: Stages | None) -> None:
+        self._folder = folder
+        self.stages = stages
+        self.command = command
+        self.losses: dict[str, list[float]] = {}
+        self.models: dict[str, dict[str, Any]] = {}
+        self._bar = bar
+
+    def run(self, name: str, recipe: ModelRecipe[F]) -> tuple[Run, float]:
+        job = self._bar.add_task(name, total=recipe.fit.steps, note="")
+
+        def on_step(step: int, loss: float) -> None:
+            self._bar.update(job, completed=step, note=f"loss {loss:.4g}")
+
+        return Run(recipe.seed, self._state(name), on_step=on_step), time.monotonic()
+
+    def staged(
+        self, name: str, run: Run, steps: int, write: Callable[[Path, nn.Module, dict[str, Any]], None]
+    ) -> Run:
+        """Return a run that is looked at on its way, if anybody wants to look.
+
+        Args:
+            name: of the model.
+            run: of so many steps.
+            steps: in all.
+            write: told where, the module, and what the checkpoint is to say of its training.
+        """
+        stages = self.stages
+        if stages is None:
+            return run
+        every = math.ceil(steps / stages.count)
+
+        def on_save(done: int, module: nn.Module) -> None:
+            note = {"command": self.command, "seed": run.seed, "steps": done}
+            stages.on_stage(name, math.ceil(done / every), lambda folder: write(folder, module, note))
+
+        return replace(run, save_every=every, on_save=on_save)
+
+    def count(self, name: str, total: int) -> Callable[[int], None]:
+        """Show how many of so many are done."""
+        job = self._bar.add_task(name, total=total, note="")
+        return lambda done: self._bar.update(job, completed=done)
+
+    def demonstrations(self, task: str, recipe: DemonstrationRecipe, workers: int) -> Trajectories:
+        """Record what the recipe asks for, or read what a stopped run has recorded."""
+        asked = [make(task).spec.name, *(str(value) for value in asdict(recipe).values())]
+        path = self._state("-".join(["demonstrations", *asked]))
+        if path.is_file():
+            return Trajectories.load(path)
+        job = self._bar.add_task("demonstrations", total=recipe.episodes, note="")
+        recorded = collect_parallel(
+            task,
+            recipe.episodes,
+            recipe.seed,
+            recipe.action_noise,
+            workers,
+            lambda done, episodes: self._bar.update(job, completed=done),
+        )
+        recorded.trajectories.save(path)
+        return recorded.trajectories
+
+    def _state(self, name: str) -> Path:
+        return self._folder / STATES.replace("*", name)
+
+    def finished(
+        self, name: str, recipe: ModelRecipe[F], losses: list[float], parameters: int, started: float
+    ) -> dict[str, Any]:
+        last = losses[-LAST_LOSSES:]
+        self.losses[name] = losses
+        self.models[name] = {
+            "parameters": parameters,
+            "loss": sum(last) / len(last),
+            "seconds": round(time.monotonic() - started, 1),
+        }
+        return {
+            "command": self.command,
+            "seed": recipe.seed,
+            "steps": recipe.fit.steps,
+            "loss": self.models[name]["loss"],
+        }
+
+
+def train_recipe(
+    task: str,
+    recipe: Recipe,
+    out: Path,
+    command: str,
+    bar: Progress,
+    data: Trajectories | None = None,
+    only: list[str] | None = None,
+    seed: int | None = None,
+    workers: int = 1,
+    stages: Stages | None = None,
+) -> Trained:
+    """Train policies, and the tokenizer of those that speak codes, into a folder.
+
+    It changes only once all is done.
+
+    Args:
+        task: registry name; with data, it may be any that the data is of.
+        recipe: what to make.
+        out: folder to write; until it is, a stopped run's states are in a folder beside it.
+        command: noted in the checkpoints.
+        bar: shows the progress.
+        data: demonstrations; None records them as the recipe says.
+        only: policies to train on the tokenizer that is there; None trains everything.
+        seed: replaces every model's seed.
+        workers: processes that record demonstrations; a network is trained in one.
+        stages: of each training, for who wants to look at policies on their way; None for nobody.
+
+    Raises:
+        ValueError: a policy that the recipe does not know, demonstrations of another task, or no folder.
+        OSError: the folder cannot be written.
+    """
+    there_are = [*recipe.policies, *recipe.taught]
+    unknown = [name for name in only or () if name not in there_are]
+    if unknown:
+        raise ValueError(f"only: {unknown[0]!r}, must be of {', '.join(there_are)}")
+    wanted = [name for name in recipe.policies if only is None or name in only]
+    taught = {name: how for name, how in recipe.taught.items() if only is None or name in only}
+    staged = StagedFolder(out)
+    codes = any(recipe.policies[name].kind == VQBET for name in wanted)
+    tokenizer = load_tokenizer(out) if codes and only is not None else None
+    if data is None:
+        make(task)  # raises before anything is written
+    elif task != data.task and make(task).spec.name != data.task:
+        raise ValueError(f"demos: of task {data.task!r}, must be of {make(task).spec.name!r}")
+    torch.set_num_threads(THREADS)
+    staged.begin()
+    out = staged.folder
+    if tokenizer is not None:
+        for suffix in ("json", "safetensors"):
+            shutil.copy2(staged.out / f"tokenizer.{suffix}", out)
+    shop = _Workshop(out, command, bar, stages)
+    if data is None:
+        data = shop.demonstrations(task, recipe.demonstrations, workers)
+
+    def seeded(model: ModelRecipe[F]) -> ModelRecipe[F]:
+        return model if seed is None else replace(model, seed=seed)
+
+    told = data.without_images()
+    if goal_is_for_target(task):
+        told = told.without_goals()
+    if codes and tokenizer is None:
+        assert recipe.tokenizer is not None
+        tokenizer = _train_tokenizer(shop, out, data, seeded(recipe.tokenizer))
+    for name in wanted:
+        model, shown = seeded(recipe.policies[name]), data if name == TARGET else told
+        if model.kind == VQBET:
+            assert tokenizer is not None
+            _train_codes(shop, out, name, shown, tokenizer, recipe.window_length, model)
+        else:
+            _train_flow(shop, out, name, shown, recipe.window_length, model)
+    for name, how in taught.items():
+        where = out if TARGET in wanted else staged.out
+        target = load_policy(where / TARGET, "onnxruntime")
+        pupil = how if seed is None else replace(how, seed=seed)
+        _train_pupil(shop, out, name, task, target, told, pupil)
+    figures: dict[str, Any] = {"task": data.task, "models": shop.models}
+    if codes:
+        figures["fingerprint"] = load_decoder(out).fingerprint
+    staged.finish()
+    return Trained(figures, shop.losses)
+
+
+def _train_tokenizer(
+    shop: _Workshop, out: Path, data: Trajectories, model: ModelRecipe[FitConfig]
+) -> ActionTokenizer:
+    run, started = shop.run("tokenizer", model)
+    config = TokenizerConfig(action_dim=data.actions.shape[1], **model.size)
+    tokenizer, losses = train_tokenizer(data, config, model.fit, run)
+    count = sum(weight.numel() for weight in tokenizer.parameters())
+    save_tokenizer(out, tokenizer, shop.finished("tokenizer", model, losses, count, started))
+    return tokenizer
+
+
+def _train_codes(
+    shop: _Workshop,
+    out: Path,
+    name: str,
+    data: Trajectories,
+    tokenizer: ActionTokenizer,
+    window_length: int,
+    model: ModelRecipe[CodeFitConfig],
+) -> None:
+    def write(folder: Path, policy: Any, note: dict[str, Any]) -> None:
+        save_policy(folder, name, policy, note)
+        export(load_checkpoint(folder / name), folder / f"{name}.onnx")
+
+    run, started = shop.run(name, model)
+    run = shop.staged(name, run, model.fit.steps, write)
+    policy, losses = train_policy(data, tokenizer, window_length, model.size, model.fit, run)
+    write(out, policy, shop.finished(name, model, losses, policy.parameters_count, started))
+
+
+def _train_flow(
+    shop: _Workshop,
+    out: Path,
+    name: str,
+    data: Trajectories,
+    window_length: int,
+    model: ModelRecipe[FitConfig],
+) -> None:
+    def write(folder: Path, policy: Any, note: dict[str, Any]) -> None:
+        save_flow(folder, name, policy, note)
+        export_flow(load_flow(folder / name), folder / f"{name}.onnx")
+
+    run, started = shop.run(name, model)
+    run = shop.staged(name, run, model.fit.steps, write)
+    policy, losses = train_flow(data, window_length, model.size, model.fit, run)
+    write(out, policy, shop.finished(name, model, losses, policy.parameters_count, started))
+
+
+def _train_pupil(
+    shop: _Workshop,
+    out: Path,
+    name: str,
+    task: str,
+    target: Policy,
+    data: Trajectories,
+    recipe: CorrectorRecipe,
+) -> None:
+    episodes = recipe.rounds * len(recipe.asking_rates) * recipe.episodes
+    on_episodes = shop.count("rollouts", episodes)
+    seed_of = ModelRecipe(recipe.seed, recipe.size, recipe.fit)
+    run, started = shop.run(name, seed_of)
+
+    def note(losses: list[float], parameters: int) -> dict[str, Any]:
+        return shop.finished(name, seed_of, losses, parameters, started)
+
+    def write(folder: Path) -> None:
+        for path in out.glob(f"{name}.*"):
+            if not path.match(STATES):
+                shutil.copy2(path, folder)
+
+    def on_round(rounds: int) -> None:
+        if shop.stages is not None:
+            shop.stages.on_stage(name, rounds, write)
+
+    train_in_simulation(task, target, data, recipe, out, run, note, on_episodes, name, on_round)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`adahi committee`: several drafts, each specialised in some of the demonstrations, in place of one.
+
+Who learns from which demonstration is decided by what the target is told in it (`goal`), or by the drafts
+themselves (`fit`): they start from random shares, and over some rounds each demonstration goes to the draft
+that gives its actions the highest likelihood (expectation maximisation with hard assignments). What two
+drafts share at first by chance parts them: where a scene allows for two things to do, one that has seen the
+first more often makes the second less likely, and the other gets it.
+
+Each learns for as many steps as its share of the data, so that all together see as many examples as one
+draft by the same recipe would.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+import yaml
+
+from adahi_ros.core.randomness import step_uniforms
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.fitting import Run
+from adahi_ros.lab.training.policy_recipe import TARGET
+from adahi_ros.lab.training.staging import StagedFolder
+from adahi_ros.lab.training.training_recipe import ModelRecipe
+from adahi_ros.lab.training.vqbet_training import CodeFitConfig, train_policy
+from adahi_ros.policies.committee import CommitteeRules
+from adahi_ros.policies.networks.step_dataset import action_chunks, step_goals, window_indices
+from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, save_policy
+from adahi_ros.policies.vqbet.vqbet_export import export
+from adahi_ros.policies.vqbet.vqbet_network import VQBeT
+
+DRAFT = "draft"
+SMALLEST = 2  # demonstrations of a member
+ROUNDS = 6
+ROUND_STEPS = 400  # of a member, in a round that decides who learns from what
+MEANS_ROUNDS = 50
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What members learn from, and how.
+
+    Attributes:
+        data: demonstrations, as the target would see them.
+        told: the same, as a draft sees them.
+        tokenizer: frozen.
+        window_length: H.
+        model: of each member.
+    """
+
+    data: Trajectories
+    told: Trajectories
+    tokenizer: ActionTokenizer
+    window_length: int
+    model: ModelRecipe[CodeFitConfig]
+
+    def train(self, who: np.ndarray, member: int, fit: CodeFitConfig) -> tuple[VQBeT, list[float]]:
+        """Train a member on its demonstrations; who (E,) says whose each is."""
+        own = self.told.episodes(np.flatnonzero(who == member).tolist())
+        run = Run(self.model.seed + member)
+        return train_policy(own, self.tokenizer, self.window_length, self.model.size, fit, run)
+
+    def share(self, who: np.ndarray, member: int) -> float:
+        """Return which share of all steps is a member's."""
+        lengths = np.diff(self.data.ends, prepend=0)
+        return float(lengths[who == member].sum() / lengths.sum())
+
+    def log_likelihood(self, network: VQBeT) -> np.ndarray:
+        """Return how likely a network makes the actions of each demonstration, (E,), mean over its steps."""
+        told = self.told
+        windows = torch.from_numpy(told.inputs)[torch.from_numpy(window_indices(told, self.window_length))]
+        codes = self.tokenizer.encode(
+            torch.from_numpy(action_chunks(told, self.tokenizer.config.chunk_length))
+        )
+        with torch.no_grad():
+            logits, _ = network(windows, torch.from_numpy(step_goals(told)))
+            each = torch.log_softmax(logits, -1).gather(-1, codes[..., None])[..., 0].sum(-1).numpy()
+        return np.array([each[start:end].mean() for start, end in told.spans()])
+
+
+def by_goal(lessons: Lessons, members: int) -> np.ndarray:
+    """Return whose each demonstration is, (E,): those of goals that are near to one another go together.
+
+    Raises:
+        ValueError: there are no goals, or fewer than members.
+    """
+    goals = lessons.data.goals.astype(np.float64)
+    if goals.shape[1] == 0 or len(np.unique(goals, axis=0)) < members:
+        raise ValueError(f"split: goal, must be fit: the demonstrations have fewer than {members} goals")
+    middles = goals[:1]
+    for _ in range(1, members):  # the next is the furthest from those there are
+        furthest = _distances(goals, middles).min(axis=1).argmax()
+        middles = np.concatenate([middles, goals[furthest : furthest + 1]])
+    for _ in range(MEANS_ROUNDS):
+        who = _distances(goals, middles).argmin(axis=1)
+        middles = np.stack([goals[who == member].mean(axis=0) for member in np.unique(who)])
+    return who
+
+
+def by_fit(
+    lessons: Lessons, members: int, say: Say, rounds: int = ROUNDS, steps: int = ROUND_STEPS
+) -> np.ndarray:
+    """Return whose each demonstration is, (E,), by the likelihood that drafts give it; see the top."""
+    count = len(lessons.data)
+    order = step_uniforms(lessons.model.seed, "committee/split", 0, 0, count).argsort()
+    who = np.empty(count, dtype=np.int64)
+    who[order] = np.arange(count) % members
+    for number in range(rounds):
+        fit = replace(lessons.model.fit, steps=steps)
+        networks = [lessons.train(who, member, fit)[0] for member in range(members)]
+        likelihood = np.stack([lessons.log_likelihood(network) for network in networks], axis=1)
+        chosen = likelihood.argmax(axis=1)
+        for member in range(members):  # nobody is left without lessons
+            if (chosen == member).sum() < SMALLEST:
+                chosen[likelihood[:, member].argsort()[-SMALLEST:]] = member
+        moved = (chosen != who).mean()
+        who = chosen
+        say(
+            f"round {number + 1}: {moved:.0%} of the demonstrations moved, log-likelihood "
+            f"{likelihood.max(axis=1).mean():.3f}, alone {likelihood.mean():.3f}"
+        )
+    return who
+
+
+def train_committee(
+    out: Path, lessons: Lessons, who: np.ndarray, beside: Path, rules: CommitteeRules, command: str, say: Say
+) -> None:
+    """Train members and write them, and what names them, into a folder with tokenizer and target.
+
+    Args:
+        out: folder to write.
+        lessons: see there.
+        who: (E,), whose each demonstration is.
+        beside: folder of tokenizer and target, which are copied.
+        rules: how they are to work together.
+        command: noted in the checkpoints.
+        say: told how it goes.
+    """
+    staged = StagedFolder(out)
+    staged.begin()
+    for path in sorted([*beside.glob("tokenizer.*"), *beside.glob(f"{TARGET}.*")]):
+        shutil.copy2(path, staged.folder)
+    members = []
+    for member in range(int(who.max()) + 1):
+        name = f"{DRAFT}_{member}"
+        share = lessons.share(who, member)
+        fit = replace(lessons.model.fit, steps=max(1, round(lessons.model.fit.steps * share)))
+        network, losses = lessons.train(who, member, fit)
+        made = {
+            "command": command,
+            "seed": lessons.model.seed + member,
+            "steps": fit.steps,
+            "loss": losses[-1],
+        }
+        save_policy(staged.folder, name, network, made)
+        export(load_checkpoint(staged.folder / name), staged.folder / f"{name}.onnx")
+        members.append(name)
+        count = int((who == member).sum())
+        say(f"{name}: {network.parameters_count:,} weights, {count} demonstrations, {fit.steps} steps")
+    described = {"kind": "committee", "members": members, **asdict(rules)}
+    (staged.folder / f"{DRAFT}.yaml").write_text(yaml.safe_dump(described, sort_keys=False))
+    staged.finish()
+
+
+def _distances(points: np.ndarray, middles: np.ndarray) -> np.ndarray:
+    """Return squared distances (P, M) of points (P, D) from middles (M, D)."""
+    return ((points[:, None] - middles) ** 2).sum(axis=-1)

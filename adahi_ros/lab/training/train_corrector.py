@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of a corrector: in simulation, round after round of its own rollouts, or on what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.randomness import step_uniforms
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.calibration.target_plans import Planned
+from adahi_ros.lab.evaluation.episodes import lesson_episodes
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.training.corrector_data import Examples, Teacher
+from adahi_ros.lab.training.corrector_recorded import recorded_examples
+from adahi_ros.lab.training.corrector_training import (
+    export,
+    running,
+    save_corrector,
+    scales_of,
+    train_corrector,
+)
+from adahi_ros.lab.training.fitting import Run
+from adahi_ros.lab.training.policy_recipe import CORRECTOR, DISTILLED, CorrectorRecipe
+from adahi_ros.policies.corrector.corrector import Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
+from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
+from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork, weights_count
+from adahi_ros.policies.interface import Policy
+
+HELD_OUT = 0.2  # of recorded episodes
+DRAFT = "draft"
+
+
+def train_in_simulation(
+    task: str,
+    target: Policy,
+    data: Trajectories,
+    recipe: CorrectorRecipe,
+    folder: Path,
+    run: Run,
+    note: Callable[[list[float], int], dict[str, Any]],
+    on_episodes: Callable[[int], None] = lambda episodes: None,
+    name: str = CORRECTOR,
+    on_round: Callable[[int], None] = lambda rounds: None,
+) -> list[float]:
+    """Train a corrector of a target's plans into a folder; return the losses of the last round.
+
+    Or a policy that does without them what the target does on average (DAgger, as of the corrector): the same
+    network, told no plan.
+
+    Args:
+        task: what `make` takes.
+        target: whose plans it corrects.
+        data: demonstrations, for the units of what it reads; without goals, it is told none.
+        recipe: how.
+        folder: gets the checkpoint of that name.
+        run: of the last fit.
+        note: returns what the checkpoint is to say of its training, from losses and number of weights.
+        on_episodes: called with the number of episodes rolled out so far.
+        name: `CORRECTOR`, or `DISTILLED` for that policy.
+        on_round: called with the number of rounds so far; the folder has the checkpoint that came of them.
+    """
+    scales, planless = scales_of(data, with_goal=True), name == DISTILLED
+    config = _config(recipe, scales, 1 if planless else target.signature.horizon)
+    acted = data.actions.min(axis=0), data.actions.max(axis=0)
+    teacher = Teacher(target, scales, recipe.samples, hides_plan=planless)
+    lessons: list[Examples] = []
+    corrector: Corrector | None = None
+    losses: list[float] = []
+    for round_number in range(recipe.rounds):
+        for rate in recipe.asking_rates:
+            before = len(lessons) * recipe.episodes
+            lesson = teacher.lesson(
+                make(task),
+                recipe.seed,
+                lesson_episodes(recipe.episodes, before),
+                rate,
+                None if corrector is None else corrector.correct,
+                recipe.noise if corrector is None else 0.0,
+            )
+            lessons.append(lesson)
+            on_episodes(before + recipe.episodes)
+        examples = Examples.joined(lessons)
+        last = round_number == recipe.rounds - 1
+        fitting = run if last else replace(run, state=None, on_step=lambda step, loss: None)
+        network, losses = train_corrector(
+            examples.features, examples.wanted, config.hidden, recipe.fit, fitting, recipe.beta
+        )
+        training = note(losses, weights_count(network)) if last else {}
+        corrector = Corrector(_save(folder, network, config, scales, acted, training, name))
+        on_round(round_number + 1)
+    return losses
+
+
+@dataclass(frozen=True)
+class TrainedOnRecordings:
+    """What became of recordings.
+
+    Attributes:
+        losses: of every step.
+        figures: counts, and root mean squares on the episodes held out, in action scales.
+    """
+
+    losses: list[float]
+    figures: dict[str, Any]
+
+
+def check_held_out(held_out: float) -> None:
+    """Check the share of episodes that tell how good what was trained is.
+
+    Raises:
+        ValueError: it holds out nothing, or all.
+    """
+    if not 0.0 < held_out < 1.0:
+        raise ValueError(f"held_out: {held_out}, must be above 0 and below 1")
+
+
+def check_plans(target: Policy) -> None:
+    """Check that a target makes plans that there is something to correct of.
+
+    Raises:
+        ValueError: it makes single actions.
+    """
+    horizon = target.signature.horizon
+    if horizon < 2:
+        raise ValueError(f"target.horizon: {horizon}, must be at least 2: there is no plan to correct")
+
+
+def train_on_recordings(
+    planned: Planned,
+    recipe: CorrectorRecipe,
+    folder: Path,
+    run: Run,
+    note: dict[str, Any],
+    held_out: float = HELD_OUT,
+    with_goal: bool = True,
+) -> TrainedOnRecordings:
+    """Train a corrector of a target's plans into a folder, on recorded episodes alone.
+
+    Args:
+        planned: what a robot observed and did, and what the target plans there; the units are the robot's
+            own, but for actions.
+        recipe: how; what it says of rounds of rollouts is passed over.
+        folder: gets the checkpoint `corrector`.
+        run: of the fit; its seed is of all draws.
+        note: what the checkpoint is to say of its training, beside the figures.
+        held_out: share of the episodes, drawn at random, that tell how good it is; at least one.
+        with_goal: whether it is told the goal, and not the target alone.
+
+    Raises:
+        ValueError: the data is not enough; names value and what is needed.
+    """
+    learnt, unseen = split(planned.data, run.seed, held_out)
+    scales = _scales(planned, with_goal)
+    examples, tests = (recorded_examples(planned, numbers, scales, run.seed) for numbers in (learnt, unseen))
+    config = _config(recipe, scales, planned.horizon)
+    network, losses = train_corrector(
+        examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta
+    )
+    figures = {
+        "episodes": len(learnt) + len(unseen),
+        "examples": len(examples.features) + len(tests.features),
+        "held_out": {
+            "episodes": len(unseen),
+            "examples": len(tests.features),
+            "plan_error": _root_mean_square(tests.wanted),
+            **expect_as_held_out(network, tests),
+        },
+    }
+    training = {**note, "seed": run.seed, "parameters": weights_count(network), **figures}
+    _save(folder, network, config, scales, planned.action_range, training)
+    return TrainedOnRecordings(losses, figures)
+
+
+def train_draft_on_recordings(
+    planned: Planned,
+    recipe: CorrectorRecipe,
+    folder: Path,
+    run: Run,
+    note: dict[str, Any],
+    held_out: float = HELD_OUT,
+    with_goal: bool = True,
+) -> TrainedOnRecordings:
+    """Train a policy for the robot that does, untold of any plan, what a target would begin with.
+
+    It sees what a robot saw, and not where it leads itself (behaviour cloning): good for as long as a robot
+    waits for a plan, and hardly for more.
+
+    Arguments and errors as of `train_on_recordings`; the checkpoint is `draft`. Its errors are those of its
+    action, beside the error of the mean action.
+    """
+    learnt, unseen = split(planned.data, run.seed, held_out)
+    scales = _scales(planned, with_goal)
+    examples, tests = (first_actions(planned, numbers, scales) for numbers in (learnt, unseen))
+    config = _config(recipe, scales, 1)
+    network, losses = train_corrector(
+        *(examples.features, examples.wanted, config.hidden, recipe.fit, run, recipe.beta), from_mean=True
+    )
+    figures = {
+        "episodes": len(learnt) + len(unseen),
+        "examples": len(examples.features) + len(tests.features),
+        "held_out": {
+            "episodes": len(unseen),
+            "examples": len(tests.features),
+            "mean_error": _root_mean_square(tests.wanted - examples.wanted.mean(axis=0)),
+            **expect_as_held_out(network, tests),
+        },
+    }
+    training = {**note, "seed": run.seed, "parameters": weights_count(network), **figures}
+    _save(folder, network, config, scales, planned.action_range, training, DRAFT)
+    return TrainedOnRecordings(losses, figures)
+
+
+def expect_as_held_out(network: CorrectorNetwork, tests: Examples) -> dict[str, float]:
+    """Have a network expect the error that it has on examples of episodes that it has not learned from.
+
+    Of those that it has learned from it knows more than of what is to come. What it expects is multiplied by
+    one number, so that it is right in the mean square (as the variance scaling of Levi et al., "Evaluating
+    and Calibrating Uncertainty Prediction in Regression Tasks", Sensors 2022): which of two examples it
+    expects more of remains.
+
+    Returns:
+        `error`, root mean square on these examples; `learnt_to_expect`, what it expected of them before; and
+        `expected_error`, what it does now.
+    """
+    correction, log_variance = running(network)(tests.features)
+    error = _root_mean_square(tests.wanted - correction)
+    expected = _root_mean_square(np.exp(0.5 * log_variance))
+    if error > 0.0:
+        network.expect_more(error / expected)
+    now = _root_mean_square(np.exp(0.5 * running(network)(tests.features)[1]))
+    return {"error": error, "learnt_to_expect": expected, "expected_error": now}
+
+
+def first_actions(planned: Planned, numbers: Sequence[int], scales: FeatureScales) -> Examples:
+    """Return an example of every step of some episodes: the first action of its plans, in the mean."""
+    parts: list[Examples] = []
+    spans = list(planned.data.spans())
+    for number in numbers:
+        rows = np.arange(*spans[number])
+        observation, plans = planned.data.observations[rows], planned.plans[rows]
+        goal = np.repeat(planned.data.goals[[number], : len(scales.goal_mean)], len(rows), axis=0)
+        nothing = np.zeros(len(rows), dtype=np.int64)
+        previous = observation[np.maximum(np.arange(len(rows)) - 1, 0)]
+        view = PlanView(observation, previous, observation, goal, plans[:, 0, :1], nothing, nothing)
+        wanted = (plans[:, :, 0].mean(axis=1) / scales.action_scale).astype(np.float32)
+        parts.append(Examples(features(view.without_plan(), scales), wanted))
+    return Examples.joined(parts)
+
+
+def split(data: Trajectories, seed: int, held_out: float) -> tuple[list[int], list[int]]:
+    """Return the numbers of the episodes to learn from, and of those held out."""
+    check_held_out(held_out)
+    long_enough = np.flatnonzero(np.diff(data.ends, prepend=0) > 1)
+    if len(long_enough) < 2:
+        raise ValueError(
+            f"episodes: {len(long_enough)} of two steps or more, must be at least 2: one is held out"
+        )
+    drawn = [step_uniforms(seed, "held_out", number, 0, 1)[0] for number in long_enough.tolist()]
+    order = long_enough[np.argsort(drawn)]
+    count = min(max(1, round(held_out * len(order))), len(order) - 1)
+    return sorted(order[count:].tolist()), sorted(order[:count].tolist())
+
+
+def _scales(planned: Planned, with_goal: bool) -> FeatureScales:
+    return replace(scales_of(planned.data, with_goal), action_scale=planned.action_scale)
+
+
+def _root_mean_square(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))
+
+
+def _config(recipe: CorrectorRecipe, scales: FeatureScales, horizon: int) -> CorrectorConfig:
+    return CorrectorConfig(
+        observation_dim=len(scales.observation_mean),
+        goal_dim=len(scales.goal_mean),
+        action_dim=len(scales.action_mean),
+        horizon=horizon,
+        **recipe.size,
+    )
+
+
+def _save(
+    folder: Path,
+    network: CorrectorNetwork,
+    config: CorrectorConfig,
+    scales: FeatureScales,
+    action_range: tuple[np.ndarray, np.ndarray],
+    training: dict[str, Any],
+    name: str = CORRECTOR,
+) -> CorrectorCheckpoint:
+    """Write a corrector that may do what is in a range, and its export."""
+    save_corrector(folder, name, network, config, scales, action_range, training)
+    checkpoint = load_corrector(folder / name)
+    export(checkpoint, folder / f"{name}.onnx")
+    return checkpoint

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training of the acceptance rule `semantic`: what becomes of the world where a mismatch is kept.
+
+At steps of simulated hybrid inference where speculative sampling rejects, the world is forked three times:
+one goes on with what comes in the draft's place, one with the draft, one with another draw of the target's;
+then the target acts alone in all three, by the same draws. A mismatch matters where keeping it leads further
+away than the target's own chance mostly does. The paper's abstract does not say what its head learns of.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.stats import rankdata
+
+from adahi_ros.acceptance.semantic import SemanticHead, signs
+from adahi_ros.acceptance.speculative import Speculative
+from adahi_ros.core.distribution import sample
+from adahi_ros.core.history import History
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.randomness import EpisodeStreams
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.gates.plans import distance
+from adahi_ros.lab.evaluation.episodes import lesson_episodes
+from adahi_ros.lab.evaluation.loaded_policies import Policies, PolicyFiles
+from adahi_ros.lab.evaluation.rollout import World, for_target
+from adahi_ros.lab.parallel import Job, run_jobs
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.interface import Policy, Sampling
+from adahi_ros.protocol.request import sent_codes
+
+FIRST_EPISODE = 600_000  # of the lessons: those before are of correctors and gates
+AHEAD = 8  # steps after which worlds are compared
+EVERY = 8  # steps from one fork to the next
+USUAL = 0.9  # share of the target's redraws that a mismatch must lead further than, to matter
+HELD_OUT = 0.2  # share of the episodes, the last ones
+RIDGE = 30.0
+BATCH = 25  # episodes side by side
+
+
+@dataclass(frozen=True)
+class Mismatches:
+    """What was seen of M mismatches.
+
+    Attributes:
+        episode: (M,), its number.
+        signs: (M, F), see `signs`.
+        apart: (M,) in action scales, the distance of the draft from what comes in its place.
+        kept: (M,), how far the world is from where it would be, where the draft was kept; in standard
+            deviations of what is observed, root mean square.
+        redrawn: (M,), the same where the target drew again.
+    """
+
+    episode: np.ndarray
+    signs: np.ndarray
+    apart: np.ndarray
+    kept: np.ndarray
+    redrawn: np.ndarray
+
+    def rows(self, which: np.ndarray) -> Mismatches:
+        """Return some, by mask."""
+        return Mismatches(*(values[which] for values in vars(self).values()))
+
+    def matters(self, beyond: float) -> np.ndarray:
+        """Return which led further than a distance, (M,) bool."""
+        return self.kept > beyond
+
+
+def forked(world: World) -> World:
+    """Return a world that goes on by itself from the state of another; what has no state is shared."""
+    fork = copy.copy(world)
+    for name, value in vars(world).items():
+        if isinstance(value, np.ndarray | EpisodeStreams):
+            setattr(fork, name, copy.deepcopy(value))
+        elif isinstance(value, list):
+            setattr(fork, name, list(value))
+    return fork
+
+
+def _led_to(
+    world: World, action: np.ndarray, target: Policy, seen: History, draws: EpisodeStreams, ahead: int
+) -> np.ndarray:
+    """Return what a fork of a world looks like (E, O), an action and some steps of the target's later."""
+    world, seen, draws = forked(world), copy.deepcopy(seen), copy.deepcopy(draws)
+    world.step(action)
+    for _ in range(ahead - 1):
+        observations = seen.push(_told(world))
+        uniforms = draws.next()[:, : target.draws]
+        world.step(target.propose(observations, uniforms).actions[:, 0])
+    return np.asarray(world.observation, dtype=np.float64)
+
+
+def _told(world: World) -> dict[str, np.ndarray]:
+    return {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
+
+
+def mismatches_of(
+    task: str, policies: Policies, temperature: float, seed: int, episodes: Sequence[int]
+) -> tuple[Mismatches, np.ndarray]:
+    """Return mismatches of episodes, as differences of what is observed not yet in any unit, and all of that.
+
+    The `kept` and `redrawn` of what is returned are (M, O); beside it is what was observed, (S, O).
+    """
+    draft, target, rule = policies.draft, policies.target, Speculative()
+    world = make(task)
+    world.reset(seed, list(episodes))
+    draft_seen, seen = History(draft.signature, len(episodes)), History(target.signature, len(episodes))
+    books = target.draws
+    draws = EpisodeStreams(seed, "semantic", list(episodes), 4 * books)
+    found: list[tuple[np.ndarray, ...]] = []
+    observed = []
+    step = 0
+    while not world.done.all():
+        active, told, uniforms = ~world.done, _told(world), draws.next()
+        observed.append(np.asarray(world.observation, np.float64)[active])
+        ours = draft.propose(draft_seen.push(told), uniforms[:, :books], Sampling(temperature, sendable=True))
+        observations = seen.push(told)
+        theirs = target.propose(observations, uniforms[:, books : 2 * books])
+        assert ours.distribution is not None
+        assert theirs.distribution is not None
+        assert ours.distribution.counts is not None
+        sent = Proposal(ours.actions, sent_codes(ours.distribution.codes, ours.distribution.counts))
+        accept = np.stack([uniforms[:, 2 * books : 3 * books], uniforms[:, books : 2 * books]], axis=-1)
+        verdict = rule.verify(sent, theirs, accept)
+        rows = active & ~verdict.accepted.all(axis=1)
+        if step % EVERY == 0 and rows.any():
+            kept = theirs.distribution.actions_of(ours.distribution.codes)
+            codes = sample(theirs.distribution.probabilities, uniforms[:, 3 * books :])
+            read = signs(ours.distribution, theirs.distribution, kept, verdict.actions)
+            choices = (verdict.actions, kept, theirs.distribution.actions_of(codes))
+            ends = [_led_to(world, actions[:, 0], target, seen, draws, AHEAD)[rows] for actions in choices]
+            numbers = np.asarray(episodes)[rows]
+            apart = distance(kept[:, 0] / target.action_scale, verdict.actions[:, 0] / target.action_scale)
+            found.append((numbers, read[rows], apart[rows], ends[1] - ends[0], ends[2] - ends[0]))
+        world.step(verdict.actions[:, 0])
+        step += 1
+    columns = [np.concatenate(column) for column in zip(*found, strict=True)]
+    return Mismatches(*columns), np.concatenate(observed)
+
+
+def _part(
+    task: str, files: PolicyFiles, temperature: float, seed: int, episodes: Sequence[int]
+) -> tuple[Mismatches, np.ndarray]:
+    return mismatches_of(task, files.load(), temperature, seed, episodes)
+
+
+def lessons(
+    task: str, files: PolicyFiles, temperature: float, seed: int, episodes: int, workers: int
+) -> Mismatches:
+    """Return the mismatches of so many episodes, which are of numbers that no evaluation uses.
+
+    Raises:
+        ValueError: draft and target share no codes.
+    """
+    if not files.load().share_codes:
+        raise ValueError(f"{files.folder}: draft and target share no codes, must for the rule semantic")
+    numbers = lesson_episodes(episodes, FIRST_EPISODE)
+    parts = [numbers[start : start + BATCH] for start in range(0, len(numbers), BATCH)]
+    jobs: list[Job[tuple[Mismatches, np.ndarray]]] = [
+        (_part, (task, files, temperature, seed, part)) for part in parts
+    ]
+    told = run_jobs(jobs, workers)
+    scale = np.concatenate([observed for _, observed in told]).std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    joined = [
+        np.concatenate([getattr(part, name) for part, _ in told])
+        for name in ("episode", "signs", "apart", "kept", "redrawn")
+    ]
+    led = [np.sqrt(((each / scale) ** 2).mean(axis=1)) for each in joined[3:]]
+    return Mismatches(*joined[:3], *led)
+
+
+def train_semantic_head(data: Mismatches) -> tuple[SemanticHead, dict[str, float]]:
+    """Fit a head to all but the last episodes; return it, and how well it tells on those.
+
+    Raises:
+        ValueError: all mismatches, or none, matter.
+    """
+    numbers = np.unique(data.episode)
+    later = np.isin(data.episode, numbers[int(len(numbers) * (1.0 - HELD_OUT)) :])
+    fitted, test = data.rows(~later), data.rows(later)
+    beyond = float(np.quantile(data.redrawn, USUAL))
+    labels = fitted.matters(beyond)
+    if labels.all() or not labels.any():
+        raise ValueError(f"episodes: {len(numbers)}, must be more: all mismatches are of one kind")
+    mean, scale = fitted.signs.mean(axis=0), fitted.signs.std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    untrained = SemanticHead(mean, scale, np.zeros(len(mean)), np.zeros(1))
+    weights = _logistic(untrained.standardised(fitted.signs), labels)
+    head = SemanticHead(mean, scale, weights[:-1], weights[-1:])
+    truth, risk = test.matters(beyond), head.risk(test.signs)
+    return head, {
+        "mismatches": len(data.episode),
+        "matter": round(float(data.matters(beyond).mean()), 4),
+        "beyond": round(beyond, 4),
+        "held_out": len(truth),
+        "area": round(ranked_right(risk, truth), 4),
+        "area_of_distance": round(ranked_right(test.apart, truth), 4),
+        "expected": round(float(risk.mean()), 4),
+        "measured": round(float(truth.mean()), 4),
+    }
+
+
+def ranked_right(score: np.ndarray, truth: np.ndarray) -> float:
+    """Return how often what is true scores above what is not (the area under ROC); NaN of one kind."""
+    ranks, true = rankdata(score), int(truth.sum())
+    if true in (0, len(truth)):
+        return float("nan")
+    return float((ranks[truth].sum() - true * (true + 1) / 2) / (true * (len(truth) - true)))
+
+
+def _logistic(inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return weights and bias (F + 1,) of a logistic regression with a ridge on the weights."""
+    columns = np.concatenate([inputs, np.ones((len(inputs), 1))], axis=1)
+    ridge = np.append(np.full(inputs.shape[1], RIDGE), 0.0)
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        logits = columns @ weights
+        wrong = 1.0 / (1.0 + np.exp(-logits)) - labels
+        value = np.logaddexp(0.0, logits).sum() - logits[labels].sum() + 0.5 * (ridge * weights**2).sum()
+        return float(value), columns.T @ wrong + ridge * weights
+
+    found = minimize(loss, np.zeros(columns.shape[1]), jac=True, method="L-BFGS-B")
+    fitted: np.ndarray = found.x
+    return fitted

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trained VQ-BeT learns on, from single actions at single steps, and is kept from forgetting.
+
+Three things keep it: each batch is in part of what it had learned from (rehearsal); its distributions there
+are pulled towards those that it began with (Kullback-Leibler, as Li and Hoiem, "Learning without Forgetting",
+2016, with the demonstrations at hand); and who calls this may compare `mean_loss` on demonstrations before
+and after.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from adahi_ros.lab.training.fitting import Run, digest_of, fit
+from adahi_ros.lab.training.vqbet_training import CodeFitConfig, Demonstrated, windows_loss
+from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
+from adahi_ros.policies.vqbet.vqbet_network import VQBeT
+
+BATCH = 2048  # of what is only looked at
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What keeps a policy from forgetting while it learns on.
+
+    Attributes:
+        rehearsal: share of the loss that is of old demonstrations, 0 to 1; at 1 nothing new is learned.
+        pull: weight of the Kullback-Leibler divergence, in nats per code, from the distributions that it
+            began with, at old demonstrations.
+
+    Raises:
+        ValueError: a value is out of range; names field, value and range.
+    """
+
+    rehearsal: float = 0.5
+    pull: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.rehearsal <= 1.0:
+            raise ValueError(f"rehearsal: {self.rehearsal}, must be 0 to 1")
+        if not 0.0 <= self.pull < np.inf:
+            raise ValueError(f"pull: {self.pull}, must be finite and not negative")
+
+
+@dataclass(frozen=True)
+class Actions:
+    """Actions that are to be learned, at N steps.
+
+    Attributes:
+        windows: (N, H, O).
+        goals: (N, G).
+        codes: (N, 1, N') int64, the tokenizer's of the actions.
+        chunks: (N, 1, 1, A) in action units.
+    """
+
+    windows: Tensor
+    goals: Tensor
+    codes: Tensor
+    chunks: Tensor
+
+    @classmethod
+    def of(
+        cls, windows: np.ndarray, goals: np.ndarray, actions: np.ndarray, tokenizer: ActionTokenizer
+    ) -> Actions:
+        """Return actions (N, A) at windows (N, H, O) and goals (N, G), each with its codes.
+
+        Raises:
+            ValueError: a code means more than one action.
+        """
+        if tokenizer.config.chunk_length != 1:
+            raise ValueError(
+                f"tokenizer.chunk_length: {tokenizer.config.chunk_length}, must be 1: of a reply, the action "
+                "of its own step is known alone"
+            )
+        chunks = torch.from_numpy(np.ascontiguousarray(actions[:, None], dtype=np.float32))
+        shown, told = (torch.from_numpy(np.ascontiguousarray(each)) for each in (windows, goals))
+        return cls(shown, told, tokenizer.encode(chunks)[:, None], chunks[:, None])
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def at(self, batch: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return what `windows_loss` takes of a batch (B,)."""
+        return self.windows[batch], self.goals[batch], self.codes[batch], self.chunks[batch]
+
+
+def fine_tune(
+    model: VQBeT,
+    tokenizer: ActionTokenizer,
+    old: Demonstrated,
+    new: Actions,
+    config: CodeFitConfig,
+    keeping: Keeping,
+    run: Run,
+) -> tuple[VQBeT, list[float]]:
+    """Return a copy of a network that has learned on, and its losses.
+
+    Args:
+        model: stays as it is.
+        tokenizer: frozen; what it speaks.
+        old: what it had learned from.
+        new: what it is to learn, at least one.
+        config: how long and how fast, and the loss.
+        keeping: what keeps it from forgetting.
+        run: seed, saved state and progress.
+    """
+    learned = copy.deepcopy(model).requires_grad_(True)
+    table = torch.from_numpy(tokenizer.freeze().table)
+
+    def loss_of(batch: Tensor) -> Tensor:
+        # One draw of a pair: old and new each get a batch of its own.
+        shown = old.windows(batch % len(old))
+        loss = torch.zeros(())
+        if keeping.rehearsal > 0.0:
+            loss = loss + keeping.rehearsal * windows_loss(learned, *shown, table, config)
+        if keeping.rehearsal < 1.0:
+            taught = new.at(batch // len(old))
+            loss = loss + (1.0 - keeping.rehearsal) * windows_loss(learned, *taught, table, config)
+        if keeping.pull > 0.0:
+            loss = loss + keeping.pull * _divergence(model, learned, shown[0], shown[1])
+        return loss
+
+    recipe = {
+        "keeping": asdict(keeping),
+        "data": digest_of(
+            *(old.observations, old.goals, old.chunks, new.windows, new.goals, new.chunks),
+            *model.state_dict().values(),
+            *tokenizer.state_dict().values(),
+        ),
+    }
+    losses = fit(learned, loss_of, len(old) * len(new), config, run, recipe)
+    return learned.requires_grad_(False), losses
+
+
+def _divergence(before: VQBeT, now: VQBeT, windows: Tensor, goals: Tensor) -> Tensor:
+    with torch.no_grad():
+        was = F.log_softmax(before(windows, goals)[0], dim=-1)
+    return (was.exp() * (was - F.log_softmax(now(windows, goals)[0], dim=-1))).sum(dim=-1).mean()
+
+
+@torch.no_grad()
+def mean_loss(
+    model: VQBeT, tokenizer: ActionTokenizer, data: Demonstrated | Actions, config: CodeFitConfig
+) -> float:
+    """Return the loss of a network, as it is trained by, over all steps of some data."""
+    table = torch.from_numpy(tokenizer.freeze().table)
+    take = data.windows if isinstance(data, Demonstrated) else data.at
+    total = 0.0
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # where the loss draws codes
+        for batch in torch.arange(len(data)).split(BATCH):
+            total += len(batch) * windows_loss(model, *take(batch), table, config).item()
+    return total / len(data)
+
+
+@torch.no_grad()
+def log_likelihood(model: VQBeT, data: Actions) -> float:
+    """Return the mean log probability, in nats, that a network gives the codes of actions."""
+    total = 0.0
+    for batch in torch.arange(len(data)).split(BATCH):
+        windows, goals, codes, _ = data.at(batch)
+        logits, _ = model(windows, goals)
+        each = F.log_softmax(logits, dim=-1).gather(-1, codes[:, 0, :, None])[..., 0]
+        total += float(each.sum())
+    return total / len(data)

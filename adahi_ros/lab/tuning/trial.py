@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial by one worker: train, look at it on the way, evaluate; all from where the worker before ended."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from optuna import TrialPruned
+from optuna.exceptions import ExperimentalWarning
+from optuna.storages import RetryHeartbeatStaleTrialCallback
+from optuna.trial import Trial
+from rich.progress import Progress
+
+from adahi_ros.core.files import save_json
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.evaluation.episodes import tuning_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_all
+from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.methods.plan_methods import PlanMethod
+from adahi_ros.lab.tasks.demonstrations import collect_parallel
+from adahi_ros.lab.training.policy_recipe import Recipe
+from adahi_ros.lab.training.staging import STATES
+from adahi_ros.lab.training.train import Stages, Write, train_recipe
+from adahi_ros.lab.tuning.costs import Meter
+from adahi_ros.lab.tuning.search_space import Choices, Range, Space, Value, Varied
+
+warnings.filterwarnings("ignore", category=ExperimentalWarning)  # of heartbeats, in every line that uses them
+
+CHECKPOINTS = "checkpoints"
+TRAINED = "trained.json"  # beside them, once they are
+DIGITS = 6  # of a threshold, as a method's name has it
+FIGURES = ("success_rate", "transmission_rate", "calls_per_episode")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a trial tries.
+
+    Attributes:
+        values: of the recipe, by path.
+        method: a key of `METHODS`.
+        threshold: of its gate, where it has one.
+        draft_temperature: at which the draft samples; None takes the calibration's.
+    """
+
+    values: dict[str, Value]
+    method: str
+    threshold: float | None
+    draft_temperature: float | None
+
+    @property
+    def name(self) -> str:
+        """The method, as other verbs take it beside a calibration that `calibrated` returns."""
+        by_name = self.threshold is not None and isinstance(METHODS[self.method], PlanMethod)
+        return f"{self.method}@{self.threshold}" if by_name else self.method
+
+    def calibrated(self, base: Calibration, policies: Policies) -> Calibration:
+        """Return a calibration of these policies, with this threshold and temperature."""
+        gate = METHODS[self.name].gate
+        temperature = self.draft_temperature
+        return replace(
+            base,
+            draft=policies.draft.digest,
+            target=policies.target.digest,
+            draft_temperature=base.draft_temperature if temperature is None else temperature,
+            thresholds={} if gate is None or self.threshold is None else {gate: self.threshold},
+            figures={},
+        )
+
+
+def rounded(value: float | None) -> float | None:
+    """Return a number with as many digits as a method's name has; None for none."""
+    return None if value is None else float(f"{value:.{DIGITS}g}")
+
+
+def suggested(trial: Trial, space: Space) -> Setting:
+    """Return what a trial is to try."""
+
+    def value(name: str, varied: Varied) -> Any:
+        if isinstance(varied, Choices):
+            return trial.suggest_categorical(name, varied.choices)
+        if varied.whole:
+            return trial.suggest_int(
+                name, int(varied.low), int(varied.high), step=varied.step, log=varied.log
+            )
+        return trial.suggest_float(name, varied.low, varied.high, log=varied.log)
+
+    def number(name: str, varied: Range | None) -> float | None:
+        return None if varied is None else rounded(value(name, varied))
+
+    values = {path: value(path, varied) for path, varied in space.vary.items()}
+    method = trial.suggest_categorical("method", tuple(space.methods))
+    threshold = number(f"threshold.{method}", space.methods[method])
+    return Setting(values, method, threshold, number("draft_temperature", space.draft_temperature))
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What every trial of a search begins with; pickles, so that workers can be told.
+
+    Attributes:
+        task: what `make` takes.
+        space: what is varied.
+        base: folder of checkpoints, of which what is not trained is taken.
+        calibration: of which all is taken that is not varied.
+        seed: of every evaluation; those of the training are the recipe's.
+        out: folder of the search, which all workers share.
+        command: noted in the checkpoints.
+    """
+
+    task: str
+    space: Space
+    base: Path
+    calibration: Calibration
+    seed: int
+    out: Path
+    command: str
+
+    def folder(self, number: int) -> Path:
+        """Return the folder of a trial, or of a later worker's attempt at it, by its number in the study."""
+        return self.out / "trials" / f"{number:04d}"
+
+    def demonstrations(self, recipe: Recipe) -> Trajectories:
+        """Return what a recipe learns from; recorded once for all trials."""
+        told = asdict(recipe.demonstrations)
+        path = self.out / "demonstrations" / f"{'-'.join(map(str, told.values()))}.safetensors"
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            collect_parallel(self.task, **told).trajectories.save(path)
+        return Trajectories.load(path)
+
+
+class Attempt:
+    """A trial by one worker.
+
+    Args:
+        trial: of the study.
+        ground: what it begins with.
+        meter: counts what it costs.
+    """
+
+    def __init__(self, trial: Trial, ground: Ground, meter: Meter) -> None:
+        self._trial = trial
+        self._ground = ground
+        self._meter = meter
+        self._setting = suggested(trial, ground.space)
+        self._folder = ground.folder(trial.number)
+
+    def run(self) -> float:
+        """Return the objective.
+
+        Raises:
+            TrialPruned: its trend leads nowhere.
+            ValueError: the recipe cannot be followed with these values.
+            RuntimeError: a training diverged, or the trial has been given to another worker.
+        """
+        if self._ground.space.train:
+            self._take_over()
+            if not (self._folder / TRAINED).is_file():
+                self._train()
+        folder = self._folder / CHECKPOINTS if self._ground.space.train else self._ground.base
+        figures = self._measure(folder, self._ground.space.episodes)
+        for name in FIGURES:
+            self._trial.set_user_attr(name, figures[name])
+        self._meter.note()
+        return self._objective(figures)
+
+    def _objective(self, figures: dict[str, Any]) -> float:
+        return float(figures["success_rate"] - self._ground.space.price * figures["transmission_rate"])
+
+    def _take_over(self) -> None:
+        """Begin with what the worker before left, or with the shipped checkpoints.
+
+        What it left is copied: should it be alive after all, the two do not write to one folder.
+        """
+        if self._folder.is_dir():
+            return
+        left = [
+            self._ground.folder(number)
+            for number in RetryHeartbeatStaleTrialCallback.retry_history(self._frozen)
+        ]
+        partial = self._folder.with_name(f".{self._folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        before = next((folder for folder in reversed(left) if folder.is_dir()), None)
+        if before is None:
+            shutil.copytree(self._ground.base, partial / CHECKPOINTS)
+        else:
+            shutil.copytree(before, partial)
+        partial.rename(self._folder)
+
+    @property
+    def _frozen(self) -> Any:
+        (found,) = (
+            each for each in self._trial.study.get_trials(deepcopy=False) if each.number == self._trial.number
+        )
+        return found
+
+    def _train(self) -> None:
+        ground, space = self._ground, self._ground.space
+        recipe = space.recipe_with(self._setting.values)
+        out = self._folder / CHECKPOINTS / PLANS if space.plans else self._folder / CHECKPOINTS
+        stages = Stages(space.stages.count, self._on_stage)
+        with Progress(disable=True) as bar:
+            trained = train_recipe(
+                ground.task,
+                recipe,
+                out,
+                ground.command,
+                bar,
+                ground.demonstrations(recipe),
+                None if space.whole else list(space.train),
+                stages=stages,
+            )
+        shutil.rmtree(self._folder / "stage", ignore_errors=True)
+        save_json(self._folder / TRAINED, trained.figures)
+
+    def _on_stage(self, name: str, done: int, write: Write) -> None:
+        """Look at the model that is trained last; report what it is worth, and stop if that leads nowhere."""
+        space = self._ground.space
+        self._meter.note()
+        if name != space.train[-1] or done >= space.stages.count or self._reported(done):
+            return
+        folder = self._folder / "stage"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self._folder / CHECKPOINTS, folder, ignore=_trainings)
+        into = folder / PLANS if space.plans else folder
+        beside = self._folder / CHECKPOINTS / f"{PLANS}.training"
+        training = beside if space.plans else self._folder / f"{CHECKPOINTS}.training"
+        shutil.copytree(training, into, dirs_exist_ok=True, ignore=shutil.ignore_patterns(STATES))
+        write(into)
+        self._trial.report(self._objective(self._measure(folder, space.stages.episodes)), done)
+        if self._trial.should_prune():
+            self._meter.note()
+            shutil.rmtree(self._folder)  # nobody goes on with it
+            raise TrialPruned(f"stopped after part {done} of {space.stages.count}")
+
+    def _reported(self, done: int) -> bool:
+        return done in self._frozen.intermediate_values
+
+    def _measure(self, folder: Path, episodes: int) -> dict[str, Any]:
+        ground, setting = self._ground, self._setting
+        files = PolicyFiles(folder, "onnxruntime")
+        calibration = setting.calibrated(ground.calibration, files.load())
+        comparison = Comparison(ground.task, files, calibration, ground.seed)
+        outcomes = play_all(comparison, [setting.name], tuning_episodes(episodes), workers=1)
+        return outcome_figures(outcomes[setting.name])
+
+
+def _trainings(folder: str, names: Sequence[str]) -> set[str]:
+    return {name for name in names if name.endswith(".training")}

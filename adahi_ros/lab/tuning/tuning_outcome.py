@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a search is to leave: the best trial's checkpoints, with a calibration that other verbs take."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict
+from typing import Any
+
+import yaml
+
+from adahi_ros.core.files import replacing
+from adahi_ros.lab.calibration.calibrate import node_parameters
+from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.tuning.costs import COSTS
+from adahi_ros.lab.tuning.search import Row, efficient
+from adahi_ros.lab.tuning.trial import CHECKPOINTS, TRAINED, Ground, Setting, rounded
+
+BEST = "best"
+
+
+def setting_of(row: Row, ground: Ground) -> Setting:
+    """Return what a trial tried."""
+    method = row.params["method"]
+    return Setting(
+        {path: row.params[path] for path in ground.space.vary},
+        method,
+        rounded(row.params.get(f"threshold.{method}")),
+        rounded(row.params.get("draft_temperature")),
+    )
+
+
+def best_of(rows: list[Row]) -> Row | None:
+    """Return the trial with the largest objective, the first of equals; None where none was evaluated."""
+    judged = [row for row in rows if row.value is not None]
+    return max(judged, key=lambda row: (row.value, -row.number), default=None)
+
+
+def keep_best(row: Row, ground: Ground) -> str:
+    """Write checkpoints, calibration and recipe of a trial into the folder `best`; return its method."""
+    folder, setting = ground.out / BEST, setting_of(row, ground)
+    partial = folder.with_name(f".{BEST}.partial")
+    for left in (partial, folder):
+        shutil.rmtree(left, ignore_errors=True)
+    trained = ground.folder(row.attempt) / CHECKPOINTS
+    shutil.copytree(trained if ground.space.train else ground.base, partial / CHECKPOINTS)
+    if ground.space.train:
+        recipe = yaml.safe_dump(ground.space.plain_with(setting.values), sort_keys=False)
+        with replacing(partial / "recipe.yaml") as path:
+            path.write_text(f"# Trial {row.number} of: {ground.command}\n{recipe}")
+        shutil.copy2(ground.folder(row.attempt) / TRAINED, partial)
+    partial.rename(folder)
+    policies = PolicyFiles(folder / CHECKPOINTS, "onnxruntime").load()
+    calibration = setting.calibrated(ground.calibration, policies)
+    told = METHODS[setting.name].threshold(Bench(ground.task, policies, calibration))
+    gate, threshold = told if told is not None else ("never", 0.0)
+    node = node_parameters(ground.task, str((folder / CHECKPOINTS / "draft").resolve()))
+    file = folder / f"{ground.calibration.task}.yaml"
+    calibration.save(file, gate, ground.command, {**node, "gate": {"name": gate, "threshold": threshold}})
+    return setting.name
+
+
+def search_figures(rows: list[Row], ground: Ground) -> dict[str, Any]:
+    """Return the figures of a search as they are written."""
+    best = best_of(rows)
+    return {
+        "task": ground.calibration.task,
+        "command": ground.command,
+        "price": ground.space.price,
+        "episodes": ground.space.episodes,
+        "best": None if best is None else best.number,
+        "efficient": sorted(efficient(rows)),
+        "costs": {name: sum(row.costs[name] for row in rows) for name in COSTS},
+        "trials": [asdict(row) for row in rows],
+    }

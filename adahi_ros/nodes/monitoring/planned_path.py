@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a robot went and where the draft alone would have gone: points, colours and lines of a path."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from adahi_ros.core.kinematics import Chain
+from adahi_ros.protocol.records import Reason
+
+UNUSED = -1
+Colour = tuple[float, float, float, float]
+"""Red, green, blue and opacity, 0 to 1."""
+# Okabe and Ito's colours, for every eye.
+VERIFIED: Colour = (0.0, 0.62, 0.45, 1.0)
+SKIPPED: Colour = (0.34, 0.71, 0.91, 1.0)
+FALLBACK: Colour = (0.84, 0.37, 0.0, 1.0)
+DRAFTED: Colour = (0.94, 0.89, 0.26, 0.6)
+
+
+class PointError(ValueError):
+    """A step has no point; says why not."""
+
+
+class Points(Protocol):
+    """From actions to points. What raises `PointError` says which parameter or topic is at fault."""
+
+    def executed(self, action: Sequence[float]) -> np.ndarray:
+        """Return where a step that executed this has put the robot, (3,), m."""
+
+    def drafted(self, action: Sequence[float]) -> np.ndarray | None:
+        """Return where a drafted action would put it, (3,), m; None where these are not to be drawn."""
+
+
+class ArmPoints:
+    """Where an arm's tip is, and where a drafted action would put it.
+
+    Args:
+        chain: from the frame of the path to the tip.
+        commanded: what the entries of an action that is positions command; empty where none are drawn.
+    """
+
+    def __init__(self, chain: Chain, commanded: Sequence[str]) -> None:
+        self._chain = chain
+        self._commanded = commanded
+        self._positions: dict[str, float] = {}
+
+    def add_joints(self, names: Iterable[str], positions: Iterable[float]) -> None:
+        """Take in where joints are, rad or m; several messages may tell of one arm."""
+        self._positions.update(zip(names, positions, strict=False))
+
+    def executed(self, action: Sequence[float]) -> np.ndarray:
+        """Return where the tip is, (3,), whatever was executed.
+
+        Raises:
+            PointError: a joint has not been heard.
+        """
+        return self._tip(self._positions)
+
+    def drafted(self, action: Sequence[float]) -> np.ndarray | None:
+        """Return where the draft puts the tip, (3,); None where actions are not to be drawn.
+
+        Raises:
+            PointError: the action has not the size of `commanded`, or a joint has not been heard.
+        """
+        if not self._commanded:
+            return None
+        if len(action) != len(self._commanded):
+            raise PointError(
+                f"command.joint_names: {len(self._commanded)} names, must be {len(action)}, "
+                "the size of an action"
+            )
+        return self._tip({**self._positions, **dict(zip(self._commanded, action, strict=True))})
+
+    def _tip(self, positions: dict[str, float]) -> np.ndarray:
+        for name in self._chain.joint_names:
+            if not math.isfinite(positions.get(name, math.nan)):
+                raise PointError(f"joint_states: no position of {name} yet that is finite")
+        point: np.ndarray = self._chain.pose(positions)[:3, 3]
+        return point
+
+
+class ActionPoints:
+    """Points of actions that are positions themselves.
+
+    Args:
+        indices: of x, y and z in an action; `UNUSED` for a coordinate that is 0.
+    """
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        self._indices = indices
+
+    def executed(self, action: Sequence[float]) -> np.ndarray:
+        """Return where an action is, (3,).
+
+        Raises:
+            PointError: it is too short.
+        """
+        if max(self._indices) >= len(action):
+            raise PointError(
+                f"point_of_action: {max(self._indices)}, must be below {len(action)}, the size of an action"
+            )
+        return np.array([0.0 if index == UNUSED else action[index] for index in self._indices])
+
+    def drafted(self, action: Sequence[float]) -> np.ndarray | None:
+        """Return where a drafted action is, (3,); raises as `executed` does."""
+        return self.executed(action)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one step was, and what became of it; points are (3,), m."""
+
+    executed: np.ndarray
+    drafted: np.ndarray | None
+    colour: Colour
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What is to be drawn of a path.
+
+    Attributes:
+        executed: ends of the segments from step to step, two each.
+        colours: of these, as many: of the step that led to the next.
+        drafted: corners of the line through the drafted points.
+    """
+
+    executed: tuple[np.ndarray, ...]
+    colours: tuple[Colour, ...]
+    drafted: tuple[np.ndarray, ...]
+
+
+def lines(places: Sequence[Place]) -> Lines:
+    """Return the executed path, a segment per step in its colour, and the drafted one.
+
+    What has too few points for a line is empty.
+    """
+    steps = list(pairwise(places))
+    drafted = tuple(place.drafted for place in places if place.drafted is not None)
+    return Lines(
+        executed=tuple(end for step in steps for end in (step[0].executed, step[1].executed)),
+        colours=tuple(step[0].colour for step in steps for _ in range(2)),
+        drafted=drafted if len(drafted) > 1 else (),
+    )
+
+
+def colour_of(status: Any) -> Colour:
+    """Return the colour of a DraftStatus: verified, skipped by the gate, or a fallback."""
+    if status.reason != Reason.NONE:
+        return FALLBACK
+    return VERIFIED if status.verified else SKIPPED
+
+
+class EpisodePath:
+    """The newest steps of the present episode.
+
+    Args:
+        points: of its actions.
+        steps: how many are kept.
+    """
+
+    def __init__(self, points: Points, steps: int) -> None:
+        self._points = points
+        self._places: deque[Place] = deque(maxlen=steps)
+        self._newest = (-1, -1)  # episode and step
+
+    def add(self, status: Any) -> None:
+        """Take in a DraftStatus; one of another episode, or of an earlier step, begins a path.
+
+        Raises:
+            PointError: the step has no point, and is not taken in.
+        """
+        place = Place(
+            self._points.executed(status.action),
+            self._points.drafted(status.draft_action),
+            colour_of(status),
+        )
+        episode, step = status.episode_id, status.step_id
+        if episode != self._newest[0] or step < self._newest[1]:
+            self._places.clear()
+        self._newest = episode, step
+        self._places.append(place)
+
+    def lines(self) -> Lines:
+        """Return what is to be drawn now."""
+        return lines(self._places)

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What robots say of themselves, gathered from their messages for whoever shows it. Times are handed in."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.protocol.records import UNSAID, Reason, StepRecord
+from adahi_ros.robot.session import Link
+from adahi_ros.safety.intervention import Intervention
+
+STATUS_TYPE = "adahi_msgs/msg/DraftStatus"
+PERCENTILES = {"p50": 50, "p95": 95}
+LEVELS = {b"\0": "OK", b"\1": "WARN", b"\2": "ERROR", b"\3": "STALE"}  # as numbered in DiagnosticStatus
+LINK_FIGURES = (
+    *("rtt_ms", "rtt_deviation_ms", "loss", "misses", "goodput_bytes_s"),
+    *("requests", "replies", "windows_resent"),
+)
+
+
+class HeardRobot:
+    """What has been heard of one robot.
+
+    Args:
+        topic: of its `draft_status`, which is what it is known by.
+        window_s: how long a step counts among the recent ones.
+    """
+
+    def __init__(self, topic: str, window_s: float) -> None:
+        self.topic = topic
+        self.namespace = topic.rpartition("/")[0]
+        self._window_s = window_s
+        self._steps: deque[tuple[float, StepRecord]] = deque()  # with the time of arrival
+        self._newest: dict[str, tuple[float, Any]] = {}  # message by kind, with the same
+
+    def add_step(self, record: StepRecord, now_s: float) -> None:
+        """Take in a control step; counts that fall back tell that the node was activated anew."""
+        if self._steps and sum(record.reason_counts) < sum(self._steps[-1][1].reason_counts):
+            self._steps.clear()
+        self._steps.append((now_s, record))
+        self._forget(now_s)
+        self._newest["step"] = now_s, record
+
+    def add(self, kind: str, message: Any, now_s: float) -> None:
+        """Take in a LinkState, a SafetyState or a DiagnosticStatus; `kind` is link, safety or diagnostics."""
+        self._newest[kind] = now_s, message
+
+    @property
+    def robot_id(self) -> str:
+        """As the robot calls itself; empty before it has said so."""
+        for kind in ("step", "link", "safety"):
+            if kind in self._newest:
+                return str(self._newest[kind][1].robot_id)
+        if "diagnostics" in self._newest:
+            return str(self._newest["diagnostics"][1].hardware_id)
+        return ""
+
+    def figures(self, now_s: float) -> dict[str, Any]:
+        """Return what there is to show, fit for JSON: numbers that are not finite are None.
+
+        `recent` is of the steps heard in the last `window_s`, `since_activation` as the robot counts.
+        Ages are in seconds, but that of the plan, which is in control steps. `plan` is None of a robot that
+        drafts and has none.
+        """
+        self._forget(now_s)
+        at_s, step = self._newest.get("step", (None, None))
+        return {
+            "topic": self.topic,
+            "namespace": self.namespace or "/",
+            "robot_id": self.robot_id,
+            "age_s": None if at_s is None else now_s - at_s,
+            "gate": None if step is None else step.gate,
+            "deviation": None if step is None else _finite(step.deviation),
+            "score": None if step is None else _finite(step.score),
+            "threshold": None if step is None else _finite(step.threshold),
+            "message": "" if step is None else step.message,
+            "plan": None if step is None else _plan(step),
+            "recent": self._recent(),
+            "since_activation": self._since_activation(),
+            "link": self._of("link", now_s, _link),
+            "safety": self._of("safety", now_s, _safety),
+            "diagnostics": self._of("diagnostics", now_s, _diagnostics),
+        }
+
+    def _forget(self, now_s: float) -> None:
+        while self._steps and self._steps[0][0] < now_s - self._window_s:
+            self._steps.popleft()
+
+    def _of(self, kind: str, now_s: float, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any] | None:
+        if kind not in self._newest:
+            return None
+        at_s, message = self._newest[kind]
+        return {"age_s": now_s - at_s, **read(message)}
+
+    def _recent(self) -> dict[str, Any]:
+        steps = [step for _, step in self._steps]
+        verified = [step for step in steps if step.verified]
+        coded = [step for step in verified if step.accepted]
+        return {
+            "window_s": self._window_s,
+            "steps": len(steps),
+            "rate_hz": self._rate_hz(),
+            "transmission_rate": _rate(sum(step.transmitted for step in steps), len(steps)),
+            "acceptance": _rate(sum(all(step.accepted) for step in coded), len(coded)),
+            "fallbacks": _fallbacks(Counter(step.reason for step in steps)),
+            "verify_ms": _percentiles([step.verify_ms for step in verified]),
+            "total_ms": _percentiles([step.total_ms for step in steps]),
+            "scores": [_finite(step.score) for step in steps],
+        }
+
+    def _rate_hz(self) -> float | None:
+        """Return steps per second, those included whose status got lost on its way here."""
+        if len(self._steps) < 2:
+            return None
+        (first_s, first), (last_s, last) = self._steps[0], self._steps[-1]
+        steps = sum(last.reason_counts) - sum(first.reason_counts)
+        return steps / (last_s - first_s) if last_s > first_s else None
+
+    def _since_activation(self) -> dict[str, Any]:
+        told = self._newest.get("diagnostics")
+        values = {} if told is None else {pair.key: pair.value for pair in told[1].values}
+        figures: dict[str, Any] = {
+            name: _number(values.get(name)) for name in ("transmission_rate", "acceptance")
+        }
+        if "step" not in self._newest:
+            return {"steps": None, "fallbacks": {}, **figures}
+        counts = self._newest["step"][1].reason_counts
+        reasons = dict(zip(Reason, counts, strict=False))
+        return {"steps": sum(counts), "fallbacks": _fallbacks(reasons), **figures}
+
+
+class Fleet:
+    """The robots that are found among the topics of a domain. One that has gone stays, and grows old.
+
+    A robot is a topic of type DraftStatus that somebody publishes, whatever it is called.
+
+    Args:
+        namespace: of the robots that count, those below it included; empty for all.
+        window_s: how long a step counts among the recent ones.
+
+    Attributes:
+        robots: by topic.
+        elsewhere: topics of robots that are not in the namespace.
+    """
+
+    def __init__(self, namespace: str, window_s: float) -> None:
+        self._inside = f"/{namespace.strip('/')}/" if namespace.strip("/") else "/"
+        self._window_s = window_s
+        self.robots: dict[str, HeardRobot] = {}
+        self.elsewhere: set[str] = set()
+
+    def find(self, topics: Mapping[str, Sequence[str]], published: Callable[[str], bool]) -> list[HeardRobot]:
+        """Return the robots that are new.
+
+        Args:
+            topics: of the domain, with the types that each has.
+            published: whether somebody publishes a topic; else there is only somebody who listens.
+        """
+        found = []
+        for topic, kinds in topics.items():
+            if STATUS_TYPE not in kinds or topic in self.robots:
+                continue
+            if not topic.startswith(self._inside):
+                self.elsewhere.add(topic)
+            elif published(topic):
+                self.robots[topic] = HeardRobot(topic, self._window_s)
+                found.append(self.robots[topic])
+        return found
+
+    def add_diagnostics(self, status: Any, publishers: Callable[[str], set[str]], now_s: float) -> None:
+        """Take in a DiagnosticStatus, of whatever node.
+
+        It is a robot's where it is from the robot's namespace, and has the name of a node that publishes the
+        robot's status or, as where a bag is played, tells the robot's identity.
+
+        Args:
+            status: from `/diagnostics`.
+            publishers: from a topic to the full names of the nodes that publish it.
+            now_s: when it came.
+        """
+        node = status.name.partition(":")[0]  # after it comes what the node does
+        for robot in self.robots.values():
+            if node.rpartition("/")[0] != robot.namespace:
+                continue
+            if node in publishers(robot.topic) or status.hardware_id == robot.robot_id:
+                robot.add("diagnostics", status, now_s)
+
+    def figures(self, now_s: float) -> list[dict[str, Any]]:
+        """Return `HeardRobot.figures` of each, by topic."""
+        return [self.robots[topic].figures(now_s) for topic in sorted(self.robots)]
+
+
+def _plan(step: StepRecord) -> dict[str, Any] | None:
+    if step.proposer == "draft" and not step.planned:
+        return None
+    correction = step.correction
+    return {
+        "proposer": step.proposer,
+        "age": step.plan_age if step.planned else None,
+        "left": step.plan_left,
+        "expected_error": None if step.expected_error == UNSAID else _finite(step.expected_error),
+        "correction": None if correction is None else _finite(correction),
+        "requests_pending": step.requests_pending,
+    }
+
+
+def _link(message: Any) -> dict[str, Any]:
+    figures = {name: _finite(getattr(message, name)) for name in LINK_FIGURES}
+    return {"verifier": _label(Link, message.verifier), **figures}
+
+
+def _safety(message: Any) -> dict[str, Any]:
+    return {
+        "enabled": message.enabled,
+        "holding": message.holding,
+        "interventions": [_label(Intervention, kind) for kind in message.interventions],
+        "counts": {_label(Intervention, kind): int(count) for kind, count in enumerate(message.counts)},
+    }
+
+
+def _diagnostics(message: Any) -> dict[str, Any]:
+    return {
+        "level": LEVELS.get(message.level, str(message.level)),
+        "message": message.message,
+        "values": {pair.key: pair.value for pair in message.values},
+    }
+
+
+def _label(kind: type[IntEnum], number: int) -> str:
+    """Return what a number means, for people; the number itself where it means nothing here."""
+    try:
+        return _words(kind(number))
+    except ValueError:
+        return str(number)
+
+
+def _words(member: IntEnum) -> str:
+    return member.name.lower().replace("_", " ")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else _finite(float(text))
+    except ValueError:
+        return None
+
+
+def _rate(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _fallbacks(reasons: dict[Reason, int]) -> dict[str, int]:
+    """Return how often each reason came that did come."""
+    return {
+        _words(reason): reasons[reason]
+        for reason in Reason
+        if reason is not Reason.NONE and reasons.get(reason)
+    }
+
+
+def _percentiles(values: Sequence[float]) -> dict[str, float] | None:
+    if not values:
+        return None
+    found = np.percentile(values, list(PERCENTILES.values()))
+    return dict(zip(PERCENTILES, map(float, found), strict=True))

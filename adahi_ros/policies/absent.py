@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No policy at all: a robot that only goes on by the plans of its target, and is held where it has none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.policies.direct import DirectPolicy
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+class AbsentPolicy(DirectPolicy):
+    """Proposes no numbers, which nobody executes; any finite action of the target is sound to it.
+
+    What an action varies by nobody knows: the unit of the action deviation is that of the action itself.
+
+    Args:
+        observation_dim: O.
+        goal_dim: G.
+        action_dim: A.
+    """
+
+    def __init__(self, observation_dim: int, goal_dim: int, action_dim: int) -> None:
+        conditions = (Feature(GOAL, goal_dim),) if goal_dim else ()
+        signature = Signature(1, 1, action_dim, (Feature(OBSERVATION, observation_dim),), conditions)
+        most = np.full(action_dim, LARGEST)
+        super().__init__(signature, ActionRange(-most, most), np.ones(action_dim), "")
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        """See `DirectPolicy`: not a number."""
+        return np.full((len(draws), 1, self.signature.action_dim), np.nan)

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several drafts as one policy, whose distributions over codes are fused by confidence and by credit.
+
+After CoSine (arXiv 2503.10325), where specialised drafters propose together, work goes to those whose drafts
+are accepted, and tokens are fused by confidence. *Credit* is what a robot has learned of each member from the
+target's replies; a policy remembers nothing, so `robot/committee_proposer.py` keeps it.
+
+A member's confidence in a code is 1 - H / log K, H the entropy of its distribution: 1 where it is certain,
+0 where it knows nothing. Members without codes are weighted by the inverse square of the error that they
+expect of themselves, all alike where one says nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.distribution import counted, probabilities_at, probabilities_of, sample
+from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.signature import Observations
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+
+LEAST = 1e-6  # that a weight or a probability counts at least, so that there is always something to divide by
+
+
+def _of_the_best(weights: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    return np.eye(weights.shape[1])[weights.argmax(axis=1)]
+
+
+def _of_one_drawn(weights: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    return np.eye(weights.shape[1])[sample(weights, uniforms[:, 0])]
+
+
+def _of_all(weights: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    return weights
+
+
+def _sum(shares: np.ndarray, distributions: np.ndarray) -> np.ndarray:
+    mixed: np.ndarray = (shares[..., None] * distributions).sum(axis=1)
+    return mixed
+
+
+def _product(shares: np.ndarray, distributions: np.ndarray) -> np.ndarray:
+    logs = (shares[..., None] * np.log(np.maximum(distributions, LEAST))).sum(axis=1)
+    weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    mixed: np.ndarray = weights / weights.sum(axis=-1, keepdims=True)
+    return mixed
+
+
+Chosen = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Mixed = Callable[[np.ndarray, np.ndarray], np.ndarray]
+FUSIONS: dict[str, tuple[Chosen, Mixed]] = {
+    "best": (_of_the_best, _sum),  # routing: the member with the most credit alone
+    "drawn": (_of_one_drawn, _sum),  # routing: one member, drawn by its credit
+    "sum": (_of_all, _sum),  # a mixture of experts
+    "product": (_of_all, _product),  # a product of experts: who is certain outvotes who is not
+}
+"""How members work together: from weights (B, M) to those that count, and from distributions to one."""
+
+
+@dataclass(frozen=True)
+class CommitteeRules:
+    """How the members of a committee work together.
+
+    Attributes:
+        fusion: a key of `FUSIONS`.
+        confidence: members count by it, too; not where one alone is asked.
+        memory: from 0 to 1, what is left of a member's credit from one reply to the next; 0 learns nothing.
+        doubt: between 0 and 1, how likely any code is rejected, or kept, for reasons that have to do with no
+            member; the higher, the slower is learned.
+        error: in action scales, how far a member that fits is from the target, of those without codes.
+
+    Raises:
+        ValueError: names field, value and what is allowed.
+    """
+
+    fusion: str = "best"
+    confidence: bool = True
+    memory: float = 0.98
+    doubt: float = 0.5
+    error: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.fusion not in FUSIONS:
+            raise ValueError(f"fusion: {self.fusion!r}, must be one of {', '.join(FUSIONS)}")
+        if not isinstance(self.confidence, bool):
+            raise ValueError(f"confidence: {self.confidence!r}, must be true or false")
+        for name, allowed, holds in (
+            ("memory", "from 0 to 1", lambda value: 0.0 <= value <= 1.0),
+            ("doubt", "above 0 and below 1", lambda value: 0.0 < value < 1.0),
+            ("error", "above 0", lambda value: 0.0 < value < np.inf),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not holds(value):
+                raise ValueError(f"{name}: {value!r}, must be a number {allowed}")
+
+
+class Committee:
+    """A `Policy` of several, its members. By itself it gives all the same credit.
+
+    Args:
+        members: at least one, of the same signature but for their weights' number.
+        rules: how they work together.
+
+    Raises:
+        ValueError: there is none, or they do not fit together.
+    """
+
+    def __init__(self, members: Sequence[Policy], rules: CommitteeRules) -> None:
+        if not members:
+            raise ValueError("members: none, must be at least one")
+        self.members, self.rules = tuple(members), rules
+        first = members[0].signature
+        for number, member in enumerate(members):
+            alike = replace(member.signature, parameters=first.parameters)
+            for field in fields(first):
+                ours, theirs = getattr(first, field.name), getattr(alike, field.name)
+                if ours != theirs:
+                    raise ValueError(f"members[{number}]: {field.name}: {theirs}, members[0] has {ours}")
+        self.signature = replace(first, parameters=sum(each.signature.parameters for each in members))
+        self.action_scale = members[0].action_scale
+        self._chosen, self._mixed = FUSIONS[rules.fusion]
+        self._own_draws = max(member.draws for member in members)
+        self.draws = self._own_draws + (rules.fusion == "drawn" and len(members) > 1)
+        named = [*(member.digest for member in members), *map(str, asdict(rules).items())]
+        self.digest = (
+            members[0].digest
+            if len(members) == 1
+            else hashlib.sha256("\n".join(named).encode()).hexdigest()[:16]
+        )
+
+    def opinions(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> list[Proposal]:
+        """Return what each member would propose; arguments as of `Policy.propose`."""
+        alone = len(self.members) == 1
+        own = sampling if alone else replace(sampling, sendable=False)
+        return [member.propose(observations, draws[:, : member.draws], own) for member in self.members]
+
+    def fuse(
+        self,
+        opinions: Sequence[Proposal],
+        credit: np.ndarray,
+        draws: np.ndarray,
+        sampling: Sampling = AS_TRAINED,
+    ) -> Proposal:
+        """Return what they propose together.
+
+        Args:
+            opinions: of M members.
+            credit: (B, M), not negative, each row with a positive sum.
+            draws: as of `Policy.propose`.
+            sampling: likewise.
+        """
+        if len(opinions) == 1:
+            return opinions[0]
+        weights = self._chosen(credit, draws[:, self._own_draws :])
+        said = [each.distribution for each in opinions]
+        if any(each is None for each in said):
+            return _average(opinions, weights, self.rules.confidence)
+        distributions = np.stack([each.probabilities for each in said if each is not None], axis=1)
+        shares = np.broadcast_to(weights[..., None], distributions.shape[:3])  # (B, M, N)
+        if self.rules.confidence:
+            shares = shares * _confidence(distributions)
+        shares = shares / shares.sum(axis=1, keepdims=True)
+        probabilities, counts = self._mixed(shares, distributions).astype(np.float32), None
+        if sampling.sendable:
+            counts = counted(probabilities)
+            probabilities = probabilities_of(counts)
+
+        def actions_of(codes: np.ndarray) -> np.ndarray:
+            # A code means about the same to all; each offset counts by how likely it is whose code it is.
+            likely = [probabilities_at(distributions[:, m], codes) for m in range(len(opinions))]
+            whose = (np.stack(likely, axis=1).astype(np.float64) * shares + LEAST * shares).prod(axis=-1)
+            whose = (whose / whose.sum(axis=1, keepdims=True)).astype(np.float32)
+            each = [one.actions_of(codes) for one in said if one is not None]
+            actions: np.ndarray = sum(
+                (whose[:, m, None, None] * actions for m, actions in enumerate(each)),
+                start=np.float32(0.0),
+            )
+            return actions
+
+        codes = sample(probabilities if counts is None else counts, draws[:, : self._own_draws])
+        return Proposal(actions_of(codes), CodeDistribution(probabilities, codes, actions_of, counts))
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """See `Policy.propose`."""
+        alike = np.ones((len(draws), len(self.members)))
+        return self.fuse(self.opinions(observations, draws, sampling), alike, draws, sampling)
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        """See `Policy.sound`: to any member, for what a reply says may be another's business."""
+        return np.any([member.sound(actions) for member in self.members], axis=0)
+
+    def check(self, actions: np.ndarray) -> None:
+        """See `Policy.check`; the error is the first member's."""
+        if not self.sound(actions).all():
+            self.members[0].check(actions[~self.sound(actions)])
+
+
+def load_committee(folder: Path, /, members: Sequence[str], **rules: Any) -> Committee:
+    """Make a committee of checkpoints, as a YAML file of `kind: committee` describes it.
+
+    Args:
+        folder: of the file.
+        members: checkpoints beside it, run on ONNX Runtime.
+        rules: of `CommitteeRules`.
+
+    Raises:
+        ValueError: names the field, its value and what was allowed.
+        CheckpointError: a member cannot be loaded.
+    """
+    from adahi_ros.policies.backends import load_policy  # which has this in its registry
+
+    if not isinstance(members, list) or not all(isinstance(name, str) for name in members):
+        raise ValueError(f"members: {members!r}, must be a list of names of checkpoints")
+    return Committee([load_policy(folder / name, "onnxruntime") for name in members], CommitteeRules(**rules))
+
+
+def _confidence(distributions: np.ndarray) -> np.ndarray:
+    """Return how sure members are of each code, (B, M, N) from distributions (B, M, N, K); see the top."""
+    logs = np.log(np.maximum(distributions, LEAST))
+    entropy = -(distributions * logs).sum(axis=-1)
+    confidence: np.ndarray = np.maximum(1.0 - entropy / np.log(distributions.shape[-1]), LEAST)
+    return confidence
+
+
+def _average(opinions: Sequence[Proposal], weights: np.ndarray, confidence: bool) -> Proposal:
+    """Return the weighted average of actions, with what error is expected of it; weights (B, M)."""
+    expected = [each.expected_error for each in opinions]
+    errors = None
+    if not any(each is None for each in expected):
+        errors = np.stack([each for each in expected if each is not None], axis=1).astype(np.float64)
+        if confidence:
+            weights = weights / np.maximum(errors, LEAST) ** 2
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    actions = sum(
+        (weights[:, m, None, None] * each.actions for m, each in enumerate(opinions)), start=np.float64(0.0)
+    )
+    error = None if errors is None else np.sqrt((weights * errors**2).sum(axis=1))
+    return Proposal(np.asarray(actions, dtype=np.float32), expected_error=error)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy for the robot that is told no plan: a corrector's network, with nothing to correct.
+
+Distilled from a target, it tells what a network as small as the corrector can do alone, and so whether a
+target is needed at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Observations
+from adahi_ros.policies.corrector.corrector import Corrector, Network
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint
+from adahi_ros.policies.corrector.corrector_features import PlanView
+from adahi_ros.policies.interface import AS_TRAINED, Sampling
+
+HISTORY = 2  # the newest observation, and the one before, for what has changed
+
+
+class DistilledPolicy:
+    """A `Policy` of one action; it draws nothing, and its proposals have no distribution.
+
+    Args:
+        checkpoint: of the network.
+        network: that runs it; None runs the exported one.
+
+    Raises:
+        CheckpointError: it corrects plans.
+    """
+
+    def __init__(self, checkpoint: CorrectorCheckpoint, network: Network | None = None) -> None:
+        horizon = checkpoint.config["horizon"]
+        if horizon != 1:
+            raise CheckpointError(
+                f"{checkpoint.weights}: horizon: {horizon}, must be 1: a corrector of plans is no policy"
+            )
+        self._corrector = Corrector(checkpoint, network)
+        self.signature = replace(self._corrector.signature, history=HISTORY)
+        self.digest = self._corrector.digest
+        self.action_scale = self._corrector.action_scale
+        self.draws = 0
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """See `Policy.propose`."""
+        window, goal = self.signature.window(observations), self.signature.condition(observations)
+        newest, nothing = window[:, -1], np.zeros(len(window), dtype=np.int64)
+        plan = np.zeros((len(window), 1, self.signature.action_dim), dtype=np.float32)
+        view = PlanView(newest, window[:, -2], newest, goal, plan, nothing, nothing).without_plan()
+        actions, expected_error = self._corrector.correct(view)
+        return Proposal(actions[:, None], expected_error=expected_error)
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        """See `Policy.sound`."""
+        return self._corrector.sound(actions)
+
+    def check(self, actions: np.ndarray) -> None:
+        """See `Policy.check`."""
+        self._corrector.check(actions)

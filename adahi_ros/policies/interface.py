@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a policy is to everything that uses one: observations in, a proposal out. No torch here."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Observations, Signature
+
+
+@dataclass(frozen=True, eq=False)
+class Sampling:
+    """How a policy draws what it proposes.
+
+    Attributes:
+        temperature: of its distributions, above zero; 1 is as it was trained.
+        sendable: draw from distributions that can be sent in few bytes without loss, as a draft must,
+            so that whoever verifies it knows exactly what it was drawn from.
+        committed: (B, d, A) float32 in action units, d at most the horizon, what the robots execute from the
+            present step on whatever is proposed; NaN where one has committed to no more. Proposals go on
+            from there, where a policy can do so; others ignore it. None where nobody has.
+    """
+
+    temperature: float = 1.0
+    sendable: bool = False
+    committed: np.ndarray | None = None
+
+    def rows(self, which: np.ndarray) -> Sampling:
+        """Return that of some robots, by mask or index."""
+        return self if self.committed is None else replace(self, committed=self.committed[which])
+
+
+AS_TRAINED = Sampling()
+FINGERPRINT = "[0-9a-f]{16}"
+
+
+class TargetUnavailableError(RuntimeError):
+    """A policy that runs elsewhere proposes nothing now, but may do so later; the message says why.
+
+    Attributes:
+        retry_after_s: when to ask again, where that is known; else 0.
+    """
+
+    def __init__(self, why: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(why)
+        self.retry_after_s = retry_after_s
+
+
+class TooManyAtOnceError(TargetUnavailableError):
+    """It proposes nothing for so many robots at once, but may for fewer: its memory is full."""
+
+
+class Actor(Protocol):
+    """Says what a robot may do.
+
+    Attributes:
+        signature: what it reads and what it proposes.
+        digest: names its very configuration and weights.
+        action_scale: (A,) float32, standard deviation of the actions that it was trained on.
+        draws: how many uniform draws a proposal takes.
+
+    It may have `device`, for people: where it computes, such as cuda:0, or the address of its server. One
+    that does not say is on the CPU. And it may have `weights_known = False`, where its weights are those of a
+    server that nobody here has seen: then `digest` names how it is asked, and no more.
+    """
+
+    signature: Signature
+    digest: str
+    action_scale: np.ndarray
+    draws: int
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        """Return of which robots it may mean the actions (B, T, A), (B,) bool; see `check`."""
+
+    def check(self, actions: np.ndarray) -> None:
+        """Refuse actions (B, T, A) that nothing it was trained on comes near to.
+
+        Raises:
+            ValueError: one is not finite, or far from all of them; names entry, value and what is allowed.
+        """
+
+
+def fingerprint_of(actor: Actor) -> str:
+    """Return what names configuration and weights in 16 hexadecimal digits; empty where nobody knows them.
+
+    Where they are the same, so is the fingerprint, whatever computes them, and with however many bits.
+    """
+    if not getattr(actor, "weights_known", True):
+        return ""
+    # A digest may be of any length: those of LeRobot's folders and of other packages are.
+    same = re.fullmatch(FINGERPRINT, actor.digest)
+    return actor.digest if same else hashlib.sha256(actor.digest.encode()).hexdigest()[:16]
+
+
+class Policy(Actor, Protocol):
+    """Proposes actions by what was observed alone."""
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """Propose actions for B robots; no numbers where it makes nothing finite of an observation.
+
+        Args:
+            observations: of B robots, as the signature says.
+            draws: (B, draws) uniform in [0, 1).
+            sampling: how to draw.
+
+        Raises:
+            TargetUnavailableError: it runs elsewhere, and nothing sound came from there.
+        """

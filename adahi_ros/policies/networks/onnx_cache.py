@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported networks: beside their weights, or in the user's cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import onnxruntime as ort
+
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.policies.networks.onnx_files import DIGEST, content_of, hash_of, noted_hash, session_of
+
+FULL, INT8 = ".onnx", ".int8.onnx"
+"""How the names of exported networks end: of 32 bits, and of eight."""
+
+
+def cache_folder() -> Path:
+    """Return where the user keeps what can be made anew."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "adahi_ros"
+
+
+class Session(Protocol):
+    """What runs an exported network."""
+
+    def run(self, outputs: Sequence[str], inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Return the outputs of these names."""
+
+    def get_inputs(self) -> Sequence[Any]:
+        """Return what is read, each with a `name`."""
+
+
+OpenSession = Callable[[Path, str, Callable[[Path], None]], Session]
+"""`onnx_session`, or `int8_session`."""
+
+
+class _RowByRow:
+    """Runs a network for one row of its batch after the other.
+
+    Quantised activations are scaled by the range of the whole batch: what a robot is told would depend on who
+    else is asking.
+    """
+
+    def __init__(self, session: ort.InferenceSession) -> None:
+        self._session = session
+
+    def run(self, outputs: Sequence[str], inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        rows = max(1, len(next(iter(inputs.values()))))
+        made = [
+            self._session.run(outputs, {name: values[row : row + 1] for name, values in inputs.items()})
+            for row in range(rows)
+        ]
+        return made[0] if rows == 1 else [np.concatenate(each) for each in zip(*made, strict=True)]
+
+    def get_inputs(self) -> Sequence[Any]:
+        inputs: Sequence[Any] = self._session.get_inputs()
+        return inputs
+
+
+def onnx_session(weights: Path, digest: str, export: Callable[[Path], None]) -> ort.InferenceSession:
+    """Open the exported network of a checkpoint, exporting it first where that has not been done.
+
+    The file beside the checkpoint is taken if it was made from these very weights, and its hash is noted;
+    else one in the user's cache.
+
+    Args:
+        weights: the checkpoint's.
+        digest: of the network.
+        export: writes the network to a path; raises ImportError where torch is not here.
+
+    Raises:
+        CheckpointError: the exported file is damaged, or is not the one whose hash is noted; or there is
+            none, and torch is not here to make it.
+    """
+    return opened(weights, digest, FULL, export)[1]
+
+
+def int8_session(weights: Path, digest: str, export: Callable[[Path], None]) -> Session:
+    """Open the network with weights and activations of eight bits, making it first of the exported one.
+
+    A row of what it gives is the same in every batch. Arguments, places and errors are those of
+    `onnx_session`; what makes it is the package onnx, beside torch where the network is not exported either.
+    """
+
+    def make(path: Path) -> None:
+        from adahi_ros.policies.networks.quantization import quantize
+
+        quantize(opened(weights, digest, FULL, export)[0], path)
+
+    return _RowByRow(opened(weights, digest, INT8, make)[1])
+
+
+def opened(
+    weights: Path, digest: str, suffix: str, make: Callable[[Path], None]
+) -> tuple[Path, ort.InferenceSession]:
+    """Return a network's file of a suffix, made where there is none, and what runs it.
+
+    Args:
+        weights: the checkpoint's.
+        digest: of the network.
+        suffix: of the file beside the checkpoint, or of that in the user's cache.
+        make: writes it to a path; raises ImportError where what it takes is not here.
+
+    Raises:
+        CheckpointError: as `onnx_session`.
+    """
+    beside = weights.with_suffix(suffix)
+    if beside.is_file() and noted_hash(beside) is not None:
+        session = session_of(beside)
+        if session.get_modelmeta().custom_metadata_map.get(DIGEST) == digest:
+            return beside, session
+    cached = cache_folder() / f"{digest}{suffix}"
+    if not cached.is_file() or hash_of(content_of(cached)) != noted_hash(cached):
+        try:
+            make(cached)
+        except ImportError as error:
+            by = "adahi export --int8" if suffix == INT8 else "adahi export"
+            raise CheckpointError(
+                f"{weights}: not exported to ONNX yet, and this machine cannot ({error}); "
+                f"copy the {suffix} and the .json that '{by}' writes, or choose the torch backend"
+            ) from None
+    return cached, session_of(cached)

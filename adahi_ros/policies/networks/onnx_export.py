@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Export of networks from torch to ONNX."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+
+from adahi_ros.core.files import replacing
+from adahi_ros.policies.networks.onnx_files import DIGEST, note_hash
+
+NOTES = ("metadata_props", "doc_string")
+
+
+def write_onnx(
+    network: torch.nn.Module, example: tuple[torch.Tensor, ...], path: Path, digest: str, **how: Any
+) -> None:
+    """Write a network as one ONNX file, and its hash into the JSON beside it.
+
+    Args:
+        network: in eval mode.
+        example: of its inputs.
+        path: of the file.
+        digest: of the weights that it was made from.
+        how: further arguments of `torch.onnx.export`.
+
+    Raises:
+        RuntimeError: torch exports nothing.
+    """
+    exporter_log = logging.getLogger("torch.onnx")
+    level = exporter_log.level
+    exporter_log.setLevel(logging.ERROR)  # it warns of packages that nothing here uses
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(network, example, dynamo=True, verbose=False, **how)
+    finally:
+        exporter_log.setLevel(level)
+    if program is None:
+        raise RuntimeError(f"{path}: torch exported nothing")
+    proto = program.model_proto
+    _strip(proto)
+    onnx.helper.set_model_props(proto, {DIGEST: digest})
+    with replacing(path) as partial:
+        onnx.save(proto, partial)
+    note_hash(path)
+
+
+def _strip(message: Any) -> None:
+    """Remove the exporter's notes from a model and all of its parts: they name files of this machine."""
+    for field, value in message.ListFields():
+        if field.name in NOTES:
+            message.ClearField(field.name)
+        elif field.message_type is not None:
+            for part in value if isinstance(value, Sequence) else (value,):
+                _strip(part)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX files, and the JSON beside each, which says which file it may be."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import onnxruntime as ort
+from onnxruntime.capi.onnxruntime_pybind11_state import (
+    Fail,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidProtobuf,
+    NotImplemented,
+    RuntimeException,
+)
+
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.files import LARGEST_WEIGHTS, parse_json, read_bytes, save_json
+
+DIGEST = "network_digest"
+
+
+HASH = "onnx_sha256"
+
+
+BROKEN = (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, NotImplemented, RuntimeException)
+
+
+def note_hash(path: Path) -> None:
+    """Write the hash of an ONNX file into the JSON beside it, which may say more."""
+    description = path.with_suffix(".json")
+    said = parse_json(read_bytes(description)) if description.is_file() else {}
+    save_json(description, {**said, HASH: hash_of(content_of(path))})
+
+
+def noted_hash(path: Path) -> str | None:
+    """Return what the JSON beside an ONNX file says that its hash is; None where it says nothing.
+
+    Raises:
+        CheckpointError: the JSON is none.
+    """
+    description = path.with_suffix(".json")
+    try:
+        said = parse_json(read_bytes(description))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{description}: not JSON ({error})") from None
+    return said.get(HASH) if isinstance(said, dict) else None
+
+
+def hash_of(content: bytes) -> str:
+    """Return what the JSON beside an ONNX file says of its content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def content_of(path: Path) -> bytes:
+    """Read an ONNX file.
+
+    Raises:
+        CheckpointError: it cannot be read, or is too large.
+    """
+    try:
+        return read_bytes(path, LARGEST_WEIGHTS)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: not an ONNX file ({error})") from None
+
+
+def session_of(path: Path) -> ort.InferenceSession:
+    """Open an ONNX file, to be run by one thread: the very one that the JSON beside it tells of.
+
+    Raises:
+        CheckpointError: it is another, or none.
+    """
+    content, told = content_of(path), noted_hash(path)
+    if hash_of(content) != told:
+        raise CheckpointError(
+            f"{path}: not the file that {path.with_suffix('.json').name} tells of: its SHA-256 is "
+            f"{hash_of(content)}, {HASH} there is {told}; copy both, or make both anew"
+        )
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1  # these networks are too small to share out
+    options.log_severity_level = 3
+    try:
+        return ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except BROKEN as error:
+        raise CheckpointError(f"{path}: not an ONNX file; delete it to have it made anew ({error})") from None

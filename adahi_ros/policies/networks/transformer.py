@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What VQ-BeT and flow policies share: a causal transformer over a goal and a window of observations.
+
+goal      o_1      o_2     ...    o_H        one token each (the goal's is left out where G = 0)
+  └────────┴────────┴──── causal ───┘
+                                    └─▶ a feature vector for each observation
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor, nn
+
+from adahi_ros.policies.networks.step_dataset import Moments
+
+
+@dataclass(frozen=True)
+class InputMoments:
+    """Mean and standard deviation of each number that a network reads; scales are positive.
+
+    Attributes:
+        observation_mean, observation_scale: (O,) of the demonstrations.
+        goal_mean, goal_scale: (G,) likewise.
+    """
+
+    observation_mean: Tensor
+    observation_scale: Tensor
+    goal_mean: Tensor
+    goal_scale: Tensor
+
+    @classmethod
+    def of(cls, observation: Moments, goal: Moments) -> InputMoments:
+        """Return those of demonstrations."""
+        arrays = (observation.mean, observation.scale, goal.mean, goal.scale)
+        return cls(*map(torch.from_numpy, arrays))
+
+
+class _Block(nn.Module):
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.attention_norm = nn.LayerNorm(width)
+        self.query_key_value = nn.Linear(width, 3 * width)
+        self.attention_out = nn.Linear(width, width)
+        self.mlp_norm = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        projected = self.query_key_value(self.attention_norm(tokens))
+        parts = projected.unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = parts[0], parts[1], parts[2]
+        # Spelled out: the exporter turns the fused form into twice the nodes, and nodes are what a
+        # small network's step costs in ONNX Runtime.
+        weights = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(-1)
+        tokens = tokens + self.attention_out((weights @ value).transpose(1, 2).flatten(2))
+        return tokens + self.mlp(self.mlp_norm(tokens))
+
+
+class ObservationTransformer(nn.Module):
+    """Reads a window of observations and a goal; networks that derive from it add heads.
+
+    Args:
+        observation_dim, goal_dim, window_length: O, G and H.
+        width, layers, heads: its size.
+        moments: of what it reads.
+    """
+
+    observation_mean: Tensor
+    observation_scale: Tensor
+    goal_mean: Tensor
+    goal_scale: Tensor
+    mask: Tensor
+
+    def __init__(
+        self,
+        observation_dim: int,
+        goal_dim: int,
+        window_length: int,
+        width: int,
+        layers: int,
+        heads: int,
+        moments: InputMoments,
+    ) -> None:
+        super().__init__()
+        self._window_length = window_length
+        self.observation_in = nn.Linear(observation_dim, width)
+        self.goal_in = nn.Linear(goal_dim, width) if goal_dim else None
+        length = bool(goal_dim) + window_length
+        self.position = nn.Parameter(0.02 * torch.randn(length, width))
+        causal = torch.full((length, length), float("-inf")).triu(1)
+        self.register_buffer("mask", causal, persistent=False)
+        self.blocks = nn.ModuleList(_Block(width, heads) for _ in range(layers))
+        self.final_norm = nn.LayerNorm(width)
+        for name, value in vars(moments).items():
+            self.register_buffer(name, value.float())
+
+    @property
+    def moments(self) -> InputMoments:
+        """Of what it reads."""
+        return InputMoments(**{each.name: getattr(self, each.name) for each in fields(InputMoments)})
+
+    def features(self, windows: Tensor, goals: Tensor) -> Tensor:
+        """Return the features (B, H, width) at each observation of windows (B, H, O), for goals (B, G)."""
+        tokens = self.observation_in((windows - self.observation_mean) / self.observation_scale)
+        if self.goal_in is not None:
+            goal = self.goal_in((goals - self.goal_mean) / self.goal_scale)
+            tokens = torch.cat([goal[:, None], tokens], dim=1)
+        tokens = tokens + self.position
+        for block in self.blocks:
+            tokens = block(tokens, self.mask)
+        features: Tensor = self.final_norm(tokens[:, -self._window_length :])
+        return features
+
+    @property
+    def parameters_count(self) -> int:
+        """Number of trainable weights."""
+        return sum(weight.numel() for weight in self.parameters())

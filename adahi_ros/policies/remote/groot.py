@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy behind the server of Isaac GR00T, or any that speaks its protocol, as the target.
+
+    kind: groot
+    url: tcp://gpu:5555
+    timeout_s: 2.0                     # default
+    protocol: n1.6                     # default; a key of `PROTOCOLS`
+    api_token: GROOT_TOKEN             # default none; an environment variable that holds it
+    actions: {single_arm: 5, gripper: 1}   # parts of an action and their sizes, in the robot's order
+    extra: {waist: [0, 0, 0]}          # default none: parts of the state that the robot does not have
+
+and what `described.py` reads. Names are those of the policy's modality configuration, without `video.`,
+`state.` and `action.`.
+
+Its policies draw their noise themselves: the same observation may have another answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+
+from adahi_ros.core.signature import Observations
+from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.remote.described import described
+from adahi_ros.policies.remote.groot_protocol import PROTOCOLS, Modalities, Protocol, answer_of
+from adahi_ros.policies.remote.packed_arrays import pack_groot
+from adahi_ros.policies.remote.planned_targets import checked_plans
+from adahi_ros.policies.remote.remote import Link, PolicyServer, ServerFault
+from adahi_ros.policies.remote.server_fields import digest_of, need_packages, server_fields
+from adahi_ros.policies.remote.target_fields import mapping, one_of, whole
+from adahi_ros.policies.remote.zmq_connection import ZmqLink
+
+PROMPT = "annotation.human.task_description"
+WIDEST = 4096  # entries of a part of an action
+
+
+class GrootTarget(DirectPolicy):
+    """See the module.
+
+    Args:
+        folder: of the file; nothing is read from it.
+        clock: in seconds, only goes forward.
+        values: what the file says.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+
+    weights_known = False
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, /, **values: Any) -> None:
+        need_packages("msgpack", "zmq")
+        digest = digest_of("groot", values)
+        server = server_fields(values, ("tcp",), "api_token")
+        self._protocol = PROTOCOLS[one_of("protocol", values.pop("protocol", "n1.6"), list(PROTOCOLS))]
+        parts = mapping("actions", values.pop("actions", None))
+        self._parts = {name: whole(f"actions.{name}", size, 1, WIDEST) for name, size in parts.items()}
+        self._extra = server.extra
+        self.device = server.url
+        self._token = {"api_token": server.key} if server.key else {}
+        self._described = read = described(values, prompt=PROMPT)
+        if sum(self._parts.values()) != read.signature.action_dim:
+            raise ValueError(
+                f"actions: {sum(self._parts.values())} entries in all, must be {read.signature.action_dim}, "
+                "as many as action_names"
+            )
+        super().__init__(read.signature, read.action_range, read.action_scale, digest)
+        state, pictures = self._state(read.signature.nothing()), read.pictures(read.signature.nothing())
+        wanted = Modalities(
+            tuple(pictures),
+            tuple(state),
+            (read.prompt,) if read.prompt else (),
+            tuple(self._parts),
+            read.signature.history,
+            read.signature.horizon,
+        )
+        asked = pack_groot({"endpoint": "get_modality_config", **self._token})
+        connect = partial(_connect, server.url, asked, wanted, self._protocol)
+        self._server = PolicyServer(server.url, connect, server.timeout_s, clock)
+        finalize(self, self._server.close)
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        """See `DirectPolicy.act`; one question for all robots."""
+        robots = len(draws)
+        sentences = self._described.sentences(observations, robots)
+        told = {self._described.prompt: sentences} if sentences else {}
+        data = self._protocol.data(self._described.pictures(observations), self._state(observations), told)
+        message = pack_groot({"endpoint": "get_action", "data": data, **self._token})
+        return self._server.ask(message, partial(self._plans, robots))
+
+    def _state(self, observations: Observations) -> dict[str, np.ndarray]:
+        """Return all parts of the state of B robots, (B, H, size) float32."""
+        state = self._described.state(observations)
+        batch = next(iter(state.values())).shape[:2]
+        for name, value in self._extra.items():
+            if name in state or not isinstance(value, np.ndarray):
+                raise ValueError(f"extra.{name}: {value!r}, must be a list of numbers of a part of its own")
+            state[name] = np.broadcast_to(value, (*batch, len(value)))
+        return state
+
+    def _plans(self, robots: int, message: bytes) -> np.ndarray:
+        """Return the plans (B, T, A) of an answer.
+
+        Raises:
+            ServerFault: it has none.
+        """
+        actions = self._protocol.actions(answer_of(message))
+        parts = []
+        for name, size in self._parts.items():
+            part = actions.get(name)
+            if not isinstance(part, np.ndarray) or part.ndim != 3 or part.shape[2] != size:
+                found = f"shape {part.shape}" if isinstance(part, np.ndarray) else type(part).__name__
+                raise ServerFault(
+                    f"answered {name}: {found}, must be ({robots}, {self.signature.horizon} or more, {size})"
+                )
+            parts.append(part)
+        if len({part.shape[:2] for part in parts}) > 1:
+            raise ServerFault(
+                f"answered actions of shapes {[part.shape for part in parts]}, must be of one length"
+            )
+        return checked_plans("actions", np.concatenate(parts, axis=2), robots, self._described)
+
+
+def _connect(url: str, asked: bytes, wanted: Modalities, protocol: Protocol, timeout_s: float) -> Link:
+    """Return a connection to a server whose policy is the one that is wanted.
+
+    Raises:
+        ServerFault: there is none.
+    """
+    begun_s = time.monotonic()
+    link = ZmqLink(url, timeout_s)
+    try:
+        left_s = max(0.0, begun_s + timeout_s - time.monotonic())
+        wanted.check(answer_of(link.ask(asked, left_s)), protocol)
+    except ServerFault:
+        link.close()
+        raise
+    return link

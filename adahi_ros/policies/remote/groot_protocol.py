@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said to the policy server of Isaac GR00T, and what it says, by the version of its protocol.
+
+Of NVIDIA/Isaac-GR00T: gr00t/policy/server_client.py and gr00t_policy.py (N1.6, N1.7), gr00t/eval/service.py
+and gr00t/model/policy.py (N1.5).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.texts import abridged
+from adahi_ros.policies.remote.packed_arrays import PackedError, unpack_groot
+from adahi_ros.policies.remote.remote import ERROR_LENGTH, ServerFault, error_line
+
+EARLY_ERROR = b"ERROR"  # of N1, to whatever it cannot read
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How observations, actions and names are laid out.
+
+    Attributes:
+        flat: an observation is one mapping, with `video.front` and `state.gripper` in it; actions likewise.
+        bare: an observation is all of a request's data, and actions are all of an answer.
+        prefixed: the modality configuration has names such as video.front, too.
+        dtype: of the state.
+    """
+
+    flat: bool = False
+    bare: bool = False
+    prefixed: bool = False
+    dtype: type[np.floating[Any]] = np.float32
+
+    def data(
+        self,
+        video: Mapping[str, np.ndarray],
+        state: Mapping[str, np.ndarray],
+        language: Mapping[str, Sequence[str]],
+    ) -> dict[str, Any]:
+        """Return the data of a request for actions of B robots.
+
+        Args:
+            video: by name, (B, H, rows, columns, 3) uint8.
+            state: by name, (B, H, size).
+            language: by name, B sentences.
+        """
+        typed = {name: values.astype(self.dtype) for name, values in state.items()}
+        observation: dict[str, Any]
+        if self.flat:
+            observation = {f"video.{name}": values for name, values in video.items()}
+            observation |= {f"state.{name}": values for name, values in typed.items()}
+            observation |= {name: list(sentences) for name, sentences in language.items()}
+        else:
+            told = {name: [[each] for each in sentences] for name, sentences in language.items()}
+            observation = {"video": dict(video), "state": typed, "language": told}
+        return observation if self.bare else {"observation": observation, "options": None}
+
+    def actions(self, answer: Any) -> Mapping[str, Any]:
+        """Return what of an answer are actions, by name.
+
+        Raises:
+            ServerFault: nothing is.
+        """
+        if not self.bare:
+            answer = answer[0] if isinstance(answer, list) and answer else None
+        if not isinstance(answer, dict):
+            raise ServerFault("answered without actions")
+        return {str(name).removeprefix("action."): each for name, each in answer.items()}
+
+
+PROTOCOLS = {
+    "n1.5": Protocol(flat=True, bare=True, prefixed=True, dtype=np.float64),
+    "n1.6": Protocol(),
+    "n1.6_sim": Protocol(flat=True),
+}
+"""Of GR00T N1.5; of N1.6 and N1.7; of these where they are served with `--use-sim-policy-wrapper`."""
+
+
+@dataclass(frozen=True)
+class Modalities:
+    """What a policy reads and proposes, to be compared with its modality configuration.
+
+    Attributes:
+        video, state, language: names of all that it reads.
+        action: names of what of its actions is taken.
+        history: H, the newest observations, of video and state.
+        horizon: T, at least so many actions.
+    """
+
+    video: tuple[str, ...]
+    state: tuple[str, ...]
+    language: tuple[str, ...]
+    action: tuple[str, ...]
+    history: int
+    horizon: int
+
+    def check(self, said: Any, protocol: Protocol) -> None:
+        """Compare with what a server says; one that says nothing is believed.
+
+        Raises:
+            ServerFault: it is another policy.
+        """
+        if not isinstance(said, dict):
+            raise ServerFault(f"is no policy server: its modalities are a {type(said).__name__}")
+        for modality in ("video", "state", "language", "action"):
+            if modality not in said:
+                continue
+            keys, steps = _configured(modality, said[modality])
+            ours: set[str] = set(getattr(self, modality))
+            if protocol.prefixed and modality != "language":
+                ours = {f"{modality}.{name}" for name in ours}
+            if not ours <= keys or (modality != "action" and ours < keys):
+                raise ServerFault(
+                    f"is another policy: its {modality} is {_listed(keys)}, the file's {_listed(ours)}"
+                )
+            if modality in ("video", "state") and steps != list(range(1 - self.history, 1)):
+                raise ServerFault(
+                    f"is another policy: it reads {modality} of steps {abridged(str(steps), ERROR_LENGTH)}, "
+                    f"the file's history is the newest {self.history}"
+                )
+            if modality == "action" and len(steps) < self.horizon:
+                raise ServerFault(
+                    f"is another policy: it plans {len(steps)} actions, the file's horizon is {self.horizon}"
+                )
+
+
+def _configured(modality: str, said: Any) -> tuple[set[str], list[Any]]:
+    """Return the keys and steps of a modality configuration."""
+    content = said.get("as_json", said.get("as_dict", said)) if isinstance(said, dict) else None
+    try:
+        if isinstance(content, str):
+            content = json.loads(content)
+        keys, steps = content["modality_keys"], content["delta_indices"]  # type: ignore[index]
+        if not isinstance(steps, list):
+            raise TypeError("delta_indices")
+        return set(map(str, keys)), steps
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise ServerFault(f"is no policy server: its {modality} is no modality configuration") from None
+
+
+def _listed(names: set[str]) -> str:
+    return abridged(", ".join(sorted(names)) or "nothing", ERROR_LENGTH)
+
+
+def answer_of(message: bytes) -> Any:
+    """Return what a server answers.
+
+    Raises:
+        ServerFault: an error, or nothing that can be read.
+    """
+    if message == EARLY_ERROR:
+        raise ServerFault("answered ERROR: is an early GR00T server, which reads pickles and not msgpack")
+    try:
+        answer = unpack_groot(message)
+    except PackedError as error:
+        raise ServerFault(f"answered with {error}") from None
+    if isinstance(answer, dict) and "error" in answer:
+        raise ServerFault(f"answered with an error: {error_line(str(answer['error']))}")
+    return answer

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy that LeRobot wrote, run by LeRobot in this process (docs/targets.md).
+
+    kind: lerobot
+    folder: pretrained_model           # relative to this file
+    device: auto                       # or cpu, cuda, cuda:1: cuda where there is one
+    dtype: float32                     # or bfloat16, float16, by autocast
+    compile: false                     # torch.compile
+
+and what else `described.py` reads. The folder is what `save_pretrained` of the policy and its two processors
+writes, or training leaves: config.json, model.safetensors, policy_preprocessor.json and
+policy_postprocessor.json with the files that they name. LeRobot itself makes policy and processors of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Observations
+from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.interface import AS_TRAINED, Sampling, TooManyAtOnceError
+from adahi_ros.policies.networks.computing import DTYPES, autocast, device_called
+from adahi_ros.policies.remote.described import OwnWords, described
+from adahi_ros.policies.remote.target_fields import flag, one_of, text
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+PROCESSORS = ("policy_preprocessor.json", "policy_postprocessor.json")
+ACTION, TASK, IMAGES = "action", "task", "observation.images"
+EMPTY_CAMERA = "observation.images.empty_camera_"  # LeRobot fills it with black itself
+TAKE_NOISE = ("pi0", "pi05", "smolvla")  # types whose plan is a function of noise that they are handed
+DRAW_NOTHING = ("act",)
+TOLD = ("groot", "wall_x")  # types that read the task without LeRobot's step that tokenizes it
+SEEDS = 1 << 53  # of a draw in [0, 1) that is a float64
+SMALLEST = 1e-6  # of an action's scale
+BLOCK = 1 << 20  # bytes
+
+
+class LeRobotTarget(DirectPolicy):
+    """Plans as LeRobot's policy does; every robot by what it says in its request, and nothing from before.
+
+    What a policy draws is addressed by the request. Flows (pi0, pi0.5, SmolVLA) are handed their noise, by
+    the temperature. What else draws as it plans, such as diffusion or VQ-BeT, plans for one robot at a time,
+    with torch's generators seeded for it and put back after. So a plan depends neither on what was asked
+    before nor on who asks at the same time.
+
+    What robots have committed to is handed to LeRobot's real-time chunking (Black, Galliker and Levine,
+    2025) where the policy has it: flows, unless compiled. Others leave it out of account.
+
+    Args:
+        beside: the folder of the YAML file.
+        folder: of the policy, relative to that.
+        device: auto, or as torch calls it.
+        dtype: in which the network computes.
+        compile: by torch.compile; the first plans then take minutes.
+        values: see `described`.
+
+    Raises:
+        ImportError: LeRobot is not installed, or a package that the policy needs is not.
+        ValueError: names the field, the value and what was allowed.
+    """
+
+    def __init__(
+        self,
+        beside: Path,
+        /,
+        *,
+        folder: Any = None,
+        device: Any = "auto",
+        dtype: Any = "float32",
+        compile: Any = False,
+        **values: Any,
+    ) -> None:
+        path = _checked_folder(beside, text("folder", folder))
+        self._device = device_called(text("device", device))
+        self.device = str(self._device)
+        self._dtype = DTYPES[one_of("dtype", dtype, tuple(DTYPES))]
+        compiled = flag("compile", compile)
+        import_lerobot()
+        from lerobot.configs.policies import PreTrainedConfig
+        from lerobot.policies.factory import get_policy_class, make_pre_post_processors
+
+        self._config = config = PreTrainedConfig.from_pretrained(path)
+        config.device = str(self._device)
+        moved = {"device_processor": {"device": config.device}}
+        self._before, self._after = make_pre_post_processors(config, path, preprocessor_overrides=moved)
+        self._said = said = described(values, _own_words(config, self._before, self._after), TASK)
+        self._guided = not compiled and hasattr(config, "rtc_config")
+        if self._guided:
+            _enable_guidance(config)
+        # A weight that is missing would be drawn: LeRobot says so in its log alone, unless it is strict.
+        self._policy = get_policy_class(config.type).from_pretrained(path, config=config, strict=True)
+        self._policy.requires_grad_(False)
+        self._remembers = any(name != ACTION for name in getattr(self._policy, "_queues", None) or ())
+        if said.signature.history > 1 and not self._remembers:
+            raise ValueError(f"folder: {folder!r}, a {config.type} of n_obs_steps above 1, must queue them")
+        if compiled:
+            _compile(self._policy)
+        count = sum(each.numel() for each in self._policy.parameters())
+        signature = replace(said.signature, parameters=count)
+        super().__init__(signature, said.action_range, said.action_scale, _digest(path), draws=1)
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        """See `DirectPolicy`."""
+        return self.propose(observations, draws).actions
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """See `Policy.propose`; the temperature is that of a flow's noise."""
+        committed = sampling.committed
+        if committed is None or not self._guided:
+            committed = np.empty((len(draws), 0, self.signature.action_dim), dtype=np.float32)
+        counts = np.isfinite(committed).all(axis=2).sum(axis=1)
+        # Robots that have committed to as many steps go together; what draws as it goes, alone.
+        alone = self._config.type not in (*TAKE_NOISE, *DRAW_NOTHING)
+        groups = [np.array([row]) for row in range(len(draws))] if alone else _alike(counts)
+        shape = len(draws), self.signature.horizon, self.signature.action_dim
+        actions = np.empty(shape, dtype=np.float32)
+        for rows in groups:
+            begun = committed[rows, : counts[rows[0]]]
+            actions[rows] = self._plans(observations.rows(rows), draws[rows, 0], sampling.temperature, begun)
+        return Proposal(actions)
+
+    @torch.no_grad()
+    def _plans(
+        self, observations: Observations, draws: np.ndarray, temperature: float, begun: np.ndarray
+    ) -> np.ndarray:
+        """Return the plans (B, T, A) of B robots.
+
+        Args:
+            observations: of them.
+            draws: (B,).
+            temperature: of a flow's noise.
+            begun: (B, d, A), what they execute first whatever is planned.
+
+        Raises:
+            TooManyAtOnceError: the device has too little memory at present.
+            ValueError: the plans are of another shape than the policy's configuration says.
+        """
+        options: dict[str, Any] = {}
+        if self._config.type in TAKE_NOISE:
+            options["noise"] = temperature * self._noise(draws)
+        generators = nullcontext() if options else _seeded(self._device, draws[0])
+        with generators, autocast(self._device, self._dtype):
+            try:
+                batch, scaled = self._read(observations, begun)
+                if begun.shape[1]:
+                    options |= {"prev_chunk_left_over": scaled, "inference_delay": begun.shape[1]}
+                chunk = self._policy.predict_action_chunk(batch, **options)
+            except torch.OutOfMemoryError as error:
+                raise TooManyAtOnceError(f"lerobot: {str(error).splitlines()[0]}") from error
+        plans: np.ndarray = self._after(chunk.float()).numpy()
+        horizon, action_dim = self.signature.horizon, self.signature.action_dim
+        if plans.shape[1] < horizon or plans.shape[::2] != (len(draws), action_dim):
+            allowed = f"({len(draws)}, at least {horizon}, {action_dim})"
+            raise ValueError(f"actions: of shape {plans.shape}, must be {allowed}, as its config.json says")
+        return plans[:, :horizon]
+
+    def _read(self, observations: Observations, begun: np.ndarray) -> tuple[dict[str, Any], Any]:
+        """Return the newest observation as the policy reads it, and what is begun as it scales actions.
+
+        The observations before it are in the policy's queues, where it has such, and nothing else is.
+        """
+        from lerobot.policies.utils import populate_queues
+
+        self._policy.reset()  # of all that it may keep, such as TD-MPC's last plan
+        for step in range(self.signature.history):
+            batch = self._before(self._observed(observations, step, begun))
+            scaled = batch.pop(ACTION, None)
+            if self._remembers:  # as its select_action does, for predict_action_chunk reads the queues
+                pictures = [batch[name] for name in self._config.image_features]
+                if pictures:
+                    batch[IMAGES] = torch.stack(pictures, dim=-4)
+                self._policy._queues = populate_queues(self._policy._queues, batch)
+        return batch, scaled
+
+    def _observed(self, observations: Observations, step: int, begun: np.ndarray) -> dict[str, Any]:
+        """Return one of the observations as LeRobot's evaluation has it: pixels from 0 to 1, (B, 3, H, W)."""
+        state = self._said.state(observations)
+        batch: dict[str, Any] = {name: torch.from_numpy(each[:, step]) for name, each in state.items()}
+        for name, each in self._said.pictures(observations).items():
+            pixels = torch.from_numpy(np.ascontiguousarray(each[:, step])).permute(0, 3, 1, 2)
+            batch[name] = pixels.contiguous().float() / 255
+        told = self._said.sentences(observations, len(begun)) or ("",) * len(begun)
+        return {**batch, TASK: list(told), ACTION: torch.from_numpy(begun) if begun.shape[1] else None}
+
+    def _noise(self, draws: np.ndarray) -> torch.Tensor:
+        """Return a flow's noise (B, chunk_size, max_action_dim): the same on every device."""
+        shape = self._config.chunk_size, self._config.max_action_dim
+        generators = [torch.Generator().manual_seed(int(draw * SEEDS)) for draw in draws]
+        return torch.stack([torch.randn(shape, generator=each) for each in generators]).to(self._device)
+
+
+def import_lerobot() -> None:
+    """Import LeRobot; also where torchvision was built for another torch than this one.
+
+    Raises:
+        ImportError: it is not installed; says what to install.
+    """
+    try:
+        import torchvision  # noqa: F401
+    except RuntimeError:  # built for CUDA, beside a torch that is not: nobody calls the two that it misses
+        for operator in ("nms", "qnms"):
+            torch.library.define(
+                f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+            )
+    except ImportError:
+        pass  # so is LeRobot, then
+    try:
+        import lerobot.policies.factory  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"{error}; the kind lerobot needs: pip install lerobot==0.4.4") from error
+
+
+def _checked_folder(beside: Path, folder: str) -> Path:
+    path = beside / folder
+    for name in (CONFIG, WEIGHTS, *PROCESSORS):
+        if not (path / name).is_file():
+            there = f"a folder of LeRobot's with {CONFIG}, {WEIGHTS}, {PROCESSORS[0]} and {PROCESSORS[1]}"
+            raise ValueError(f"folder: {folder!r}, has no {name}, must be {there}")
+    return path
+
+
+def _own_words(config: Any, before: Any, after: Any) -> OwnWords:
+    """Return what a policy says of itself, in the files that LeRobot wrote.
+
+    Raises:
+        ValueError: it reads what we cannot give, or proposes no chunks of actions.
+    """
+    from lerobot.configs.types import FeatureType
+    from lerobot.processor import TokenizerProcessorStep
+
+    state, images = {}, {}
+    for name, feature in config.input_features.items():
+        shape = tuple(feature.shape)
+        if feature.type is FeatureType.VISUAL and len(shape) == 3 and shape[0] == 3:
+            if not name.startswith(EMPTY_CAMERA):
+                images[name] = shape[1:]
+        elif feature.type in (FeatureType.STATE, FeatureType.ENV) and len(shape) == 1:
+            state[name] = shape[0]
+        else:
+            read = f"{feature.type.value} of shape {shape}"
+            raise ValueError(f"folder: {name}: {read}, must be a state (N,) or an image (3, rows, columns)")
+    if config.action_feature is None or len(config.action_feature.shape) != 1:
+        raise ValueError("folder: output_features: must have action, of A numbers")
+    (action_dim,) = config.action_feature.shape
+    told = any(isinstance(step, TokenizerProcessorStep) for step in before.steps) or config.type in TOLD
+    ends = after(torch.stack([torch.zeros(action_dim), torch.ones(action_dim)]))
+    scale = np.abs((ends[1] - ends[0]).numpy())
+    scale[scale < SMALLEST] = 1.0  # an action that never moved in the data
+    history = getattr(config, "n_obs_steps", 1)
+    return OwnWords(history, _chunk_size(config), action_dim, state, images, told, scale)
+
+
+def _chunk_size(config: Any) -> int:
+    """Return how many actions `predict_action_chunk` returns.
+
+    Raises:
+        ValueError: the policy has none.
+    """
+    for name in ("action_chunk_size", "chunk_size", "n_action_steps"):
+        found = getattr(config, name, None)
+        if isinstance(found, int):
+            return found
+    raise ValueError(f"folder: type: {config.type!r}, must be a policy that predicts chunks of actions")
+
+
+def _enable_guidance(config: Any) -> None:
+    """Let LeRobot guide plans by what is handed to it; where nothing is, plans are what they were."""
+    from lerobot.policies.rtc.configuration_rtc import RTCConfig
+
+    config.rtc_config = config.rtc_config or RTCConfig()
+    config.rtc_config.enabled = True
+
+
+def _compile(policy: Any) -> None:
+    """Compile in place what a plan takes: the weights keep their names."""
+    for child in policy.children():
+        if hasattr(child, "sample_actions"):
+            child.sample_actions = torch.compile(child.sample_actions)
+        else:
+            getattr(child, "unet", child).compile()
+
+
+def _alike(counts: np.ndarray) -> list[np.ndarray]:
+    """Return the indices of each group of equal numbers."""
+    return [np.flatnonzero(counts == count) for count in np.unique(counts)]
+
+
+@contextmanager
+def _seeded(device: torch.device, draw: float) -> Iterator[None]:
+    """Seed torch's generators by a draw in [0, 1) for a while; who else draws from them goes on as before."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(int(draw * SEEDS))
+        yield
+
+
+def _digest(folder: Path) -> str:
+    """Return the hash of all that LeRobot made the policy of."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".json", ".safetensors"):
+            digest.update(f"{path.name} {path.stat().st_size}\n".encode())
+            with path.open("rb") as file:
+                while block := file.read(BLOCK):
+                    digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy behind openpi's server, such as pi0.5, or any that speaks its protocol, as the target.
+
+    kind: openpi
+    url: ws://gpu:8000
+    timeout_s: 2.0                     # default
+    api_key: OPENPI_KEY                # default none; an environment variable that holds it
+    nested: true                       # default false: what is called A/B is B in a mapping A, as for ALOHA
+    channels_first: true               # default false: images are (3, rows, columns), as for ALOHA
+    metadata: {reset_pose: [0, 0]}     # default none: what the server must say of itself
+    extra: {observation/mode: 1}       # default none: sent with each observation
+
+and what `described.py` reads. The protocol is that of Physical-Intelligence/openpi: a websocket; the server
+speaks first, a mapping of what it likes (its metadata); then for each observation, a mapping of arrays and a
+`prompt`, it answers a mapping with `actions` (T, A), or a text with the traceback of an error, and closes.
+(src/openpi/serving/websocket_policy_server.py, packages/openpi-client/.../websocket_client_policy.py)
+
+Its policies draw their noise themselves: the same observation may have another answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+
+from adahi_ros.core.signature import Observations
+from adahi_ros.core.texts import abridged
+from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.remote.described import described
+from adahi_ros.policies.remote.packed_arrays import PackedError, pack_openpi, unpack_openpi
+from adahi_ros.policies.remote.planned_targets import checked_plans
+from adahi_ros.policies.remote.remote import ERROR_LENGTH, Link, PolicyServer, ServerFault
+from adahi_ros.policies.remote.server_fields import digest_of, need_packages, server_fields
+from adahi_ros.policies.remote.target_fields import flag, mapping
+from adahi_ros.policies.remote.websocket_connection import WebsocketLink
+
+PROMPT = "prompt"
+ACTIONS = "actions"
+
+
+class OpenPiTarget(DirectPolicy):
+    """See the module.
+
+    Args:
+        folder: of the file; nothing is read from it.
+        clock: in seconds, only goes forward.
+        values: what the file says.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+
+    weights_known = False
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, /, **values: Any) -> None:
+        need_packages("msgpack", "websockets")
+        digest = digest_of("openpi", values)
+        server = server_fields(values, ("ws", "wss"), "api_key")
+        self._nested = flag("nested", values.pop("nested", False))
+        self._channels_first = flag("channels_first", values.pop("channels_first", False))
+        metadata = mapping("metadata", values.pop("metadata", {}))
+        self._extra = server.extra
+        self.device = server.url
+        self._described = read = described(values, prompt=PROMPT)
+        if read.signature.history != 1:
+            raise ValueError(f"history: {read.signature.history}, must be 1, what the server takes")
+        super().__init__(read.signature, read.action_range, read.action_scale, digest)
+        self._messages(read.signature.nothing(), 1)  # finds names that cannot be
+        headers = {"Authorization": f"Api-Key {server.key}"} if server.key else {}
+        connect = partial(_connect, server.url, headers, metadata)
+        self._server = PolicyServer(server.url, connect, server.timeout_s, clock)
+        finalize(self, self._server.close)
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        """See `DirectPolicy.act`; one question for each robot."""
+        messages = self._messages(observations, len(draws))
+        return np.concatenate([self._server.ask(each, self._plan) for each in messages])
+
+    def _plan(self, message: bytes) -> np.ndarray:
+        """Return the plan (1, T, A) of an answer.
+
+        Raises:
+            ServerFault: it has none.
+        """
+        try:
+            answer = unpack_openpi(message)
+        except PackedError as error:
+            raise ServerFault(f"answered with {error}") from None
+        plan = answer.get(ACTIONS) if isinstance(answer, dict) else None
+        if not isinstance(plan, np.ndarray):
+            raise ServerFault(f"answered without {ACTIONS}")
+        return checked_plans(ACTIONS, plan[None], 1, self._described)
+
+    def _messages(self, observations: Observations, robots: int) -> list[bytes]:
+        """Return what is sent of each robot."""
+        state = self._described.state(observations)
+        pictures = self._described.pictures(observations)
+        sentences = self._described.sentences(observations, robots)
+        messages = []
+        for row in range(robots):
+            numbers = {name: values[row, -1] for name, values in state.items()}
+            shown = {name: self._picture(values[row, -1]) for name, values in pictures.items()}
+            told = {self._described.prompt: sentences[row]} if sentences else {}
+            said = _together(numbers, shown, told, self._extra)
+            messages.append(pack_openpi(_nested(said) if self._nested else said))
+        return messages
+
+    def _picture(self, picture: np.ndarray) -> np.ndarray:
+        """Return a picture (rows, columns, 3) as the policy reads it."""
+        return picture.transpose(2, 0, 1) if self._channels_first else picture
+
+
+def _connect(url: str, headers: Mapping[str, str], metadata: Mapping[str, Any], timeout_s: float) -> Link:
+    """Return a connection to a server that says of itself what it must.
+
+    Raises:
+        ServerFault: there is none.
+    """
+    link = WebsocketLink(url, headers, timeout_s)
+    try:
+        _check_metadata(link.greeting, metadata)
+    except ServerFault:
+        link.close()
+        raise
+    return link
+
+
+def _check_metadata(greeting: bytes, metadata: Mapping[str, Any]) -> None:
+    try:
+        said = unpack_openpi(greeting)
+    except PackedError as error:
+        raise ServerFault(f"is no policy server: begins with {error}") from None
+    if not isinstance(said, dict):
+        raise ServerFault(f"is no policy server: begins with a {type(said).__name__}, must be a mapping")
+    for name, wanted in metadata.items():
+        found: Any = said.get(name)
+        if not np.array_equal(found, wanted):
+            found = abridged(repr(found), ERROR_LENGTH)
+            raise ServerFault(f"is another policy: its metadata.{name} is {found}, must be {wanted!r}")
+
+
+def _together(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that is sent of an observation.
+
+    Raises:
+        ValueError: two have one name.
+    """
+    together: dict[str, Any] = {}
+    for part in parts:
+        for name in part:
+            if name in together:
+                raise ValueError(f"as: {name!r}, is of two, must be of one")
+        together |= part
+    return together
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping in which A/B of a flat one is B in the mapping A."""
+    nested: dict[str, Any] = {}
+    for name, value in flat.items():
+        *outer, last = name.split("/")
+        inside = nested
+        for part in outer:
+            inside = inside.setdefault(part, {})
+            if not isinstance(inside, dict):
+                raise ValueError(f"as: {name!r}, must not be inside of another")
+        if last in inside:
+            raise ValueError(f"as: {name!r}, must not have others inside")
+        inside[last] = value
+    return nested

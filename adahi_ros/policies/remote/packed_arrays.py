@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in msgpack, as openpi and Isaac GR00T have them, read as what a stranger wrote.
+
+openpi          {b"__ndarray__": True, b"data": bytes, b"dtype": "<f4", b"shape": [16, 8]}
+                (packages/openpi-client/src/openpi_client/msgpack_numpy.py of Physical-Intelligence/openpi)
+Isaac GR00T     {"__ndarray_class__": True, "as_npy": bytes of a .npy file}
+                (gr00t/policy/server_client.py of NVIDIA/Isaac-GR00T; gr00t/eval/service.py of N1.5)
+
+Nothing is pickled: an array of objects is neither written nor read. What a message claims of an array is
+checked against what it carries before anything is allocated; how long a message may be is up to who receives
+it.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.texts import abridged
+
+DTYPES = frozenset(
+    f"{order}{kind}" for order in "<>" for kind in ("f2", "f4", "f8", "i2", "i4", "i8", "u2", "u4", "u8")
+) | {
+    "|b1",
+    "|i1",
+    "|u1",
+}
+MOST_DIMENSIONS = 8
+LONGEST_LIST = 65536
+MOST_ENTRIES = 4096  # of a mapping
+NPY_MAGIC = b"\x93NUMPY"
+NPY_HEADER = re.compile(
+    rb"\{'descr': '([<>|][a-zA-Z]\d{0,2})', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*"
+)
+LONGEST_NPY_HEADER = 1024  # bytes
+FAULT_LENGTH = 120
+TORCH_FILE = b"PK\x03\x04"
+
+Value = Any
+"""Numbers, texts, bytes, None, arrays, and lists and mappings of them."""
+
+
+class PackedError(ValueError):
+    """A message that cannot be read; says why."""
+
+
+def pack_openpi(value: Value) -> bytes:
+    """Write a message as openpi reads it."""
+    return _pack(value, _openpi_array)
+
+
+def unpack_openpi(message: bytes) -> Value:
+    """Read a message of openpi's.
+
+    Raises:
+        PackedError: it is none.
+    """
+    return _unpack(message, _from_openpi)
+
+
+def pack_groot(value: Value) -> bytes:
+    """Write a message as Isaac GR00T reads it."""
+    return _pack(value, _groot_array)
+
+
+def unpack_groot(message: bytes) -> Value:
+    """Read a message of Isaac GR00T's. Its configurations of modalities stay mappings.
+
+    Raises:
+        PackedError: it is none.
+    """
+    if message.startswith(TORCH_FILE):
+        raise PackedError(
+            "a file of torch's, which is pickled: GR00T servers before msgpack are not spoken with"
+        )
+    return _unpack(message, _from_groot)
+
+
+def _pack(value: Value, coded: Callable[[np.ndarray], dict[Any, Any]]) -> bytes:
+    import msgpack
+
+    def default(other: object) -> dict[Any, Any]:
+        array = np.asarray(other)
+        if array.dtype.str not in DTYPES:
+            raise TypeError(f"{type(other).__name__} of {array.dtype}, must be numbers")
+        return coded(array)
+
+    packed: bytes = msgpack.packb(value, default=default)
+    return packed
+
+
+def _unpack(message: bytes, decoded: Callable[[Mapping[Any, Any]], Value]) -> Value:
+    import msgpack
+
+    try:
+        return msgpack.unpackb(
+            message, object_hook=decoded, max_array_len=LONGEST_LIST, max_map_len=MOST_ENTRIES
+        )
+    except Exception as error:  # noqa: BLE001 (msgpack and numpy raise this and that at garbage, and it is garbage)
+        reason = abridged(str(error) or type(error).__name__, FAULT_LENGTH)
+        raise PackedError(f"{len(message)} bytes that are no message ({reason})") from None
+
+
+def _openpi_array(array: np.ndarray) -> dict[Any, Any]:
+    return {b"__ndarray__": True, b"data": array.tobytes(), b"dtype": array.dtype.str, b"shape": array.shape}
+
+
+def _from_openpi(value: Mapping[Any, Any]) -> Value:
+    if b"__ndarray__" in value:
+        return _array(value[b"data"], value[b"dtype"], value[b"shape"])
+    if b"__npgeneric__" in value:
+        number = value[b"data"]
+        if not isinstance(number, bool | int | float):
+            raise ValueError(f"a {type(number).__name__}, must be a number")
+        return number
+    return value
+
+
+def _groot_array(array: np.ndarray) -> dict[Any, Any]:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return {"__ndarray_class__": True, "as_npy": file.getvalue()}
+
+
+def _from_groot(value: Mapping[Any, Any]) -> Value:
+    if "__ndarray_class__" not in value:
+        return value
+    # Not by numpy.load, which allocates what the header claims, and has Python parse it however it is nested.
+    content = value["as_npy"]
+    length = {1: 2, 2: 4}.get(content[6]) if content.startswith(NPY_MAGIC) else None
+    if length is None:
+        raise ValueError(f"npy file that begins with {content[:8]!r}, must be of version 1 or 2")
+    begin = 8 + length
+    end = begin + int.from_bytes(content[8:begin], "little")
+    header = NPY_HEADER.fullmatch(content[begin:end]) if end - begin <= LONGEST_NPY_HEADER else None
+    if header is None:
+        raise ValueError("npy file, must have a header of numbers")
+    dtype, by_columns, sizes = header.groups()
+    shape = [int(size) for size in sizes.split(b",") if size.strip()]
+    if by_columns == b"True":
+        return _array(content[end:], dtype.decode(), shape[::-1]).T
+    return _array(content[end:], dtype.decode(), shape)
+
+
+def _array(data: Any, dtype: Any, shape: Any) -> np.ndarray:
+    """Return an array of what a message says."""
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise ValueError(f"array of {dtype!r}, must be of numbers")
+    if not isinstance(shape, list | tuple) or len(shape) > MOST_DIMENSIONS:
+        raise ValueError(f"array of shape {shape!r}, must be at most {MOST_DIMENSIONS} sizes")
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(f"array of shape {shape!r}, must be sizes")
+    needed = math.prod(shape) * np.dtype(dtype).itemsize
+    if not isinstance(data, bytes) or len(data) != needed:
+        raise ValueError(f"array of shape {tuple(shape)} with {len(data)} bytes, must be {needed}")
+    return np.frombuffer(data, dtype).reshape(shape)

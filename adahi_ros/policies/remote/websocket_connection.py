@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection by websocket, as openpi's policy server speaks it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import socket
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from adahi_ros.policies.remote.remote import LONGEST_ANSWER, ServerFault, error_line
+
+CLOSING_S = 1.0  # for the server to say goodbye; nobody here waits for it
+UNREQUESTED = "sent a message without a request: its answers cannot be matched to requests"
+# Faults of a connection become a `ServerFault`. The library would also log each of them with a traceback.
+_SILENT = logging.Logger(f"{__name__}.library", logging.CRITICAL + 1)
+
+
+class WebsocketLink:
+    """See `Link`. The first message comes from the server, unasked.
+
+    All that may block, such as looking up a name or sending to a server that reads nothing, is done in a
+    thread, which a link that is closed leaves to itself. So nobody waits longer than told, and nobody hears a
+    late answer.
+
+    The protocol has no request ids, so a message without a request would shift all later answers. A link that
+    receives one, before a request or together with an answer, is unusable. A message that arrives between a
+    request and its answer cannot be recognized; the answer that follows it makes the link unusable.
+
+    Args:
+        url: such as ws://gpu:8000.
+        headers: of the request for a websocket.
+        timeout_s: for connecting, and the server's first message.
+
+    Attributes:
+        greeting: that message.
+
+    Raises:
+        ServerFault: there is no connection.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
+        self._questions: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[bytes | str | ServerFault] = queue.SimpleQueue()
+        self._connection: Any = None
+        self._closed = False
+        threading.Thread(
+            target=self._converse, args=(url, headers, timeout_s), name=f"asks {url}", daemon=True
+        ).start()
+        try:
+            self.greeting = self._heard(timeout_s, "connected")
+        except ServerFault:
+            self.close()
+            raise
+
+    def alive(self) -> bool:
+        """See `Link.alive`."""
+        from websockets.protocol import State
+
+        if self._closed or self._connection.protocol.state is not State.OPEN:
+            return False
+        if _received(self._connection):
+            self.close()
+        return not self._closed
+
+    def ask(self, message: bytes, timeout_s: float) -> bytes:
+        """See `Link.ask`."""
+        self._questions.put(message)
+        return self._heard(timeout_s, "answered")
+
+    def close(self) -> None:
+        """See `Link.close`."""
+        self._closed = True
+        self._questions.put(None)
+        if self._connection is not None:
+            with contextlib.suppress(OSError, ValueError):  # it is closed, or closing
+                self._connection.socket.shutdown(socket.SHUT_RDWR)  # wakes whatever waits for it
+
+    def _heard(self, timeout_s: float, what: str) -> bytes:
+        try:
+            heard = self._answers.get(timeout=timeout_s)
+        except queue.Empty:
+            raise ServerFault(f"not {what} for {timeout_s:.2g} s: is still starting, or stalls") from None
+        if isinstance(heard, ServerFault):
+            raise heard
+        if isinstance(heard, str):
+            raise ServerFault(f"answered with an error: {error_line(heard)}")
+        return heard
+
+    def _converse(self, url: str, headers: Mapping[str, str], timeout_s: float) -> None:
+        """Connect, then send questions and hear answers, until there is a fault or nobody asks any more."""
+        from websockets.sync.client import connect
+
+        try:
+            # Without pings: openpi's server answers none while its policy computes.
+            with connect(
+                url,
+                additional_headers=headers,
+                compression=None,
+                proxy=None,
+                max_size=LONGEST_ANSWER,
+                open_timeout=timeout_s,
+                ping_interval=None,
+                close_timeout=CLOSING_S,
+                logger=_SILENT,
+            ) as connection:
+                self._connection = connection
+                self._answers.put(connection.recv())
+                while not self._closed:
+                    question = self._questions.get()
+                    if question is None:
+                        break
+                    if _received(connection):
+                        raise ServerFault(UNREQUESTED)
+                    connection.send(question)
+                    answer = connection.recv()
+                    if not isinstance(answer, str) and _received(connection):  # a text is an error: it closes
+                        raise ServerFault(UNREQUESTED)
+                    self._answers.put(answer)
+        except ServerFault as fault:
+            self._answers.put(fault)
+        except Exception as error:  # noqa: BLE001 (of sockets, TLS, HTTP and websockets: all mean that none is there)
+            self._answers.put(ServerFault(_fault(error)))
+
+
+def _received(connection: Any) -> bool:
+    """Whether a message waits to be read, which this discards; only while no other thread reads."""
+    from websockets.exceptions import ConnectionClosed
+
+    try:
+        connection.recv(timeout=0.0)
+    except (TimeoutError, ConnectionClosed):
+        return False
+    return True
+
+
+def _fault(error: Exception) -> str:
+    """Say in a line what happened to a connection."""
+    from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+    if isinstance(error, ConnectionClosed):
+        if error.sent is not None and error.sent.code == 1009:
+            return f"answered with more than {LONGEST_ANSWER} bytes"
+        return "dropped the connection"
+    if isinstance(error, InvalidStatus):
+        return f"refused the connection: HTTP {error.response.status_code}"
+    if isinstance(error, TimeoutError):
+        return "not reachable: no connection in time; is still starting, or stalls"
+    if isinstance(error, OSError):
+        return f"not reachable: {error.strerror or error}"
+    return f"is no policy server: {type(error).__name__}: {error_line(str(error))}"

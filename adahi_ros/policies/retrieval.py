@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proposals by retrieval: what was done where somebody observed nearly the same.
+
+After HeiSD (arXiv 2603.17573), whose draft of a target's action is a trajectory from a database of
+demonstrations. Theirs is keyed by features of images; here the key is what the robot observes, with its goal
+where it is told one, in standard deviations. A search through all of some ten thousand takes less than a
+millisecond on one core, so there is no graph and no package; how many there are is bounded where the index
+is made (evaluation/retrieval_index.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.checkpoint_files import (
+    CheckpointError,
+    check_integers,
+    check_shapes,
+    description_of_kind,
+    read_shapes,
+    read_tensors,
+)
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.policies.direct import DirectPolicy
+from adahi_ros.policies.interface import AS_TRAINED, Sampling
+
+KIND = "retrieval"
+SIZES = ("observation_dim", "goal_dim", "action_dim", "horizon", "neighbours", "steps")
+NEAREST = 64  # candidates, of which as many are looked at as are of different episodes
+COMPARED = 4  # actions of plans that tell whether neighbours agree: the present one and three more, as HeiSD
+RANGE_MARGIN = 3.0  # in units of the action scale, beyond the demonstrations
+LARGEST = 2**24
+
+
+@dataclass(frozen=True)
+class Kinematics:
+    """How fast and how straight a robot goes, in one number; HeiSD's fused metric.
+
+    In a window of observations, in standard deviations: the length of the way, and the mean distance from
+    its centre, each from 0 at its least to 1 at its 95th percentile in the demonstrations; of both the mean.
+
+    Attributes:
+        least, most: (2,), of way and distance, in the demonstrations.
+        boundary: (1,), where this is as much or more, retrieval is trusted rather than a draft.
+    """
+
+    least: np.ndarray
+    most: np.ndarray
+    boundary: np.ndarray
+
+    def fused(self, path: np.ndarray) -> np.ndarray:
+        """Return the number (B,), from 0 to 1, of observations (B, W, O) in standard deviations."""
+        measured = (measures(path) - self.least) / np.maximum(self.most - self.least, 1e-9)
+        fused: np.ndarray = np.clip(measured, 0.0, 1.0).mean(axis=1)
+        return fused
+
+
+def measures(path: np.ndarray) -> np.ndarray:
+    """Return the length of ways (B, W, O), and the mean distance from their centres, (B, 2)."""
+    length = np.linalg.norm(np.diff(path, axis=1), axis=2).sum(axis=1)
+    radius = np.linalg.norm(path - path.mean(axis=1, keepdims=True), axis=2).mean(axis=1)
+    return np.stack([length, radius], axis=1)
+
+
+@dataclass(frozen=True)
+class Index:
+    """N steps of demonstrations.
+
+    Attributes:
+        mean, scale: (Q,) of what is observed, and of the goal.
+        keys: (N, Q) float32, both in these units.
+        actions: (N, A) float32.
+        last: (N,) int64, the row that the episode of each ends with.
+        action_scale: (A,) float32.
+        error: (2,), by how much the mean square of neighbours' disagreement, and the square of the distance
+            to the nearest, count for the mean square of what is wrong with a retrieved plan.
+        least, most, boundary: see `Kinematics`.
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+    keys: np.ndarray
+    actions: np.ndarray
+    last: np.ndarray
+    action_scale: np.ndarray
+    error: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+    boundary: np.ndarray
+
+    @property
+    def kinematics(self) -> Kinematics:
+        """How it is told whether retrieval is to be trusted."""
+        return Kinematics(self.least, self.most, self.boundary)
+
+    @cached_property
+    def _squared(self) -> np.ndarray:
+        squared: np.ndarray = np.square(self.keys).sum(axis=1)
+        return squared
+
+    def queries(self, observation: np.ndarray, goal: np.ndarray) -> np.ndarray:
+        """Return observations (B, O) and goals (B, G) as keys are."""
+        queries: np.ndarray = (np.concatenate([observation, goal], axis=1) - self.mean) / self.scale
+        return queries.astype(np.float32)
+
+    def nearest(
+        self, queries: np.ndarray, count: int, without: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows (B, count), of different episodes as far as there are, and their distances.
+
+        Nearest first, distances by root mean square over what is observed.
+
+        Args:
+            queries: (B, Q).
+            count: at most `NEAREST`.
+            without: (B,), the last row of an episode that each may not be of; None for none.
+        """
+        squared = self._squared - 2.0 * queries @ self.keys.T
+        if without is not None:
+            squared[self.last == without[:, None]] = np.inf
+        most = min(NEAREST, len(self.keys))
+        rows = np.argpartition(squared, most - 1, axis=1)[:, :most]
+        apart = np.square(self.keys[rows] - queries[:, None]).mean(axis=2)
+        if without is not None:
+            apart[self.last[rows] == without[:, None]] = np.inf
+        order = np.lexsort((rows, apart), axis=1)
+        rows, apart = np.take_along_axis(rows, order, 1), np.take_along_axis(apart, order, 1)
+        same = self.last[rows][:, :, None] == self.last[rows][:, None, :]
+        again = np.tril(same, -1).any(axis=2)
+        order = np.argsort(again, axis=1, kind="stable")[:, :count]
+        return np.take_along_axis(rows, order, 1), np.sqrt(np.take_along_axis(apart, order, 1))
+
+    def plans(self, rows: np.ndarray, horizon: int) -> np.ndarray:
+        """Return what was done from rows (...) on, (..., horizon, A); the last of an episode is repeated."""
+        ahead = np.minimum(rows[..., None] + np.arange(horizon), self.last[rows][..., None])
+        return self.actions[ahead]
+
+    def doubt(self, rows: np.ndarray, apart: np.ndarray) -> np.ndarray:
+        """Return what tells how wrong plans are: (B, 2), see `error`.
+
+        Args:
+            rows: (B, K), of neighbours, the nearest first.
+            apart: (B, K), their distances.
+        """
+        plans = self.plans(rows, COMPARED) / self.action_scale
+        disagreement = np.square(plans[:, 1:] - plans[:, :1]).mean(axis=(2, 3)).mean(axis=1)
+        return np.stack([disagreement, np.square(apart[:, 0])], axis=1)
+
+
+class Retrieval(DirectPolicy):
+    """A `Policy` that does what was done from the nearest of its index on, and says how sure that is.
+
+    Args:
+        index: of demonstrations.
+        observation_dim: O.
+        horizon: T.
+        neighbours: K, that are asked whether they agree; at least 2.
+        digest: of the index.
+    """
+
+    def __init__(
+        self, index: Index, observation_dim: int, horizon: int, neighbours: int, digest: str
+    ) -> None:
+        goal_dim = index.keys.shape[1] - observation_dim
+        margin = RANGE_MARGIN * index.action_scale
+        allowed = ActionRange(index.actions.min(axis=0) - margin, index.actions.max(axis=0) + margin)
+        signature = Signature(
+            history=1,
+            horizon=horizon,
+            action_dim=index.actions.shape[1],
+            features=(Feature(OBSERVATION, observation_dim),),
+            conditions=(Feature(GOAL, goal_dim),) if goal_dim else (),
+        )
+        super().__init__(signature, allowed, index.action_scale, digest)
+        self.index = index
+        self._neighbours = neighbours
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """See `Policy.propose`; the expected error is a root mean square in action scales."""
+        newest = observations.features[OBSERVATION][:, -1]
+        queries = self.index.queries(newest, self.signature.condition(observations))
+        rows, apart = self.index.nearest(queries, self._neighbours)
+        doubt = self.index.doubt(rows, apart)
+        plans = self.index.plans(rows[:, 0], self.signature.horizon)
+        return Proposal(plans, expected_error=np.sqrt(doubt @ self.index.error))
+
+    def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
+        """See `DirectPolicy`."""
+        return self.propose(observations, draws).actions
+
+
+def load_retrieval(path: Path) -> Retrieval:
+    """Load an index from `DIRECTORY/NAME.json` (or the same path without suffix).
+
+    Raises:
+        CheckpointError: it is missing or damaged.
+    """
+    path, meta = description_of_kind(path, KIND)
+    weights = path.with_suffix(".safetensors")
+    try:
+        config: dict[str, Any] = {size: meta["config"][size] for size in SIZES}
+        check_integers(config, LARGEST)
+        for size, least in {**dict.fromkeys(SIZES, 1), "goal_dim": 0, "neighbours": 2}.items():
+            most = NEAREST if size == "neighbours" else LARGEST
+            if not least <= config[size] <= most:
+                raise ValueError(f"{size}: {config[size]}, must be from {least} to {most}")
+        observed, action = config["observation_dim"] + config["goal_dim"], config["action_dim"]
+        steps = config["steps"]
+        check_shapes(
+            read_shapes(weights),
+            {
+                "keys": (steps, observed),
+                "actions": (steps, action),
+                "last": (steps,),
+                "mean": (observed,),
+                "scale": (observed,),
+                "action_scale": (action,),
+                **dict.fromkeys(("error", "least", "most"), (2,)),
+                "boundary": (1,),
+            },
+        )
+        tensors = read_tensors(weights)
+        index = Index(**{each.name: tensors[each.name] for each in fields(Index)})
+        for name, values in vars(index).items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name}: must be finite")
+        if not (
+            (index.scale > 0.0).all() and (index.action_scale > 0.0).all() and (index.error >= 0.0).all()
+        ):
+            raise ValueError("scale, action_scale, error: must be positive, and the last not negative")
+        if index.last.dtype != np.int64 or not _are_ends(index.last):
+            raise ValueError("last: must be the row that each row's episode ends with, an int64")
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a whole index of demonstrations ({error})") from None
+    digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
+    return Retrieval(index, config["observation_dim"], config["horizon"], config["neighbours"], digest)
+
+
+def _are_ends(last: np.ndarray) -> bool:
+    """Whether rows come episode by episode, each told the last row of its own."""
+    ends, rows = last == np.arange(len(last)), np.arange(len(last))
+    if not ends.any() or not ends[-1]:
+        return False
+    following = np.flatnonzero(ends)
+    return bool((last == following[np.searchsorted(following, rows)]).all())

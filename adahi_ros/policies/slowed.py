@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy that takes longer than it does: what a larger one, or a slower machine, does to a robot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import Observations
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+
+
+class SlowedPolicy:
+    """Proposes what a policy does, so much later.
+
+    Args:
+        policy: proposes.
+        added_s: to every proposal.
+        sleep: lets so many seconds pass.
+    """
+
+    def __init__(self, policy: Policy, added_s: float, sleep: Callable[[float], None]) -> None:
+        self._policy = policy
+        self._added_s = added_s
+        self._sleep = sleep
+        self.signature = policy.signature
+        self.digest = policy.digest
+        self.weights_known = getattr(policy, "weights_known", True)
+        self.action_scale = policy.action_scale
+        self.draws = policy.draws
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        """See `Policy`."""
+        self._sleep(self._added_s)
+        return self._policy.propose(observations, draws, sampling)
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        """See `Actor`."""
+        return self._policy.sound(actions)
+
+    def check(self, actions: np.ndarray) -> None:
+        """See `Actor`."""
+        self._policy.check(actions)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A target that costs more and does the same: the trained one, grown.
+
+What a server's compute does to a robot's latency shows only where there is some. So the heads of the trained
+target are widened by hidden units whose incoming weights are random and whose outgoing weights are zero: the
+function stays the same, to rounding, and every weight is multiplied as any other. That is function-preserving
+growth as in Net2Net (Chen et al., 2016), not a better policy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from adahi_ros.policies.networks.onnx_cache import cache_folder
+from adahi_ros.policies.vqbet.vqbet_checkpoint import Checkpoint, load_checkpoint, load_decoder, save_policy
+from adahi_ros.policies.vqbet.vqbet_export import export
+from adahi_ros.policies.vqbet.vqbet_network import VQBeT
+from adahi_ros.policies.vqbet.vqbet_torch import load_network
+
+HEADS = ("code_head", "offset_head")
+SHARED = ("tokenizer.json", "tokenizer.safetensors", "draft.json", "draft.safetensors", "draft.onnx")
+
+
+def grow(model: VQBeT, parameters: int, seed: int = 0) -> VQBeT:
+    """Return a network of at least so many weights that predicts what another one does.
+
+    Args:
+        model: what it is grown from; stays as it is.
+        parameters: weights to reach; the result has less than one hidden unit of each head more.
+        seed: of the new units' incoming weights.
+
+    Raises:
+        ValueError: the model has as many already.
+    """
+    before = model.parameters_count
+    if parameters <= before:
+        raise ValueError(f"parameters: {parameters}, must be above those of the trained one, {before}")
+    trained = model.state_dict()
+    hidden = model.config.head_hidden
+    unit = sum(trained[f"{head}.0.weight"].shape[1] + 1 + len(trained[f"{head}.2.weight"]) for head in HEADS)
+    config = replace(model.config, head_hidden=hidden + math.ceil((parameters - before) / unit))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        grown = VQBeT(config, model.moments, model.action_scale)
+    weights = {name: value.clone() for name, value in grown.state_dict().items()}
+    for head in HEADS:
+        weights[f"{head}.2.weight"].zero_()
+    for name, value in trained.items():
+        weights[name][tuple(slice(size) for size in value.shape)] = value
+    grown.load_state_dict(weights)
+    return grown.eval().requires_grad_(False)
+
+
+def grown_policies(folder: Path, parameters: int, seed: int = 0) -> Path:
+    """Return a folder with the tokenizer and the draft of another one, and its target grown.
+
+    It is made once and then kept in the user's cache.
+
+    Args:
+        folder: of the trained policies.
+        parameters: see `grow`.
+        seed: see `grow`.
+
+    Raises:
+        CheckpointError: a policy is missing or damaged.
+        ValueError: the target has as many weights already.
+    """
+    draft, target = load_checkpoint(folder / "draft"), load_checkpoint(folder / "target")
+    origin = f"{draft.digest()} {target.digest()} {parameters} {seed}"
+    digest = hashlib.sha256(origin.encode()).hexdigest()[:16]
+    grown = cache_folder() / "grown" / f"{folder.resolve().name}-{digest}"
+    if not grown.is_dir():
+        grown.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=grown.parent) as scratch:
+            partial = Path(scratch) / grown.name
+            _write(folder, target, parameters, seed, partial)
+            try:
+                partial.rename(grown)
+            except OSError:  # another process was faster
+                load_decoder(grown)
+    return grown
+
+
+def _write(folder: Path, target: Checkpoint, parameters: int, seed: int, out: Path) -> None:
+    out.mkdir()
+    for name in SHARED:
+        if (folder / name).is_file():
+            shutil.copy2(folder / name, out)
+    model = grow(load_network(target), parameters, seed)
+    how = {
+        "from": target.digest(),
+        "head_hidden": [target.config["head_hidden"], model.config.head_hidden],
+        "seed": seed,
+        "note": "units added that nothing listens to: the same function, to rounding, at a larger cost",
+    }
+    save_policy(out, "target", model, {**target.training, "grown": how})
+    export(load_checkpoint(out / "target"), out / "target.onnx")

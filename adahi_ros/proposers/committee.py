@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks several drafts at every step, and learns from the target's replies which of them fits.
+
+**Credit.** A reply tells whether the target kept each code c that was drafted from a distribution p. Were it
+that of member m, p_m, it would have been kept with probability min(1, p_m(c) / p(c)): speculative sampling
+says so (Leviathan et al., 2023). So every reply is evidence for and against each member, asked or not, and
+the credit of a member is its posterior: log credit = memory * log credit + log-likelihood of what was kept.
+No draft is the target, and of the best some codes are rejected, too: with probability `doubt` whether one is
+kept is taken for chance. Where drafts have no codes, the likelihood is Gaussian in the distance of the
+member's action from the target's.
+
+Who is listened to depends on earlier replies alone, and codes are drawn from the very distribution that is
+sent, so speculative sampling stays exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.core.distribution import probabilities_at
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.policies.committee import LEAST, Committee
+from adahi_ros.policies.interface import Sampling
+
+if TYPE_CHECKING:
+    from adahi_ros.proposers.interface import ProposerContext
+
+LATEST_REPLY = 64  # steps; a later one teaches nothing
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What was said at a step.
+
+    Attributes:
+        kept: (B, M, N), how likely each drafted code is kept by a target that is member m; N is 0 without
+            codes.
+        first: (B, M, A), the members' first actions, in action scales.
+        open: (B,) bool, no reply has come yet; changes.
+    """
+
+    kept: np.ndarray
+    first: np.ndarray
+    open: np.ndarray
+
+
+class CommitteeProposer:
+    """A `Proposer` of several drafts.
+
+    Args:
+        committee: the drafts, and how they work together.
+    """
+
+    needs_plan = False
+
+    def __init__(self, committee: Committee) -> None:
+        self._committee = committee
+        self._begin(0)
+
+    @property
+    def credit(self) -> np.ndarray:
+        """(B, M), what each robot thinks of each member; rows sum to one."""
+        weights = np.exp(self._log_credit - self._log_credit.max(axis=1, keepdims=True))
+        credit: np.ndarray = weights / weights.sum(axis=1, keepdims=True)
+        return credit
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`."""
+        if context.begins or len(context.draws) != len(self._log_credit):
+            self._begin(len(context.draws))
+        committee, draws = self._committee, context.draws
+        sampling = Sampling(context.temperature, sendable=True)
+        opinions = committee.opinions(context.observations, draws, sampling)
+        proposal = committee.fuse(opinions, self.credit, draws, sampling)
+        if len(opinions) > 1 and committee.rules.memory > 0.0:
+            self._awaited[context.step] = self._said(opinions, proposal)
+            while (oldest := next(iter(self._awaited))) <= context.step - LATEST_REPLY:
+                del self._awaited[oldest]
+        return proposal
+
+    def told(self, requested_at: int, verdict: Verdict, rows: np.ndarray) -> None:
+        """See `Proposer`."""
+        said = self._awaited.get(requested_at)
+        if said is None:
+            return
+        new = said.open[rows]
+        rows, verdict = rows[new], verdict.rows(new)
+        said.open[rows] = False  # a reply that comes twice counts once
+        rules = self._committee.rules
+        kept, accepted = said.kept[rows], verdict.accepted[:, None]
+        if kept.shape[-1] and kept.shape[-1] == accepted.shape[-1]:
+            likely = np.where(accepted, kept, 1.0 - kept)
+            evidence = np.log(rules.doubt / 2 + (1.0 - rules.doubt) * likely).sum(axis=-1)
+        else:
+            off = said.first[rows] - (verdict.actions[:, 0] / self._committee.action_scale)[:, None]
+            evidence = -0.5 * (off**2).mean(axis=-1) / rules.error**2
+        self._log_credit[rows] = rules.memory * self._log_credit[rows] + evidence
+
+    def _begin(self, robots: int) -> None:
+        self._log_credit = np.zeros((robots, len(self._committee.members)))
+        self._awaited: dict[int, _Said] = {}
+
+    def _said(self, opinions: list[Proposal], proposal: Proposal) -> _Said:
+        first = np.stack([each.actions[:, 0] for each in opinions], axis=1) / self._committee.action_scale
+        drafted, robots = proposal.distribution, len(first)
+        kept = np.zeros((robots, len(opinions), 0))
+        if drafted is not None:
+            said = [each.distribution for each in opinions]
+            likely = [
+                probabilities_at(each.probabilities, drafted.codes) for each in said if each is not None
+            ]
+            of_all = probabilities_at(drafted.probabilities, drafted.codes)[:, None]
+            kept = np.minimum(1.0, np.stack(likely, axis=1) / np.maximum(of_all, LEAST))
+        return _Said(kept, first, np.ones(robots, dtype=bool))

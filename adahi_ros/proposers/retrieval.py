@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proposers that retrieve: what was done where somebody observed nearly the same; or that, or a draft.
+
+After HeiSD (arXiv 2603.17573). Its verify-skip is the gate `expected_error` here: where the neighbourhood
+agrees, nobody asks. Its sequence-wise relaxed acceptance is the rule `prefix`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import OBSERVATION
+from adahi_ros.policies.interface import Policy, Sampling
+from adahi_ros.policies.retrieval import Retrieval
+
+if TYPE_CHECKING:
+    from adahi_ros.core.plan import Plan
+    from adahi_ros.proposers.interface import ProposerContext
+
+WINDOW = 15  # observations; HeiSD's w
+
+
+class RetrievalProposer:
+    """Goes on by the target's plan; where that is over, by what is retrieved, anew at every step.
+
+    Args:
+        policy: that retrieves.
+    """
+
+    needs_plan = False
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`; a plan of the target's is expected to be right."""
+        sampling = Sampling(context.temperature)
+        proposal = self._policy.propose(context.observations, context.draws, sampling)
+        expected = proposal.expected_error
+        return planned_first(
+            context.plan,
+            context.step,
+            proposal.actions,
+            np.full(len(proposal.actions), np.inf) if expected is None else expected,
+        )
+
+
+class DraftAndRetrieval:
+    """An `Actor` of both: it reads and draws what the draft does.
+
+    Attributes:
+        draft: that acts where the motion is slow or bent.
+        retrieval: that does where it is fast and straight.
+    """
+
+    def __init__(self, draft: Policy, retrieval: Retrieval) -> None:
+        self.draft = draft
+        self.retrieval = retrieval
+        self.signature = draft.signature
+        self.digest = f"{draft.digest} {retrieval.digest}"
+        self.action_scale = draft.action_scale
+        self.draws = draft.draws
+
+    def sound(self, actions: np.ndarray) -> np.ndarray:
+        """See `Actor.sound`."""
+        return self.draft.sound(actions)
+
+    def check(self, actions: np.ndarray) -> None:
+        """See `Actor.check`."""
+        self.draft.check(actions)
+
+
+class MixtureProposer:
+    """Goes on by the target's plan; where that is over, by what is retrieved, or drafted.
+
+    A kinematic metric tells which, see `Kinematics`: fast and straight motion repeats what was shown. What is
+    drafted is always to be verified: its expected error is infinite.
+
+    Args:
+        actor: draft and index.
+    """
+
+    needs_plan = False
+
+    def __init__(self, actor: DraftAndRetrieval) -> None:
+        self._draft, self._retrieval = actor.draft, actor.retrieval
+
+    def propose(self, context: ProposerContext) -> Proposal:
+        """See `Proposer`."""
+        sampling = Sampling(context.temperature, sendable=True)
+        drafted = self._draft.propose(context.observations, context.draws, sampling).actions
+        retrieved = self._retrieval.propose(context.observations, context.draws, sampling)
+        assert retrieved.expected_error is not None
+        trusted = self._fused(context) >= self._retrieval.index.boundary
+        horizon = retrieved.actions.shape[1]
+        held = drafted[:, np.minimum(np.arange(horizon), drafted.shape[1] - 1)]
+        return planned_first(
+            context.plan,
+            context.step,
+            np.where(trusted[:, None, None], retrieved.actions, held),
+            np.where(trusted, retrieved.expected_error, np.inf),
+        )
+
+    def _fused(self, context: ProposerContext) -> np.ndarray:
+        index, batch = self._retrieval.index, len(context.draws)
+        path = np.stack(
+            [
+                context.memory.at(OBSERVATION, np.full(batch, context.step - ago))
+                for ago in range(WINDOW - 1, -1, -1)
+            ],
+            axis=1,
+        )
+        return index.kinematics.fused(path / index.scale[: path.shape[2]])
+
+
+def planned_first(plan: Plan, step: int, actions: np.ndarray, expected_error: np.ndarray) -> Proposal:
+    """Return the target's plan of robots that have any, with no expected error; of others what is proposed.
+
+    Args:
+        plan: what lies ahead.
+        step: of the episode.
+        actions: (B, T, A), of those without a plan.
+        expected_error: (B,), of these.
+    """
+    planned = plan.left(step) > 0
+    ahead = plan.ahead(step, actions.shape[1])
+    return Proposal(
+        np.where(planned[:, None, None], ahead, actions).astype(np.float32),
+        expected_error=np.where(planned, 0.0, expected_error),
+    )

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a robot while it is active: what came of its inputs, and whether it refused to begin."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.core.health_level import Health, Level
+from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.robot_health import NO_OBSERVATION_S, HealthWatch, LinkNews, News, Vitals
+from adahi_ros.robot.session import VerifierSession
+
+
+class Condition:
+    """Keeps what a robot's diagnostics tell of it beside what its loop and its session know.
+
+    Attributes:
+        active: the robot makes steps.
+        refusal: why it must not; empty where it may. Stays until `begin`, so that diagnostics tell it.
+
+    Args:
+        now_s: the time.
+    """
+
+    def __init__(self, now_s: float) -> None:
+        self.active = False
+        self.refusal = ""
+        self._news = LinkNews()
+        self._misnamed_told = False
+        self.forget(now_s)
+
+    def forget(self, now_s: float) -> None:
+        """Begin to count anew."""
+        self._faults: Counter[str] = Counter()
+        self._missed: Counter[str] = Counter()
+        self._newest_ns = 0
+        self._heard_s = now_s
+        self._watch = HealthWatch(now_s)
+
+    def begin(self, now_s: float) -> None:
+        """Forget all, the refusal too: the robot is to be active."""
+        self.forget(now_s)
+        self.refusal = ""
+        self._misnamed_told = False
+
+    def observed(self, stamp_ns: int, now_s: float) -> News | None:
+        """Count an observation; return news where it ends a silence."""
+        first, silent_s = not self._newest_ns, now_s - self._heard_s
+        self._newest_ns, self._heard_s = stamp_ns, now_s
+        if silent_s <= NO_OBSERVATION_S:
+            return None
+        if first:
+            return News(Level.OK, f"the first observation arrived after {silent_s:.1f} s")
+        return News(Level.OK, f"observations arrive again after {silent_s:.1f} s without one")
+
+    def ignored(self, field: str) -> None:
+        """An input was ignored for a fault of this field."""
+        self._faults[field] += 1
+
+    def missed(self, topic: str) -> None:
+        """A step was given up for want of a sample of this topic."""
+        self._missed[topic] += 1
+
+    def news(self, session: VerifierSession, loop: ControlLoop, now_s: float) -> News | None:
+        """Return what is worth a word of a link or a session that has changed; None where nothing is.
+
+        Where it `refuses`, the robot must not be active any longer, and `refusal` is its text.
+        """
+        if session.misnamed and not self._misnamed_told:
+            self._misnamed_told = True
+            return News(Level.WARN, f"the verifier refuses this robot: {session.misnamed}")
+        news = self._news.of(
+            session.link,
+            session.trouble,
+            session.on_trial,
+            loop.totals.steps,
+            loop.fallback.label,
+            now_s,
+        )
+        if news is not None and news.refuses:
+            self.refusal = news.text
+        return news
+
+    def report(
+        self,
+        session: VerifierSession,
+        loop: ControlLoop,
+        enabled: bool,
+        stopped: bool,
+        interventions: Mapping[str, int],
+        verifiers: Mapping[str, object],
+        now_s: float,
+        now_ns: int,
+    ) -> Health:
+        """Return how bad it is, what it is, and figures by their names.
+
+        Args:
+            session: with the verifier.
+            loop: of the robot's steps.
+            enabled: it may move.
+            stopped: it was stopped.
+            interventions: of the safety envelope, by name.
+            verifiers: what each of several was asked and how it replies, by name.
+            now_s: the time.
+            now_ns: the time on the clock of the observations' stamps.
+        """
+        age_s = (now_ns - self._newest_ns) / NANOSECONDS if self._newest_ns else math.inf
+        vitals = Vitals(
+            self.active,
+            self.refusal,
+            session.link,
+            session.trouble,
+            loop.totals,
+            session.estimate(now_s),
+            self._faults,
+            self._missed,
+            self._heard_s,
+            age_s,
+            enabled,
+            stopped,
+            loop.fallback.withholds,
+            interventions,
+            verifiers,
+            loop.controller.config.trigger.state,
+        )
+        return self._watch.report(vitals, now_s)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of a robot's policy from start to end: what came of it, and what ends it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from adahi_ros.protocol.records import Reason, StepRecord
+
+
+class End(IntEnum):
+    """What ended a run. The numbers are the error codes of `RunPolicy.action`, where success is NONE."""
+
+    SUCCESS = 0
+    FAILURE = 1
+    TIME_LIMIT = 2
+    CANCELED = 3
+    NO_VERIFIER = 4
+    STOPPED = 5
+    NO_STEPS = 6
+    NOT_STARTED = 7
+    DEACTIVATED = 8
+    SHUT_DOWN = 9
+
+
+class NodeState(IntEnum):
+    """What the policy's node is. The numbers are those of lifecycle_msgs/State."""
+
+    UNCONFIGURED = 1
+    INACTIVE = 2
+    ACTIVE = 3
+    FINALIZED = 4
+
+
+class Preparation(Enum):
+    """What is done to the policy's node before it acts; the value says what it is then."""
+
+    DEACTIVATE = "deactivated"
+    CLEAN_UP = "cleaned up"
+    CHOOSE_POLICY = "given its policy"
+    CONFIGURE = "configured"
+    ACTIVATE = "activated"
+
+
+_AS_IT_IS = {
+    NodeState.UNCONFIGURED: (Preparation.CONFIGURE, Preparation.ACTIVATE),
+    NodeState.INACTIVE: (Preparation.ACTIVATE,),
+    NodeState.ACTIVE: (),
+}
+_TO_UNCONFIGURED = {
+    NodeState.UNCONFIGURED: (),
+    NodeState.INACTIVE: (Preparation.CLEAN_UP,),
+    NodeState.ACTIVE: (Preparation.DEACTIVATE, Preparation.CLEAN_UP),
+}
+
+
+def preparations(state: int, other_policy: bool) -> tuple[Preparation, ...]:
+    """Return what makes the policy's node act, one after the other.
+
+    Args:
+        state: what it is; nothing can be done but in the first three of `NodeState`.
+        other_policy: it is to have another policy, which can be chosen only while it is unconfigured.
+
+    Raises:
+        ValueError: nothing can be done.
+    """
+    if state not in list(_AS_IT_IS):
+        raise ValueError("is shut down" if state == NodeState.FINALIZED else f"is amid a transition, {state}")
+    now = NodeState(state)
+    if not other_policy:
+        return _AS_IT_IS[now]
+    return (*_TO_UNCONFIGURED[now], Preparation.CHOOSE_POLICY, *_AS_IT_IS[NodeState.UNCONFIGURED])
+
+
+@dataclass(frozen=True)
+class AttemptLimits:
+    """How long a run may go on; 0 for no limit.
+
+    Attributes:
+        time_s: in all, from when the policy acts.
+        no_verifier_s: without a verifier that is ready.
+        no_steps_s: without a control step.
+        stopped_s: of a robot that was stopped before, until it is enabled.
+    """
+
+    time_s: float
+    no_verifier_s: float
+    no_steps_s: float
+    stopped_s: float
+
+
+class Attempt:
+    """Counts what a policy does, and says when that is over.
+
+    It knows no clock: whoever tells it something says what time it is, on a clock that never jumps.
+
+    Attributes:
+        steps: control steps.
+        calls: those with a request to the verifier.
+        fallbacks: those without the target, though it was asked for or there was no plan.
+        holding: the last command was to hold still.
+        success_estimate: the newest, NaN without one.
+
+    Args:
+        limits: of the run.
+        now_s: when the policy's node is asked to act; where that takes a while, see `activated`.
+    """
+
+    def __init__(self, limits: AttemptLimits, now_s: float) -> None:
+        self.steps = self.calls = self.fallbacks = 0
+        self.holding = False
+        self.success_estimate = math.nan
+        self._limits = limits
+        self._begun_s = self._step_s = self._verifier_s = now_s
+        self._verifier = False
+        self._served = False
+        self._stopped = self._free = False  # the second: it may have moved since it began
+        self._end: tuple[End, str] | None = None
+
+    def activated(self, now_s: float) -> None:
+        """The policy's node acts from now on; how long it was made to wait for that is nobody's fault."""
+        self._begun_s = self._step_s = self._verifier_s = now_s
+
+    def elapsed_s(self, now_s: float) -> float:
+        """Return how long it has gone on."""
+        return now_s - self._begun_s
+
+    def stepped(self, record: StepRecord, now_s: float) -> None:
+        """The policy has made a step."""
+        self.steps += 1
+        self.calls += record.transmitted
+        served = record.reason is Reason.NONE
+        self._served |= served
+        # Before the first reply, a step that executes nothing merely waits for the reply that is requested.
+        waits = not self._served and not record.action and record.requests_pending > 0
+        self.fallbacks += not served and not waits
+        self._step_s = now_s
+
+    def linked(self, ready: bool, now_s: float) -> None:
+        """The robot says whether there is a verifier to ask."""
+        if ready or self._verifier:
+            self._verifier_s = now_s
+        self._verifier = ready
+
+    def safety(self, stopped: bool, holding: bool) -> None:
+        """The robot says whether it was stopped, and whether it is held."""
+        self.holding = holding
+        if stopped and self._free:
+            self.end(End.STOPPED, "somebody stopped the robot")
+        self._stopped = stopped
+        self._free |= not stopped
+
+    def judged(self, success: bool) -> None:
+        """Somebody says how it went; before the first step that is said of what was before."""
+        if self.steps:
+            self.end(End.SUCCESS if success else End.FAILURE, "as episode_result says")
+
+    def deactivated(self) -> None:
+        """The policy's node is active no more, though nobody here has asked for that."""
+        self.end(End.DEACTIVATED, "the policy's node was deactivated")
+
+    def shut_down(self) -> None:
+        """Whoever runs the policy is to end."""
+        self.end(End.SHUT_DOWN, "the policy runner was shut down")
+
+    def end(self, why: End, message: str) -> None:
+        """It is over, unless it has been already."""
+        if self._end is None:
+            self._end = why, message
+
+    def ended(self, now_s: float) -> tuple[End, str] | None:
+        """Return what has ended it, and that in words for people; None while it goes on."""
+        limits = self._limits
+        silent_s, alone_s = now_s - self._step_s, 0.0 if self._verifier else now_s - self._verifier_s
+        if 0.0 < limits.time_s <= self.elapsed_s(now_s):
+            self.end(End.TIME_LIMIT, f"{limits.time_s:g} s are over")
+        elif 0.0 < limits.no_steps_s < silent_s:
+            self.end(End.NO_STEPS, _too_long("control step", silent_s, limits.no_steps_s))
+        elif 0.0 < limits.no_verifier_s < alone_s:
+            self.end(End.NO_VERIFIER, _too_long("verifier", alone_s, limits.no_verifier_s))
+        elif self._stopped and 0.0 < limits.stopped_s < self.elapsed_s(now_s):
+            self.end(End.STOPPED, "the robot was stopped before, and nobody has enabled it")
+        return self._end
+
+
+def _too_long(what: str, without_s: float, limit_s: float) -> str:
+    return f"no {what} for {without_s:.1f} s, allowed are {limit_s:g} s"

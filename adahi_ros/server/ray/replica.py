@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy on Ray Serve: what a replica does, which has a process of its own on any machine of the cluster.
+
+What travels to it and back is Ray's own serialisation of what the verifier has checked before. Ray's
+processes trust each other: no byte of a robot reaches it as it was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from ray import serve
+
+from adahi_ros.acceptance.interface import Acceptance, Verdict
+from adahi_ros.acceptance.semantic import told_arguments
+from adahi_ros.core.assets import CHECKPOINTS, named
+from adahi_ros.core.signature import Signature
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import TargetUnavailableError
+from adahi_ros.policies.slowed import SlowedPolicy
+from adahi_ros.protocol.request import RequestError, VerificationRequest
+from adahi_ros.server.batches import joined, kind_of
+from adahi_ros.server.ray.fleet_file import FleetPolicy
+from adahi_ros.server.verifier import TargetVerifier
+
+STUCK_S = 60.0  # of one batch; then the replica is not healthy, and Ray Serve replaces it
+
+Asked = tuple[VerificationRequest, np.ndarray]
+"""Drafts of M robots, and uniform draws (M, draws, 2)."""
+
+
+@dataclass(frozen=True)
+class ReplicaDescription:
+    """What a replica says of itself.
+
+    Attributes:
+        made_of: as the fleet's file has it.
+        signature, draws, rule, acceptance, keeps_drafts, fingerprint: see `Verifier`.
+        device: where it computes.
+    """
+
+    made_of: FleetPolicy
+    signature: Signature
+    draws: int
+    rule: str
+    acceptance: Acceptance
+    keeps_drafts: bool
+    fingerprint: str
+    device: str
+
+
+def _robots(asked: Sequence[Asked]) -> int:
+    return sum(len(draws) for _, draws in asked)
+
+
+class Replica:
+    """Verifies; made by Ray Serve, of which it is a deployment.
+
+    Args:
+        made_of: the policy, and by which rule it meets drafts.
+    """
+
+    def __init__(self, made_of: FleetPolicy) -> None:
+        policy = load_policy(named(made_of.checkpoint, CHECKPOINTS), made_of.backend, **made_of.compute)
+        device = str(getattr(policy, "device", "cpu"))
+        if made_of.added_compute_s:
+            policy = SlowedPolicy(policy, made_of.added_compute_s, time.sleep)
+        self._verifier = verifier = TargetVerifier(
+            policy,
+            made_of.rule,
+            made_of.temperature,
+            agreement=made_of.agreement,
+            samples=made_of.samples,
+            distance=made_of.distance,
+            arguments=told_arguments(**made_of.semantic) if made_of.rule == "semantic" else {},
+        )
+        self._description = ReplicaDescription(
+            made_of,
+            verifier.signature,
+            verifier.draws,
+            verifier.rule,
+            verifier.acceptance,
+            verifier.keeps_drafts,
+            verifier.fingerprint,
+            device,
+        )
+        self._begun_s = float("inf")
+        self.verify.set_max_batch_size(made_of.batch)
+        policy.propose(policy.signature.nothing(), np.zeros((1, policy.draws)))  # the first takes longest
+
+    async def describe(self) -> ReplicaDescription:
+        """Return what it is."""
+        return self._description
+
+    @serve.batch(max_batch_size=1, batch_wait_timeout_s=0.0, batch_size_fn=_robots)
+    async def verify(self, asked: list[Asked]) -> list[list[Verdict | Exception]]:
+        """Verify what has come, each as `TargetVerifier.verify_each` does; all that is alike at once."""
+        self._begun_s = time.monotonic()
+        try:
+            # Apart from the loop, which meanwhile hears what comes next, and how the replica is.
+            return await asyncio.to_thread(verified, self._verifier, asked)
+        finally:
+            self._begun_s = float("inf")
+
+    def check_health(self) -> None:
+        """Say that it is healthy, to Ray Serve.
+
+        Raises:
+            RuntimeError: it is not.
+        """
+        if time.monotonic() - self._begun_s > STUCK_S:
+            raise RuntimeError(f"a batch takes more than {STUCK_S:g} s")
+
+
+def verified(verifier: TargetVerifier, asked: Sequence[Asked]) -> list[list[Verdict | Exception]]:
+    """Return of each what `verify_each` does; all that is alike is asked about at once."""
+    told: dict[int, list[Verdict | Exception]] = {}
+    kinds = dict.fromkeys(kind_of(request) for request, _ in asked)
+    for kind in kinds:
+        places = [place for place, (request, _) in enumerate(asked) if kind_of(request) == kind]
+        draws = [asked[place][1] for place in places]
+        verdicts = verifier.verify_each(joined([asked[place][0] for place in places]), np.concatenate(draws))
+        ends = np.cumsum([len(each) for each in draws])
+        for place, end in zip(places, ends, strict=True):
+            told[place] = [_sent(each) for each in verdicts[end - len(asked[place][1]) : end]]
+    return [told[place] for place in range(len(asked))]
+
+
+def _sent(verdict: Verdict | Exception) -> Verdict | Exception:
+    """Return a verdict, or an error, as one that another process can read, whatever package raised it."""
+    if isinstance(verdict, Verdict | RequestError):
+        return verdict
+    if isinstance(verdict, TargetUnavailableError):
+        return TargetUnavailableError(str(verdict), verdict.retry_after_s)
+    return RuntimeError(f"{type(verdict).__name__}: {verdict}")
+
+
+def deployment(policy: FleetPolicy) -> Any:
+    """Return the application of a policy, for `serve.run`."""
+    replicas = policy.replicas
+    how_many: dict[str, Any] = {"num_replicas": replicas.most}
+    if replicas.least < replicas.most:
+        how_many = {
+            "autoscaling_config": {
+                "min_replicas": replicas.least,
+                "max_replicas": replicas.most,
+                "target_ongoing_requests": replicas.under_way,
+                "upscale_delay_s": 2.0,
+                "downscale_delay_s": 60.0,
+            }
+        }
+    made = serve.deployment(
+        Replica,
+        name="verifier",
+        ray_actor_options={"num_cpus": policy.num_cpus, "num_gpus": policy.num_gpus},
+        # The verifier's node sends no more than replicas can take. Where one has just died, the others get
+        # its share at once: a call that finds all replicas full is tried again after some time only.
+        max_ongoing_requests=replicas.under_way * (replicas.most + 1),
+        health_check_period_s=1.0,
+        health_check_timeout_s=10.0,
+        graceful_shutdown_timeout_s=2.0,
+        **how_many,
+    )
+    return made.bind(policy)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import shutil
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from adahi_ros.core import assets
+
+
+def module_at(path: Path) -> ModuleType:
+    """Import assets.py as if it were installed at this path."""
+    path.parent.mkdir(parents=True)
+    shutil.copy(assets.__file__, path)
+    spec = spec_from_file_location("installed_assets", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_checkout_holds_its_own_files() -> None:
+    assert assets.asset("package.xml").read_text().startswith("<?xml")
+    assert assets.asset("config").is_dir()
+
+
+@pytest.mark.parametrize("packages", ["lib/python3.12/site-packages", "local/lib/python3.10/dist-packages"])
+def test_installed_finds_share_of_its_prefix(tmp_path: Path, packages: str) -> None:
+    installed = module_at(tmp_path / packages / "adahi_ros" / "assets.py")
+    file = tmp_path / "share" / "adahi_ros" / "config" / "ball.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("alpha: 0.5")
+    assert installed.asset("config/ball.yaml") == file
+
+
+def test_what_is_installed_is_shipped_and_nothing_else(tmp_path: Path) -> None:
+    installed = module_at(tmp_path / "lib" / "python3.12" / "site-packages" / "adahi_ros" / "assets.py")
+    file = tmp_path / "share" / "adahi_ros" / "config" / "ball.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("alpha: 0.5")
+    (tmp_path / "link.yaml").symlink_to(file)
+    (tmp_path / "own.yaml").write_text("alpha: 0.5")
+    assert installed.is_shipped(file)
+    assert installed.is_shipped(tmp_path / "link.yaml")
+    assert not installed.is_shipped(tmp_path / "own.yaml")
+    assert not installed.is_shipped(file.with_name("new.yaml"))
+
+
+def test_missing_file_is_named_with_where_it_was_looked_for(tmp_path: Path) -> None:
+    installed = module_at(tmp_path / "lib" / "python3.12" / "site-packages" / "adahi_ros" / "assets.py")
+    (tmp_path / "share" / "adahi_ros").mkdir(parents=True)
+    with pytest.raises(FileNotFoundError, match=rf"checkpoints/none: not found \(looked in {tmp_path}/share"):
+        installed.asset("checkpoints/none")

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from adahi_ros.core.files import parse_json, read_bytes, read_json, replacing, working_in
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{", "Expecting"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": NaN}', "NaN: must be finite"),
+        ('{"a": [-Infinity]}', "-Infinity: must be finite"),
+        ('{"a": 1e999}', "1e999: must be finite"),
+        ('{"a": 1, "b": {}, "a": 2}', "'a': there twice, must be one key"),
+        (b'{"a": "\xff"}', "decode"),
+    ],
+)
+def test_what_is_no_plain_json_is_said(text: str | bytes, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        parse_json(text)
+
+
+def test_plain_json_is_read_as_it_is() -> None:
+    assert parse_json(b'{"a": [1, -2.5e3, null, "x"]}') == {"a": [1, -2500.0, None, "x"]}
+
+
+def test_a_file_of_json_is_a_mapping_or_an_error_that_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "some.json"
+    file.write_text('{"a": 1}')
+    assert read_json(file) == {"a": 1}
+    for text, fault in (("[1]", "must be a mapping"), ("{", "not JSON .Expecting")):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=f"^{re.escape(str(file))}: {fault}"):
+            read_json(file)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}: not JSON .*directory"):
+        read_json(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_json(tmp_path / "none.json")
+
+
+def test_a_file_that_does_not_know_its_size_is_read_up_to_one() -> None:
+    with pytest.raises(ValueError, match="more than 10 bytes"):
+        read_bytes(Path("/proc/self/status"), 10)
+
+
+def test_what_is_replaced_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    with replacing(path) as partial:
+        partial.write_text("first")
+        assert not path.exists()
+
+    def write_half() -> None:
+        with replacing(path) as partial:
+            partial.write_text("sec")
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        write_half()
+    assert path.read_text() == "first"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_is_replaced_may_be_read_as_other_files_whatever_wrote_it(tmp_path: Path) -> None:
+    usual, path = tmp_path / "usual", tmp_path / "weights.safetensors"
+    usual.touch()
+    with replacing(path) as partial:
+        save_file({"weight": np.zeros(1)}, partial)
+        partial.chmod(0o600)
+    assert path.stat().st_mode == usual.stat().st_mode
+
+
+def test_a_link_stays_a_link_when_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    link, path = tmp_path / "link", tmp_path / "file"
+    link.symlink_to(path)
+    with replacing(link) as partial:
+        partial.write_text("new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from adahi_ros.core.files import working_in
+with working_in(Path(sys.argv[1]), "training"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_folder_is_held_by_one_process_until_that_ends_however_it_does(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "policies"
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "held\n"
+            fault = rf"policies: another process works in this folder \(training, process {other.pid}\)"
+            with pytest.raises(RuntimeError, match=fault), working_in(folder, "training"):
+                pass
+        finally:
+            other.kill()
+            other.wait(30.0)
+    with working_in(folder, "training"):
+        pass

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.link.link_profile import (
+    LinkProfile,
+    load_profile,
+    profile_named,
+    profile_path,
+    shipped_profiles,
+)
+
+VALUES = {"rtt_mean_ms": 12.0, "rtt_jitter_ms": 0.3, "rate_mbit_s": 55.4}
+UNKNOWN = (
+    "unknown, must be one of burst, duplicate, like, loss, outages, queue_bytes, rate_mbit_s, "
+    "reorder, rtt_jitter_ms, rtt_mean_ms, states"
+)
+BURST = {"to_bad": 0.1, "to_good": 0.3, "loss_in_bad": 0.5}
+SHIPPED = sorted(path.name for path in asset("config/links").glob("*.yaml"))
+
+
+def written(folder: Path, values: Any) -> Path:
+    path = folder / "link.yaml"
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_is_shipped_is_a_link(name: str) -> None:
+    link = load_profile(asset(f"config/links/{name}"))
+    assert 0 <= link.rtt_jitter_ms <= link.rtt_mean_ms
+
+
+def test_the_papers_link_is_shipped() -> None:
+    assert "wifi_ac.yaml" in SHIPPED
+    assert load_profile(asset("config/links/wifi_ac.yaml")) == LinkProfile(12.054, 0.302, 55.4)
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    assert load_profile(written(tmp_path, VALUES)) == LinkProfile(12.0, 0.3, 55.4)
+    whole = {"rtt_mean_ms": 0, "rtt_jitter_ms": 0, "rate_mbit_s": 1}
+    assert load_profile(written(tmp_path, whole)) == LinkProfile(0, 0, 1)
+
+
+def test_bytes_take_their_time() -> None:
+    link = LinkProfile(0.0, 0.0, 8.0)  # a megabyte per second
+    assert link.transfer_ms(1000) == pytest.approx(1.0)
+    assert link.transfer_ms(0) == 0.0
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize(
+    ("value", "allowed"),
+    [
+        ("fast", "must be a finite number"),
+        (None, "must be a finite number"),
+        (True, "must be a finite number"),
+        ([1.0], "must be a finite number"),
+        (float("nan"), "must be a finite number"),
+        (float("inf"), "must be a finite number"),
+        (-0.1, "must be "),
+    ],
+)
+def test_a_value_that_is_none_is_named_with_file_and_field(
+    tmp_path: Path, name: str, value: Any, allowed: str
+) -> None:
+    path = written(tmp_path, {**VALUES, name: value})
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {name}: {value!r}, {allowed}')}"):
+        load_profile(path)
+
+
+def test_only_the_rate_must_be_above_zero(tmp_path: Path) -> None:
+    assert load_profile(written(tmp_path, {**VALUES, "rtt_mean_ms": 0.0})).rtt_mean_ms == 0.0
+    with pytest.raises(ValueError, match=re.escape("rate_mbit_s: 0.0, must be above 0")):
+        load_profile(written(tmp_path, {**VALUES, "rate_mbit_s": 0.0}))
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_missing_field_is_named(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, {key: value for key, value in VALUES.items() if key != name})
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {name}: missing')}$"):
+        load_profile(path)
+
+
+@pytest.mark.parametrize("name", ["losses", 5])
+def test_an_unknown_field_is_named_with_those_there_are(tmp_path: Path, name: Any) -> None:
+    path = written(tmp_path, {**VALUES, name: 0.1})
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {name}: {UNKNOWN}')}$"):
+        load_profile(path)
+
+
+def test_of_several_faults_one_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, {5: 0.1, "rtt_mean_ms": 12.0})
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: .*: (missing|unknown)"):
+        load_profile(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "None, must be a mapping of burst, duplicate, "),
+        ("- 12.0\n", "[12.0], must be a mapping of "),
+        ("rtt_mean_ms: [1", "not YAML: "),
+    ],
+)
+def test_what_is_no_profile_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "link.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {message}')}"):
+        load_profile(path)
+
+
+def test_no_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load_profile(tmp_path / "nowhere.yaml")
+
+
+def test_a_shipped_profile_has_a_name_and_any_other_a_path(tmp_path: Path) -> None:
+    assert [f"{name}.yaml" for name in shipped_profiles()] == SHIPPED
+    assert profile_path("wifi_ac") == asset("config/links/wifi_ac.yaml")
+    other = written(tmp_path, VALUES)
+    assert profile_path(str(other)) == other
+    with pytest.raises(ValueError, match=r"^link: 'tin_cans', must be one of .*wifi_ac, .* or a YAML file$"):
+        profile_path("tin_cans")
+
+
+def test_a_profile_may_be_like_another_but_for_some_fields(tmp_path: Path) -> None:
+    base = profile_named("wifi_ac")
+    lossy = load_profile(written(tmp_path, {"like": "wifi_ac", "loss": 0.2}))
+    assert lossy == base.changed({"loss": 0.2}) != base
+
+
+def test_what_a_profile_is_like_is_checked_too(tmp_path: Path) -> None:
+    path = tmp_path / "link.yaml"
+    for like, fault in (
+        (str(path), "like: .* must not lead back to itself"),
+        ("tin", "link: 'tin', must be"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: {fault}"):
+            load_profile(written(tmp_path, {"like": like}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fault"),
+    [
+        ("loss", 1.01, "loss: 1.01, must be between 0 and 1"),
+        ("duplicate", -0.1, "duplicate: -0.1, must be between 0 and 1"),
+        ("reorder", "often", "reorder: 'often', must be a finite number"),
+        ("queue_bytes", 0, "queue_bytes: 0, must be above 0"),
+        ("burst", 0.5, "burst: 0.5, must be a mapping of loss_in_bad, to_bad, to_good"),
+        ("burst", {**BURST, "to_bad": 2}, "burst.to_bad: 2, must be between 0 and 1"),
+        ("burst", {"to_bad": 0.1, "to_good": 0.3}, "burst.loss_in_bad: missing"),
+        ("outages", 3, "outages: 3, must be a list of mappings"),
+        ("outages", [{"at_s": 1, "for_s": 0}], "outages[0].for_s: 0, must be above 0"),
+        ("outages", [{"at_s": -1, "for_s": 1}], "outages[0].at_s: -1, must be at least 0"),
+        ("outages", [{"at_s": 1}], "outages[0].for_s: missing"),
+        ("states", [{"for_s": 1}, {"loss": 0.5}], "states[1].for_s: missing"),
+        ("states", [{"for_s": 0}], "states[0].for_s: 0, must be above 0"),
+        ("states", [{"for_s": 1, "loss": 3}], "states[0].loss: 3, must be between 0 and 1"),
+        (
+            "states",
+            [{"for_s": 1, "states": []}],
+            "states[0].states: unknown, must be one of burst, duplicate, for_s",
+        ),
+    ],
+)
+def test_a_wrong_value_of_an_optional_field_is_named(
+    tmp_path: Path, name: str, value: Any, fault: str
+) -> None:
+    path = written(tmp_path, {**VALUES, name: value})
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {fault}')}"):
+        load_profile(path)
+
+
+def test_states_follow_each_other_for_ever() -> None:
+    states = ({"for_s": 5.0, "loss": 0.1}, {"for_s": 1.0, "rate_mbit_s": 1.0})
+    link = LinkProfile(12.0, 0.3, 55.4, loss=0.01, states=states)
+    for round_s in (0.0, 6.0, 600.0):
+        first, until_s = link.state_at(round_s + 1.0)
+        assert (first.loss, first.rate_mbit_s) == (0.1, 55.4)
+        assert until_s == pytest.approx(round_s + 5.0)
+        second, until_s = link.state_at(round_s + 5.5)
+        assert (second.loss, second.rate_mbit_s) == (0.01, 1.0)
+        assert until_s == pytest.approx(round_s + 6.0)
+
+
+@given(time_s=st.floats(0, 1e6), lasting=st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=4))
+def test_a_state_lasts_at_least_until_now_and_no_longer_than_it_says(
+    time_s: float, lasting: list[float]
+) -> None:
+    link = LinkProfile(12.0, 0.3, 55.4, states=tuple({"for_s": for_s} for for_s in lasting))
+    _, until_s = link.state_at(time_s)
+    assert time_s <= until_s <= time_s + max(lasting) * (1 + 1e-9)
+
+
+def test_a_profile_survives_the_way_through_json() -> None:
+    for name in shipped_profiles():
+        link = profile_named(name)
+        assert LinkProfile(**json.loads(json.dumps(link.values()))) == link
+
+
+def test_changes_are_checked() -> None:
+    link = LinkProfile(12.0, 0.3, 55.4)
+    assert link.changed({"loss": 0.5}).loss == 0.5
+    with pytest.raises(ValueError, match=r"^looss: unknown, must be one of .*loss"):
+        link.changed({"looss": 0.5})
+    with pytest.raises(ValueError, match=r"^loss: 2, must be"):
+        link.changed({"loss": 2})
+
+
+def test_losses_alone_and_in_bursts_add_up() -> None:
+    assert LinkProfile(12.0, 0.3, 55.4, loss=0.1).mean_loss() == pytest.approx(0.1)
+    assert LinkProfile(12.0, 0.3, 55.4, burst=BURST).mean_loss() == pytest.approx(0.25 * 0.5)
+    both = LinkProfile(12.0, 0.3, 55.4, loss=0.1, burst=BURST)
+    assert both.mean_loss() == pytest.approx(1 - 0.9 * 0.875)
+    never = {"to_bad": 0.0, "to_good": 0.0, "loss_in_bad": 1.0}
+    assert LinkProfile(12.0, 0.3, 55.4, burst=never).mean_loss() == 0.0

@@ -1,0 +1,113 @@
+"""Corrections of rollouts are the replies that were executed; a reservoir keeps each with the same chance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adahi_ros.lab.evaluation.evaluate import Comparison, play
+from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.methods import methods
+from adahi_ros.lab.methods.methods import gated
+from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes
+from adahi_ros.lab.training.reservoir import Reservoir
+
+EPISODES = [7, 8, 9]
+
+
+def numbered(first: int, count: int) -> Corrections:
+    """Corrections whose replies are their numbers."""
+    values = np.arange(first, first + count, dtype=np.float32)[:, None]
+    nothing = np.zeros((count, 0), dtype=np.float32)
+    return Corrections(
+        values[:, None], nothing, values, values, np.ones((count, 1), dtype=bool), {"ahead": 1}
+    )
+
+
+def test_they_are_what_was_asked_and_came_back(comparison: Comparison) -> None:
+    bench = comparison.bench()
+    found, outcome = corrected_episodes(bench, gated("adahi"), comparison.seed, EPISODES)
+    log = outcome.log
+    same = play(comparison, "adahi", EPISODES).log
+    for name in vars(log):
+        np.testing.assert_array_equal(getattr(log, name), getattr(same, name))
+    asked = log.transmitted & log.active
+    assert 0 < len(found) == asked.sum() < log.active.sum()
+
+    def by_episode(values: np.ndarray) -> np.ndarray:
+        return np.concatenate([values[asked[:, number], number] for number in range(len(EPISODES))])
+
+    np.testing.assert_array_equal(found.replied, by_episode(log.action))
+    np.testing.assert_array_equal(found.drafted, by_episode(log.draft_action))
+    np.testing.assert_array_equal(found.accepted, by_episode(log.accepted))
+    assert not found.left_out
+
+
+def test_the_windows_are_those_that_the_draft_read(comparison: Comparison) -> None:
+    """The draft, asked again with what is kept, gives its drafts the probabilities that it drew by."""
+    bench = comparison.bench()
+    found, _ = corrected_episodes(bench, gated("hybrid"), comparison.seed, EPISODES)
+    policy = bench.policies.draft
+    codes = np.array(list(np.ndindex((8, 8))))
+    prediction = policy.predict(found.windows, found.goals)  # type: ignore[attr-defined]
+    could = np.stack(
+        [
+            policy.decoder.decode(np.tile(each, (len(found), 1)))[:, 0]  # type: ignore[attr-defined]
+            + prediction.offset_at(np.tile(each, (len(found), 1)))[:, 0]
+            for each in codes
+        ]
+    )
+    nearest = np.abs(could - found.drafted).max(axis=2).min(axis=0)
+    assert nearest.max() < 1e-5
+
+
+def test_replies_that_are_no_action_are_left_out(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = methods.rollout
+
+    def refusing(*args: object, **kwargs: object) -> Log:
+        log = real(*args, **kwargs)  # type: ignore[arg-type]
+        return replace(log, refused=log.refused | (np.arange(len(log.active)) == 1)[:, None])
+
+    monkeypatch.setattr(methods, "rollout", refusing)
+    found, outcome = corrected_episodes(comparison.bench(), gated("hybrid"), comparison.seed, EPISODES)
+    assert found.left_out == {"refused": 3}
+    assert len(found) == outcome.log.active.sum() - 3
+
+
+def test_a_reservoir_keeps_at_most_so_many_of_all_alike() -> None:
+    counted = np.zeros(60)
+    for seed in range(300):
+        reservoir: Reservoir[Corrections] = Reservoir(12, seed)
+        for first in range(0, 60, 20):
+            kept = reservoir.add(numbered(first, 20))
+            assert len(kept) == 12
+        counted[kept.replied[:, 0].astype(int)] += 1
+        assert kept.left_out == {"ahead": 3}
+    assert abs(counted.reshape(3, 20).sum(axis=1) / 1200 - 1).max() < 0.1  # of every part four of 12
+    assert counted.min() > 30
+
+
+def test_what_is_kept_does_not_depend_on_how_many_come_at_once() -> None:
+    whole = Reservoir[Corrections](5, 2).add(numbered(0, 30))
+    parts: Reservoir[Corrections] = Reservoir(5, 2)
+    for first in range(0, 30, 6):
+        if first == 12:  # it goes on in another process
+            state = parts.state()
+            parts = Reservoir(5, 2)
+            parts.restore(state, Corrections)
+        kept = parts.add(numbered(first, 6))
+    np.testing.assert_array_equal(whole.replied, kept.replied)
+
+
+def test_arrays_that_do_not_belong_together_are_refused() -> None:
+    some = numbered(0, 3)
+    with pytest.raises(ValueError, match="replied: 2 rows, windows has 3"):
+        Corrections(some.windows, some.goals, some.drafted, some.replied[:2], some.accepted)
+    with pytest.raises(ValueError, match="replied: holds values that are not finite"):
+        Corrections(some.windows, some.goals, some.drafted, some.replied * np.nan, some.accepted)
+    with pytest.raises(ValueError, match="most: 0, must be at least 1"):
+        Reservoir[Corrections](0, 0)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.signature import Signature
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import Bench
+from adahi_ros.lab.evaluation.method_needs import Demands, demands, traffic
+from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.methods.methods import METHODS
+from adahi_ros.lab.tasks import make
+from adahi_ros.protocol.sizes import reply_bytes, request_bytes
+
+SPEC = make("ball").spec
+
+
+@pytest.fixture(scope="module")
+def bench(comparison: Comparison) -> Bench:
+    """With a corrector and a distilled policy, or what stands in for them."""
+    plain = comparison.bench()
+    draft = plain.policies.draft
+    return replace(plain, policies=replace(plain.policies, corrector=draft, distilled=draft))
+
+
+@pytest.mark.parametrize(
+    ("name", "needs", "weights"),
+    [
+        ("adahi", ("draft", "target"), "draft"),
+        ("hybrid", ("draft", "target"), "draft"),
+        ("draft", ("draft",), "draft"),
+        ("target", ("target",), None),
+        ("distilled", ("distilled",), "distilled"),
+        ("random:replace", ("draft", "target"), "draft"),
+        ("oracle", ("draft", "target", "what no robot knows"), "draft"),
+        ("plan_4", ("target that plans",), None),
+        ("corrector_4", ("target that plans", "corrector"), "corrector"),
+        ("draft_checks_plan:expected_error@1", ("target that plans", "draft"), "draft"),
+    ],
+)
+def test_what_methods_need(bench: Bench, name: str, needs: tuple[str, ...], weights: str | None) -> None:
+    found = demands(METHODS[name], bench)
+    assert found.needs == needs
+    assert found.weights == (0 if weights is None else getattr(bench.policies, weights).signature.parameters)
+    asked = None if name in ("draft", "distilled") else "plans" if "plan" in needs[0] else "target"
+    assert found.target == (None if asked is None else getattr(bench.policies, asked).signature)
+    assert found.codes == ("draft" in needs and asked == "target")
+
+
+@pytest.mark.parametrize(
+    ("name", "needs", "drafts"),
+    [
+        ("kerv", ("draft", "target"), True),
+        ("kalman:age@1", ("draft", "target"), True),
+        ("heisd", ("target that plans", "draft", "demonstrations"), True),
+        ("retrieval_4:never", ("target that plans", "demonstrations"), False),
+        ("retrieval:random@0.5", ("target", "demonstrations"), False),
+    ],
+)
+def test_what_proposers_need(bench: Bench, name: str, needs: tuple[str, ...], drafts: bool) -> None:
+    found = demands(METHODS[name], bench)
+    assert found.needs == needs
+    assert found.weights == (bench.policies.draft.signature.parameters if drafts else 0)
+    assert (found.target is None) == ("demonstrations" in needs)  # nobody knows how much is sent
+
+
+def test_what_is_done_before_a_late_reply_is_sent(bench: Bench) -> None:
+    assert demands(METHODS["plan_4"], bench).late == 0
+    assert demands(METHODS["plan_4+2"], bench).late == 2
+
+
+def test_of_what_is_somebodys_own_only_he_knows_the_weights(bench: Bench, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(
+        "class Gate:\n    proposer, threshold = 'plan', 1.0\n    def score(self, context): ...\n"
+        "class Own:\n    def propose(self, context): ...\n"
+    )
+    gate, own = (demands(METHODS[f"{path}:{name}"], bench) for name in ("Gate", "Own"))
+    assert (gate.needs, gate.weights) == (("target that plans", "a file of one's own"), 0)
+    assert (own.needs, own.weights) == (("draft", "target", "a file of one's own"), None)
+
+
+def log_of(transmitted: list[list[int]]) -> Log:
+    """(T, E), of which the last episode ends a step before."""
+    sent = np.array(transmitted, dtype=bool)
+    active = np.ones_like(sent)
+    active[-1, -1] = False
+    nothing = np.zeros(sent.shape)
+    return Log(active, sent, nothing, nothing, active[..., None], nothing, nothing, ~active)
+
+
+def signature(bench: Bench) -> Signature:
+    found = demands(METHODS["adahi"], bench).target
+    assert found is not None
+    assert (found.history, found.observation_dim, found.goal_dim, found.horizon) == (3, 6, 2, 1)
+    return found
+
+
+def test_bytes_by_hand(bench: Bench) -> None:
+    target = signature(bench)
+    log = log_of([[0, 1], [1, 1], [1, 0], [0, 0], [0, 0], [1, 1]])
+    up, down = traffic(log, demands(METHODS["adahi"], bench), SPEC) or (0.0, 0.0)
+    whole = request_bytes(3 * 6, goal=2, codes=2, counts=2 * 8)
+    one = request_bytes(1 * 6, codes=2, counts=2 * 8)  # what the verifier has not seen
+    assert up == (whole + one + whole + whole + one) / 2  # after three steps a window shares nothing
+    assert down == 5 * reply_bytes(target.action_dim, 2) / 2  # past an episode's end nothing is sent
+    plans = Demands(target=replace(target, codes=None, horizon=8), late=2)
+    up, down = traffic(log, plans, SPEC) or (0.0, 0.0)
+    assert up == (3 * request_bytes(18, goal=2, actions=4) + 2 * request_bytes(6, actions=4)) / 2
+    assert down == 5 * reply_bytes(6 * 2) / 2
+
+
+def test_features_of_a_camera_take_half_of_a_number(bench: Bench) -> None:
+    target = signature(bench)
+    seeing = replace(target, features=(replace(target.features[0], size=6 + 16),))
+    up, _ = traffic(log_of([[1, 0], [0, 0]]), Demands(target=seeing), SPEC) or (0.0, 0.0)
+    assert up == request_bytes(3 * 6, 3 * 16, goal=2) / 2
+
+
+def test_nothing_is_sent_by_who_never_asks_and_nobody_knows_of_a_stranger(bench: Bench) -> None:
+    assert traffic(log_of([[0, 0], [0, 1]]), demands(METHODS["draft"], bench), SPEC) == (0.0, 0.0)
+    assert traffic(log_of([[1, 0], [0, 1]]), Demands(), SPEC) is None
+
+
+def test_of_images_that_are_sent_nobody_knows_the_bytes(bench: Bench) -> None:
+    """How long a JPEG is depends on what it shows."""
+    seen, asks = replace(SPEC, images_for_target=True), demands(METHODS["adahi"], bench)
+    assert traffic(log_of([[1, 0], [0, 1]]), asks, seen) is None
+    assert traffic(log_of([[0, 0], [0, 0]]), asks, seen) == (0.0, 0.0)

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.evaluation import evaluate
+from adahi_ros.lab.evaluation.evaluate import (
+    Comparison,
+    Outcome,
+    evaluate_methods,
+    held_out,
+    outcome_figures,
+    play,
+    play_all,
+    reference_among,
+)
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.evaluation.metrics import mcnemar
+from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.methods.methods import METHODS, on_every_task
+from adahi_ros.lab.tasks import make
+
+KEYS = {"success_rate", "success_ci95", "transmission_rate", "true_skip_ratio", "mse", "gate", "threshold"}
+KEYS |= {"success_at_end", "subtasks", "subtasks_completed", "rejection_rate"}
+Figures = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def expert() -> Trajectories:
+    return held_out("ball", seed=0)
+
+
+@pytest.fixture(scope="module")
+def figures(comparison: Comparison) -> Figures:
+    return evaluate_methods(comparison, on_every_task(plans=True), range(8))
+
+
+def numbers(value: Any) -> list[float]:
+    if isinstance(value, dict):
+        return [number for item in value.values() for number in numbers(item)]
+    if isinstance(value, list):
+        return [number for item in value for number in numbers(item)]
+    return [value] if isinstance(value, (int, float)) else []
+
+
+def assert_same(one: Outcome, other: Outcome) -> None:
+    for name in (field.name for field in fields(Log)):
+        np.testing.assert_array_equal(getattr(one.log, name), getattr(other.log, name), name)
+    for name in ("success", "completed", "fulfilled"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
+
+
+def test_figures_are_plain_finite_json(figures: Figures) -> None:
+    assert json.loads(json.dumps(figures, allow_nan=False)) == figures
+    assert all(map(math.isfinite, numbers(figures)))
+    assert list(figures) == on_every_task(plans=True)
+    for name, values in figures.items():
+        assert values.keys() >= KEYS
+        low, high = values["success_ci95"]
+        assert 0 <= low <= values["success_rate"] <= high <= 1
+        assert values["success_at_end"] <= values["success_rate"]
+        assert values["mse"] > 0
+        assert len(values["rejection_rate"]) == (0 if name.startswith("plan") else 2)
+
+
+def test_methods_differ_as_their_names_say(figures: Figures) -> None:
+    rates = {name: values["transmission_rate"] for name, values in figures.items()}
+    assert rates["hybrid"] == rates["target"] == 1.0
+    assert rates["draft"] == 0.0
+    gated = ("adahi", "random", "random_cool", "uncertainty", "oracle")
+    assert all(0 < rates[name] < 1 for name in gated)
+    assert 1 / 2 <= rates["plan_2"] < 2 / 3  # the last plan of an episode is cut short
+    assert rates["plan_2"] > rates["plan_4"] > rates["plan_8"] >= 1 / 8
+    for name in ("hybrid", "target", "plan_2", "plan_4", "plan_8"):
+        assert figures[name]["true_skip_ratio"] is None
+    for name in (*gated, "draft"):
+        assert 0 <= figures[name]["true_skip_ratio"] <= 1
+    assert figures["oracle"]["true_skip_ratio"] == max(figures[name]["true_skip_ratio"] for name in gated)
+    assert (figures["adahi"]["gate"], figures["adahi"]["threshold"]) == ("deviation", 0.4)
+    assert (figures["plan_8"]["gate"], figures["plan_8"]["threshold"]) == ("age", 7)
+
+
+def test_every_method_is_compared_with_the_target_episode_by_episode(
+    comparison: Comparison, figures: Figures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert figures["target"]["against"] is None
+    assert {values["against"]["method"] for values in figures.values() if values["against"]} == {"target"}
+    outcomes = {name: play(comparison, name, range(8)) for name in ("draft", "plan_2")}
+    outcomes["draft"].success[:] = np.arange(8) < 1
+    outcomes["plan_2"].success[:] = np.arange(8) >= 1
+    monkeypatch.setattr(evaluate, "_play_all", lambda *arguments: outcomes)
+    found = evaluate_methods(comparison, ["draft", "plan_2"], range(8), against="plan_2")
+    assert found["plan_2"]["against"] is None
+    expected = mcnemar(outcomes["draft"].success, outcomes["plan_2"].success)
+    assert found["draft"]["against"] == {"method": "plan_2", "only_this": 1, "only_other": 7, "p": expected.p}
+
+
+def test_the_reference_is_among_those_compared() -> None:
+    assert reference_among(["adahi", "target"]) == "target"
+    assert reference_among(["adahi", "draft"]) == "adahi"
+    assert reference_among(["adahi", "target"], "adahi") == "adahi"
+    message = "^against: 'hybrid', must be one of the methods compared: adahi, target$"
+    with pytest.raises(ValueError, match=message):
+        reference_among(["adahi", "target"], "hybrid")
+
+
+def test_the_same_seed_gives_the_same_numbers(figures: Figures, comparison: Comparison) -> None:
+    again = evaluate_methods(comparison, ["adahi"], range(8))
+    assert {**again["adahi"], "against": figures["adahi"]["against"]} == figures["adahi"]
+    other = evaluate_methods(replace(comparison, seed=6), ["adahi"], range(8))
+    assert other["adahi"]["rejection_rate"] != again["adahi"]["rejection_rate"]
+
+
+def test_outcomes_do_not_depend_on_the_number_of_workers(comparison: Comparison) -> None:
+    names = ["adahi", "plan_4"]
+    told: list[tuple[str, int]] = []
+    alone = play_all(comparison, names, range(8), 1)
+    shared = play_all(comparison, names, range(8), 2, lambda *done: told.append(done))
+    assert list(shared) == names
+    for name in names:
+        assert_same(shared[name], alone[name])
+    assert sorted(told) == [("adahi", 8), ("plan_4", 8)]
+
+
+def test_batches_are_joined_in_the_order_of_the_episodes(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate, "BATCH", 3)
+    told: list[tuple[str, int]] = []
+    numbers = range(20, 28)
+    joined = play_all(comparison, ["adahi", "draft"], numbers, 1, lambda *done: told.append(done))
+    assert told == [(name, count) for name in ("adahi", "draft") for count in (3, 3, 2)]
+    for name, outcome in joined.items():
+        parts = [play(comparison, name, numbers[start : start + 3]) for start in (0, 3, 6)]
+        assert_same(outcome, Outcome.side_by_side(parts))
+        first = 0
+        for part in parts:
+            steps, episodes = part.log.active.shape
+            for field in fields(Log):
+                column = getattr(outcome.log, field.name)[:, first : first + episodes]
+                np.testing.assert_array_equal(column[:steps], getattr(part.log, field.name))
+            assert not outcome.log.active[steps:, first : first + episodes].any()
+            first += episodes
+    assert len({part.log.active.shape[0] for part in parts}) > 1  # so that something had to be filled up
+    whole = outcome_figures(joined["adahi"])
+    assert whole["steps_per_episode"] == joined["adahi"].log.active.sum() / 8
+
+
+def outcome(completed: list[list[bool]], fulfilled: list[list[bool]]) -> Outcome:
+    """One step of each episode, skipped and accepted."""
+    episodes = len(completed)
+    yes, zero = np.ones((1, episodes), dtype=bool), np.zeros((1, episodes))
+    action = np.zeros((1, episodes, 2))
+    log = Log(yes, ~yes, zero, zero, yes[..., None], action, action, ~yes)
+    parts = np.array(completed)
+    return Outcome(log, parts.all(axis=1), parts, np.array(fulfilled))
+
+
+def test_sub_tasks_by_hand() -> None:
+    done = [[True, True, True], [True, False, True], [True, True, True], [False, False, False]]
+    kept = [[True, True, True], [True, False, False], [True, True, False], [False, False, False]]
+    figures = outcome_figures(outcome(done, kept))
+    assert figures["success_rate"] == 2 / 4
+    assert figures["success_at_end"] == 1 / 4
+    assert (figures["subtasks"], figures["subtasks_completed"]) == (3, 8 / 4)
+    assert (figures["true_skip_ratio"], figures["rejection_rate"]) == (1.0, [0.0])
+    both = Outcome.side_by_side([outcome(done, kept), outcome(done[:1], kept[:1])])
+    assert outcome_figures(both)["success_rate"] == 3 / 5
+
+
+def test_calls_are_counted_while_an_episode_lasts() -> None:
+    nothing = outcome([[True], [True], [False], [False]], [[True]] * 4)
+    active = np.array([[True, True, True, False], [True, True, False, False]])
+    sent = np.array([[True, True, False, True], [False, True, True, False]])  # two where nothing goes on
+    accepted, actions = active[..., None], np.zeros((2, 4, 2))
+    log = Log(active, sent, active * 0.0, active * 0.0, accepted, actions, actions, ~active)
+    figures = outcome_figures(replace(nothing, log=log))
+    assert (figures["calls_per_episode"], figures["calls_per_success"]) == (3 / 4, 3 / 2)
+    assert figures["calls_per_episode"] == figures["transmission_rate"] * figures["steps_per_episode"]
+    failed = replace(nothing, success=np.zeros(4, dtype=bool))
+    assert outcome_figures(failed)["calls_per_success"] is None
+
+
+def test_what_was_refused_is_counted_while_an_episode_lasts() -> None:
+    nothing = outcome([[True]] * 3, [[True]] * 3)
+    assert outcome_figures(nothing)["refused"] == 0
+    log = nothing.log
+    active, refused = np.array([[True, True, False]]), np.array([[False, True, True]])
+    some = replace(nothing, log=replace(log, active=active, refused=refused))
+    assert outcome_figures(some)["refused"] == 1
+
+
+def test_held_out_episodes_are_the_experts_own(expert: Trajectories) -> None:
+    assert expert.task == make("ball").spec.name
+    np.testing.assert_array_equal(expert.observations, held_out("ball", seed=0).observations)
+    assert not np.array_equal(expert.goals[:5], held_out("ball", seed=1).goals[:5])
+
+
+def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(comparison: Comparison) -> None:
+    partly = replace(comparison, calibration=replace(comparison.calibration, thresholds={"deviation": 0.8}))
+    told: list[tuple[str, int]] = []
+    expected = "thresholds.random: missing, the calibration has deviation"
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        evaluate_methods(partly, ["adahi", "random"], range(1), 1, lambda *done: told.append(done))
+    assert told == []
+
+
+def test_plan_need_a_target_that_proposes_them(comparison: Comparison, checkpoints: Path) -> None:
+    without = replace(comparison, files=PolicyFiles(checkpoints, "torch"))
+    with pytest.raises(ValueError, match=r"^Plan/2: there is no target that plans .*ball-plans\.yaml$"):
+        play(without, "plan_2", range(1))
+
+
+def test_a_corrector_is_needed_to_correct(comparison: Comparison) -> None:
+    with pytest.raises(ValueError, match=r"^Corrected plan/4: there is no corrector"):
+        METHODS["corrector_4"].threshold(comparison.bench())
+
+
+def test_a_plan_for_longer_than_its_horizon_is_refused_before_anything_is_run(comparison: Comparison) -> None:
+    with pytest.raises(ValueError, match=r"^Plan/9: the target plans only 8 actions$"):
+        METHODS["plan_9"].threshold(comparison.bench())
+    assert METHODS["plan_8"].threshold(comparison.bench()) == ("age", 7)

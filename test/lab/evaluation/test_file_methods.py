@@ -1,0 +1,356 @@
+"""Methods of one's own, in files."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.gates.online import OnlineGate
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.lab.calibration.calibrate import searched_gates
+from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, play_all
+from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.methods.file_methods import CheckedGate, FileMethod, file_method
+from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, goes_by_plans, parse_methods
+from adahi_ros.lab.tasks import make
+
+Written = Callable[[str], str]
+HEAD = """
+from __future__ import annotations
+import numpy as np
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.policies.interface import Sampling
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    """From the lines of a class to the name of the method."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "own.py"
+        path.write_text(HEAD + text)
+        found = re.search(r"class (\w+)", text)
+        assert found is not None
+        return f"{path}:{found[1]}"
+
+    return write
+
+
+def run(comparison: Comparison, name: str, episodes: int = 3) -> Log:
+    return METHODS[name].run(comparison.bench(), make("ball"), 5, range(episodes), lambda step: None)
+
+
+def assert_same(one: Log, other: Log) -> None:
+    np.testing.assert_array_equal(one.action, other.action)
+    np.testing.assert_array_equal(one.transmitted, other.transmitted)
+
+
+DEVIATION = """
+class Deviation:
+    '''Asks where the action deviates.'''
+    threshold = 0.4
+    def score(self, context):
+        return context.deviation
+"""
+
+
+def test_a_gate_in_a_file_does_what_the_shipped_one_does(comparison: Comparison, written: Written) -> None:
+    name = written(DEVIATION)
+    assert parse_methods(f"adahi,{name}", own=True) == ["adahi", name]
+    assert METHODS[name].threshold(comparison.bench()) == ("Deviation", 0.4)
+    assert (METHODS[name].label, METHODS[name].about) == ("Deviation", "Asks where the action deviates.")
+    assert_same(run(comparison, name), run(comparison, "adahi"))
+    assert METHODS[f"{name}@0.7"].label == "Deviation@0.7"
+    assert METHODS[f"{name}@0.7"].threshold(comparison.bench()) == ("Deviation", 0.7)
+    assert run(comparison, f"{name}@0.7").transmitted.sum() < run(comparison, name).transmitted.sum()
+
+
+def test_it_is_run_by_workers_too(comparison: Comparison, written: Written) -> None:
+    name = written(DEVIATION)
+    outcomes = play_all(comparison, [name, "adahi"], range(2), 2)
+    assert_same(outcomes[name].log, outcomes["adahi"].log)
+
+
+def test_a_gate_in_a_file_may_go_by_plans_and_have_replies_late(
+    comparison: Comparison, written: Written
+) -> None:
+    age = """
+class Age:
+    proposer, threshold = "plan", 3
+    def score(self, context):
+        return context.age
+"""
+    name = written(age)
+    assert goes_by_plans(METHODS[name])
+    assert_same(run(comparison, name), run(comparison, "plan_4"))
+    name = written(age + "    wait_policy = 'ahead'\n")
+    assert_same(run(comparison, name), run(comparison, "plan_4+1"))
+
+
+def test_a_proposer_in_a_file_does_what_the_shipped_one_does(
+    comparison: Comparison, written: Written
+) -> None:
+    name = written("""
+class Blind:
+    needs_plan, gate, threshold = True, "age", 3.0
+    def __init__(self, actor):
+        pass
+    def propose(self, context):
+        return None
+""")
+    assert METHODS[name].threshold(comparison.bench()) == ("age", 3.0)
+    assert_same(run(comparison, name), run(comparison, "plan_4"))
+    name = written("""
+class Draft:
+    gate, threshold, rule = "deviation", 0.4, "speculative"
+    def __init__(self, policy):
+        self.policy = policy
+    def propose(self, context):
+        return self.policy.propose(context.observations, context.draws, Sampling(context.temperature, True))
+""")
+    assert not goes_by_plans(METHODS[name])
+    assert_same(run(comparison, name), run(comparison, "adahi"))
+
+
+def test_a_gate_without_a_threshold_is_searched(comparison: Comparison, written: Written) -> None:
+    name = written(DEVIATION.replace("threshold = 0.4", ""))
+    assert gates_of_methods([name]) == searched_gates([name]) == {name: name}
+    with pytest.raises(ValueError, match=f"^{re.escape(f'thresholds.{name}: missing')}"):
+        METHODS[name].threshold(comparison.bench())
+    thresholds = {**comparison.calibration.thresholds, name: 0.4}
+    calibrated = replace(comparison, calibration=replace(comparison.calibration, thresholds=thresholds))
+    assert_same(run(calibrated, name), run(comparison, "adahi"))
+    always = written("class Always:\n    def __init__(self, a): pass\n    def propose(self, context): ...\n")
+    assert gates_of_methods([always]) == {}
+
+
+def test_a_file_is_not_run_as_its_name_is_read(written: Written) -> None:
+    name = written("raise SystemError('run')\nclass Gate: ...\n")
+    assert name in METHODS
+    assert METHODS[name].label == "Gate"
+    with pytest.raises(ValueError, match=r"own\.py: cannot be run \(SystemError: run\)$"):
+        parse_methods(name, own=True)
+
+
+def test_a_file_that_was_changed_is_read_anew(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a second and as long as before, too; nothing is left beside it."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for number in range(3):
+        name = written(DEVIATION.replace("0.4", f"0.{number}"))
+        method = METHODS[name]
+        assert isinstance(method, FileMethod)
+        assert method.told().threshold == number / 10
+    assert [each.name for each in tmp_path.iterdir()] == ["own.py"]
+
+
+def test_a_file_that_changes_meanwhile_is_refused(comparison: Comparison, written: Written) -> None:
+    name = written(DEVIATION)
+    method = METHODS[name]
+    method.threshold(comparison.bench())
+    written(DEVIATION.replace("0.4", "0.5"))
+    with pytest.raises(ValueError, match=r"own\.py: was changed meanwhile, must stay as it was"):
+        method.threshold(comparison.bench())
+    name = written("""
+class Rewrites:
+    threshold = 1.0
+    def score(self, context):
+        with open(__file__, "a") as file:
+            file.write("#")
+        return context.age
+""")
+    with pytest.raises(ValueError, match=r"own\.py: was changed meanwhile, must stay as it was"):
+        evaluate_methods(comparison, [name], range(1))
+
+
+@pytest.mark.parametrize("name", ["own.py", "own.py:", "own.py:2", "own.py:Gate@high", "own:Gate"])
+def test_what_is_no_class_in_a_file_is_no_method(name: str) -> None:
+    assert file_method(name) is None
+    with pytest.raises(ValueError, match=re.escape(f"methods: {name!r}, must be of ")) as refused:
+        parse_methods(name, own=True)
+    assert "or FILE.py:CLASS of a gate or a proposer of your own" in str(refused.value)
+
+
+def test_files_are_taken_only_where_they_are_allowed(written: Written) -> None:
+    name = written(DEVIATION)
+    for on_air in (False, True):
+        with pytest.raises(ValueError, match=re.escape(f"methods: {name!r}, must be of ")):
+            parse_methods(name, on_air=on_air)
+
+
+SCORES = "    def score(self, context): return context.age\n"
+PROPOSES = "    def propose(self, context): return None\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("class Gate: ...\n", "has neither of score and propose; must have one"),
+        ("class Gate:\n" + SCORES + PROPOSES, "has both of score and propose; must have one"),
+        (f"class Gate:\n    proposer = 'telepath'\n{SCORES}", "proposer: 'telepath', must be one of draft,"),
+        (f"class Gate:\n    gate = 'no'\n{PROPOSES}", "gate: 'no', must be one of deviation,"),
+        (f"class Gate:\n    rule = 'no'\n{SCORES}", "rule: 'no', must be one of "),
+        (f"class Gate:\n    proposer, rule = 'plan', 'speculative'\n{SCORES}", "must be one of replace"),
+        (f"class Gate:\n    wait_policy = 'ahead'\n{SCORES}", "wait_policy: 'ahead', must be one of wait"),
+        (f"class Gate:\n    threshold = 'low'\n{SCORES}", "threshold: 'low', must be a finite number"),
+        (f"class Gate:\n    threshold = np.nan\n{SCORES}", "threshold: nan, must be a finite number"),
+        (f"class Gate:\n    threshold = True\n{SCORES}", "threshold: True, must be a finite number"),
+    ],
+)
+def test_what_a_class_says_and_cannot_be_is_named(text: str, said: str, written: Written) -> None:
+    name = written(text)
+    with pytest.raises(ValueError, match=re.escape(said)) as refused:
+        parse_methods(name, own=True)
+    assert str(refused.value).startswith(f"{name}: ")
+
+
+def test_a_threshold_is_any_finite_number(comparison: Comparison, written: Written) -> None:
+    name = written(DEVIATION.replace("0.4", "np.float32(0.5)"))
+    assert METHODS[name].threshold(comparison.bench()) == ("Deviation", 0.5)
+    for text in ("nan", "inf"):
+        said = f"threshold: {text}, must be a finite number of at most 32 characters"
+        with pytest.raises(ValueError, match=f": {re.escape(said)}$"):
+            parse_methods(f"{name}@{text}", own=True)
+
+
+def test_a_file_or_a_class_that_is_not_there_is_named(tmp_path: Path, written: Written) -> None:
+    missing = tmp_path / "nowhere.py"
+    with pytest.raises(ValueError, match=f"^{re.escape(str(missing))}: no such file$"):
+        parse_methods(f"{missing}:Gate", own=True)
+    name = written(DEVIATION)
+    with pytest.raises(ValueError, match=r"own\.py: has no class Gate, but Deviation$"):
+        parse_methods(name.replace("Deviation", "Gate"), own=True)
+
+
+def test_who_cannot_be_made_is_named(comparison: Comparison, written: Written) -> None:
+    gate = written(f"class Gate:\n    threshold = 1.0\n    def __init__(self, weights): ...\n{SCORES}")
+    with pytest.raises(ValueError, match=r"Gate: missing a required .* 'weights'; must be made of no arg"):
+        METHODS[gate].threshold(comparison.bench())
+    alone = written("class Alone:\n    def propose(self, context): return None\n")
+    with pytest.raises(ValueError, match=r"Alone: too many positional .*; must be made of the policy alone$"):
+        METHODS[alone].threshold(comparison.bench())
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [
+        ("context.deviation[:, None]", "score: float64 of shape (3, 1), must be a number for each of the"),
+        ("context.deviation.mean()", "score: float64 of shape (), must be a number for each of the robots"),
+        ("None", "score: object of shape (), must be"),
+        ("np.where(context.uniforms < 9, np.nan, 1.0)", "score: NaN for robot 0 at step 0, must be a number"),
+    ],
+)
+def test_a_score_that_is_none_is_named(
+    score: str, said: str, comparison: Comparison, written: Written
+) -> None:
+    name = written(
+        f"class Gate:\n    threshold = 1.0\n    def score(self, context):\n        return {score}\n"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: {said}')}"):
+        run(comparison, name)
+
+
+@pytest.mark.parametrize(
+    ("proposed", "said"),
+    [
+        ("None", "NoneType, must be a Proposal"),
+        ("np.zeros((3, 1, 2))", "ndarray, must be a Proposal"),
+        ("Proposal(np.zeros((3, 2)))", "actions of shape (3, 2), must be (3, T, 2)"),
+        ("Proposal(np.zeros((2, 1, 2)))", "actions of shape (2, 1, 2), must be (3, T, 2)"),
+        ("Proposal(np.zeros((3, 0, 2)))", "actions of shape (3, 0, 2), must be (3, T, 2)"),
+        ("Proposal(np.full((3, 1, 2), None))", "actions of object, must be numbers"),
+        ("Proposal(np.full((3, 1, 2), 'a'))", "actions of <U1, must be numbers"),
+        ("Proposal(np.zeros((3, 1, 2)))", "no distribution, which the rule speculative goes by"),
+    ],
+)
+def test_a_proposal_that_is_none_is_named(
+    proposed: str, said: str, comparison: Comparison, written: Written
+) -> None:
+    name = written(f"""
+class Own:
+    rule = "speculative"
+    def __init__(self, policy): ...
+    def propose(self, context):
+        return {proposed}
+""")
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: propose: {said}')}"):
+        run(comparison, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("    def score(self, context): return context.nothing\n", "score: AttributeError: .*nothing"),
+        ("    def score(self, context): raise KeyError('mine')\n", "score: KeyError: 'mine'"),
+        (f"    def __init__(self): raise RuntimeError('no')\n{SCORES}", "__init__: RuntimeError: no"),
+        ("    def score(self, context): return [[1], [1, 2]]\n", "score: ValueError: .*inhomogeneous"),
+        ("    def __init__(self, p): ...\n    def propose(self, c): return p\n", "propose: NameError: .*'p'"),
+    ],
+)
+def test_a_class_that_raises_is_named(text: str, said: str, comparison: Comparison, written: Written) -> None:
+    name = written(f"class Own:\n{'    threshold = 1.0' * ('propose' not in text)}\n{text}")
+    with pytest.raises(ValueError, match=f"^{re.escape(name)}: {said}") as refused:
+        run(comparison, name)
+    assert "inhomogeneous" in said or re.search(r" \(own\.py, line \d+\)$", str(refused.value))
+
+
+@pytest.mark.parametrize(
+    "written_to",
+    [
+        "uniforms",
+        "observed['observation']",
+        "observations.features['observation']",
+        "proposal.actions",
+        "proposal.distribution.codes",
+        "course.intended",
+    ],
+)
+def test_a_gate_cannot_change_what_the_robot_goes_on_with(
+    written_to: str, comparison: Comparison, written: Written
+) -> None:
+    name = written(f"""
+class Gate:
+    threshold = 1.0
+    def score(self, context):
+        context.{written_to}[:] = 0
+        return context.age
+""")
+    with pytest.raises(ValueError, match=f"^{re.escape(name)}: score: ValueError: .*read-only.*line 10"):
+        run(comparison, name)
+
+
+def test_a_rule_that_does_not_fit_the_policies_is_named(comparison: Comparison, written: Written) -> None:
+    bench = comparison.bench()
+    target = replace(bench.policies.target.signature, codes=None)
+
+    class Codeless:
+        signature = target
+
+    name = written(DEVIATION)
+    policies = type(bench.policies)(bench.policies.draft, Codeless())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=re.escape(f"{name}: speculative: codes: ")):
+        METHODS[name].threshold(replace(bench, policies=policies))
+
+
+def test_a_gate_that_learns_still_does() -> None:
+    checked = CheckedGate(OnlineGate("age", rate=0.2), "own.py:Gate")
+    assert Trigger("own", gate=checked).learns
+    assert checked.learn == checked._gate.learn
+    assert not hasattr(CheckedGate(object(), "own.py:Gate"), "learn")  # type: ignore[arg-type]
+
+
+def test_a_file_is_named_by_its_content(written: Written) -> None:
+    digests = []
+    for text in (DEVIATION, DEVIATION + "\n"):
+        method = METHODS[written(text)]
+        assert isinstance(method, FileMethod)
+        digests.append(method.digest)
+    assert digests[0] != digests[1]

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import IMAGE_FEATURES, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.evaluation.comparison import Entry, random_baseline
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
+from adahi_ros.lab.evaluation.method_needs import demands
+from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.methods.harm_oracle import HarmGate, HarmOracleMethod
+from adahi_ros.lab.methods.methods import METHODS, goes_by_plans, parse_methods, runs_on_robot
+from adahi_ros.lab.tasks import make
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+
+
+def run(policies: Policies, calibration: Calibration, name: str) -> Log:
+    bench = Bench("ball", policies, calibration)
+    return METHODS[name].run(bench, make("ball"), 3, range(4), lambda step: None)
+
+
+@pytest.mark.parametrize("proposer", ["draft", "plan"])
+def test_who_asks_less_wherever_it_would_do_what_the_target_would(
+    policies: Policies, calibration: Calibration, proposer: str
+) -> None:
+    logs = [run(policies, calibration, f"oracle:{proposer}@{at}") for at in ("0.0", "0.5", "1000")]
+    rates = [log.transmitted[log.active].mean() for log in logs]
+    assert rates[0] > 0.9
+    assert rates[0] > rates[1] > rates[2]
+    assert (logs[2].score[1:8] >= 0.0).all()
+    np.testing.assert_array_equal(logs[1].transmitted[logs[1].active], (logs[1].score > 0.5)[logs[1].active])
+
+
+class Standing:
+    """A target whose actions are all the same."""
+
+    def __init__(self, policy: Policy, action: np.ndarray) -> None:
+        self.signature, self.draws, self.digest = policy.signature, policy.draws, policy.digest
+        self.action_scale, self.sound, self.check = policy.action_scale, policy.sound, policy.check
+        self._action = action
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        shape = (len(draws), self.signature.horizon, self.signature.action_dim)
+        return Proposal(np.broadcast_to(self._action, shape).astype(np.float32))
+
+
+def test_harm_is_the_distance_to_what_the_target_would_do(
+    policies: Policies, calibration: Calibration
+) -> None:
+    assert policies.plans is not None
+    action = np.array([0.05, -0.02], np.float32)
+    still = replace(policies, plans=Standing(policies.plans, action))
+    log = run(still, calibration, "oracle:plan@0.1")
+    harm = log.score[log.active & ~log.transmitted]
+    assert harm.max() < 1e-6  # what is planned is what would be planned
+    horizon = policies.plans.signature.horizon
+    assert np.flatnonzero(log.transmitted[:, 0])[:2].tolist() == [0, horizon]  # only where a plan is over
+
+
+def test_its_names_are_methods_that_no_robot_can_run(policies: Policies, calibration: Calibration) -> None:
+    assert parse_methods("oracle:draft@0.3,oracle:plan") == ["oracle:draft@0.3", "oracle:plan"]
+    with pytest.raises(ValueError, match="methods: 'oracle:plan'"):
+        parse_methods("oracle:plan", on_air=True)
+    for name in ("oracle:chess", "oracle:plan@x", "oracle:plan@-1"):
+        assert name not in METHODS
+    drafting, planning = METHODS["oracle:draft@0.3"], METHODS["oracle:plan"]
+    assert not goes_by_plans(drafting)
+    assert goes_by_plans(planning)
+    assert not runs_on_robot(planning)
+    bench = Bench("ball", policies, replace(calibration, thresholds={"oracle:plan": 0.7}))
+    assert planning.threshold(bench) == ("harm", 0.7)
+    assert drafting.threshold(bench) == ("harm", 0.3)
+    with pytest.raises(ValueError, match="oracle:corrector@1: there is no corrector"):
+        METHODS["oracle:corrector@1"].threshold(bench)
+    for method in (drafting, planning):
+        assert demands(method, bench).needs[-1] == "what no robot knows"
+
+
+def test_chance_takes_its_place_at_its_rate(comparison: Comparison) -> None:
+    figures = {"transmission_rate": 0.4, "steps_per_episode": 30.0}
+    for name, proposer in (("oracle:draft@0.3", "draft"), ("oracle:plan@0.3", "plan")):
+        method = METHODS[name]
+        assert isinstance(method, HarmOracleMethod)
+        baseline = random_baseline(Entry(name, "itself", method, comparison, range(2)), figures)
+        assert baseline is not None
+        assert baseline.method.proposer == proposer  # type: ignore[attr-defined]
+        assert "random" in (baseline.method.gate, getattr(baseline.method, "asks", None))
+
+
+def test_its_target_sees_the_images_that_are_for_the_target_alone() -> None:
+    """A robot tells nothing of them, so they are not among what the gate is handed."""
+    features = (Feature(OBSERVATION, 2), Feature(IMAGE_FEATURES, 3))
+    signature = Signature(1, 1, 2, features)
+    seen: list[np.ndarray] = []
+
+    class Looking:
+        draws = 1
+
+        def __init__(self) -> None:
+            self.signature = signature
+
+        def propose(
+            self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+        ) -> Proposal:
+            seen.append(observations.features[IMAGE_FEATURES])
+            return Proposal(np.zeros((len(draws), 1, 2), np.float32))
+
+    class Shown:
+        goal = np.zeros((1, 0))
+        image_features = np.full((1, 3), 7.0, np.float32)
+
+    gate = HarmGate(Looking(), Shown(), np.ones(2), 0, [0])  # type: ignore[arg-type]
+    context = SimpleNamespace(
+        course=SimpleNamespace(intended=np.zeros((1, 2))), observed={OBSERVATION: np.ones((1, 2), np.float32)}
+    )
+    assert gate.score(context).tolist() == [0.0]  # type: ignore[arg-type]
+    assert (seen[0] == 7.0).all()

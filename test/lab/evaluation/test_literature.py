@@ -1,0 +1,190 @@
+"""What `adahi methods` says is there, and is run as it says; and the table of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import adahi_ros
+from adahi_ros.core.assets import asset
+from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.lab.calibration import calibrate, thresholds
+from adahi_ros.lab.calibration.thresholds import Thresholds
+from adahi_ros.lab.evaluation import comparison as standing
+from adahi_ros.lab.evaluation.comparison import Rows, measure
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL, PolicyFiles
+from adahi_ros.lab.methods.methods import for_task, parse_methods
+from adahi_ros.lab.papers.literature import LITERATURE, Line, PaperMethod, lines
+from adahi_ros.lab.papers.literature_table import line_entries, searched_last
+from adahi_ros.lab.reporting.literature_rows import literature_markdown, literature_table
+from adahi_ros.lab.tasks.demonstrations import collect_parallel
+from adahi_ros.lab.training.retrieval_index import make_index, save_index
+
+PACKAGE = Path(adahi_ros.__file__).parent
+EPISODES = evaluation_episodes(1)
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """The shipped policies of the ball, and an index of a few demonstrations beside them."""
+    folder = tmp_path_factory.mktemp("ball") / "policies"
+    shutil.copytree(asset("checkpoints/ball"), folder, ignore=shutil.ignore_patterns(f"{RETRIEVAL}.*"))
+    data = collect_parallel("ball", 10, 0, action_noise=0.1).trajectories
+    index, _ = make_index(data, 0, 4, 2**20)
+    sizes = {"observation_dim": data.observations.shape[1], "goal_dim": data.goals.shape[1]}
+    save_index(folder, RETRIEVAL, index, {**sizes, "horizon": 8, "neighbours": 4}, {})
+    calibration = load_calibration(asset("config/ball.yaml"))
+    known = {**calibration.thresholds, "sampled_uncertainty": 0.5}
+    files = PolicyFiles(folder, "onnxruntime")
+    return Comparison("ball", files, replace(calibration, thresholds=known), seed=5)
+
+
+@pytest.fixture(scope="module")
+def found(shipped: Comparison, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of every line, in an episode each."""
+    folder = tmp_path_factory.mktemp("rows")
+    wanted, skipped = line_entries(lines(), shipped, EPISODES, searched(folder, shipped))
+    assert skipped == {}
+    measure(wanted, Rows(folder / "rows.json"), 1)
+    return folder / "rows.json"
+
+
+def searched(folder: Path, comparison: Comparison) -> Thresholds:
+    return Thresholds(folder, comparison, 1, lambda line: None)
+
+
+@pytest.mark.parametrize("each", LITERATURE, ids=lambda each: each.name)
+def test_it_is_where_it_is_said_to_be(each: PaperMethod) -> None:
+    assert (PACKAGE / each.file).is_file()
+    assert each.idea
+    assert each.use
+    assert bool(each.lines) != bool(each.option and each.why)
+    for line in each.lines:
+        assert f"--methods {line.method}" in each.run
+        assert len(parse_methods(for_task(line.method, "ball", Path("folder")))) == 1
+
+
+def test_no_two_lines_are_one() -> None:
+    for names in ([line.key for line in lines()], [line.name for line in lines()]):
+        assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("line", lines(), ids=lambda line: line.name)
+def test_every_line_is_run(line: Line, found: Path) -> None:
+    row = next(row for row in json.loads(found.read_text())["rows"] if row["key"]["method"] == line.key)
+    assert len(row["success"]) == len(EPISODES)
+    assert row["steps_per_episode"] > 0
+    assert row["key"]["backend"] == (line.backend or "onnxruntime")
+    asks = row["transmission_rate"]
+    assert asks == {"target": 1.0, "draft": 0.0, "hybrid": 1.0, "plan_1": 1.0}.get(line.key, asks)
+
+
+def test_what_was_measured_is_not_measured_again(
+    shipped: Comparison, found: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.json"
+    rows = json.loads(found.read_text())["rows"]
+    path.write_text(json.dumps({"rows": [row for row in rows if row["key"]["method"] != "adahi"]}))
+    played, play = [], standing.play_method
+    monkeypatch.setattr(
+        standing, "play_method", lambda *arguments: played.append(arguments[1].label) or play(*arguments)
+    )
+    wanted, _ = line_entries(lines(), shipped, EPISODES, searched(tmp_path, shipped))
+    again = measure(wanted, Rows(path), 1)
+    assert played == ["ADAHI"]
+    assert {row["key"]["method"]: row["success"] for row in again} == {
+        row["key"]["method"]: row["success"] for row in rows
+    }
+
+
+def test_what_a_task_lacks_is_told_and_the_others_are_run(comparison: Comparison, tmp_path: Path) -> None:
+    table = [
+        Line("there", "adahi"),
+        Line("index", "heisd"),
+        Line("best", "best"),
+        Line("corrector", "corrector_8"),
+        Line("head", "always:semantic:file={checkpoints}/semantic.safetensors:tolerance=0.1"),
+        Line("folder", "target", checkpoints="config/switched/{task}_of_another"),
+    ]
+    wanted, skipped = line_entries(table, comparison, EPISODES, searched(tmp_path, comparison))
+    assert [entry.name for entry in wanted] == ["adahi"]
+    reasons = [
+        "HeiSD: there is no index of demonstrations",
+        "Best: there is no corrector",
+        "Corrected plan/8: there is no corrector",
+        str(comparison.files.folder / "semantic.safetensors"),
+        "config/switched/ball_of_another: not found",
+    ]
+    for said, reason in zip(skipped.values(), reasons, strict=True):
+        assert reason in said
+
+
+def test_a_threshold_that_is_missing_is_searched_once(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrate, "EPISODES", 20)
+    name, said = "sampled_uncertainty:speculative", []
+    without, sampled = Line("first", "adahi"), Line("sampled", name)
+    table = [sampled, without]
+    assert searched_last(table, comparison, searched(tmp_path, comparison)) == ([without], [sampled])
+    first = Thresholds(tmp_path, comparison, 1, said.append).complete(["adahi", name]).calibration
+    assert first.thresholds.items() > comparison.calibration.thresholds.items()
+    assert said == ["ball: threshold of the sampled_uncertainty gate for a transmission rate of 0.600"]
+    assert load_calibration(tmp_path / "ball.yaml").thresholds == first.thresholds
+    with monkeypatch.context() as patch:
+        patch.setattr(thresholds.calibrate, "calibrate", lambda *arguments, **named: pytest.fail("again"))
+        kept = searched(tmp_path, comparison)
+        assert kept.complete([name]).calibration.thresholds == first.thresholds
+        assert searched_last(table, comparison, kept) == (table, [])
+    # What was searched for another seed, or of other policies, is not taken.
+    for other in (
+        replace(comparison, seed=6),
+        replace(comparison, calibration=replace(comparison.calibration, draft_temperature=0.5)),
+    ):
+        again: list[str] = []
+        Thresholds(tmp_path, other, 1, again.append).complete([name])
+        assert again == said
+
+
+def test_a_page_has_every_line_with_what_was_measured() -> None:
+    values = {
+        "success_rate": 0.5,
+        "success_ci95": [0.25, 0.75],
+        "transmission_rate": 0.1234,
+        "against": {"method": "target", "only_this": 0, "only_other": 6, "p": 0.03125},
+    }
+    wide = {task: dict.fromkeys([line.key for line in lines()], values) for task in ("kitchen", "b", "metaw")}
+    console = Console(width=200)
+    assert console.measure(literature_table(lines(), wide, "title")).maximum <= 80
+    page = literature_markdown(lines(), {"ball": {"adahi": values}, "swarm": {}})
+    rows = page.splitlines()
+    assert len(rows) == 2 + len(lines())
+    assert rows[0] == "| method | `--methods` | ball: success | TR | p | swarm: success | TR | p |"
+    assert "| ADAHI | `adahi` | 0.50 (0.25 to 0.75) | 0.123 | 0.031 |  |  |  |" in rows
+    assert {row.count("|") for row in rows} == {9}
+
+
+def test_the_docs_have_them_all() -> None:
+    page = asset("docs/methods.md").read_text()
+    for each in LITERATURE:
+        assert each.name in page
+        assert f"`{each.file}`" in page
+        assert f"| {each.use} | {each.cost} |" in page
+        assert not each.why or re.search(rf"{re.escape(each.name)}\b.*has no line", page)
+    table = page[page.index("## All of them in one table") :]
+    for line in lines():
+        assert f"| {line.name} | `{line.key}` |" in table
+
+
+def test_every_page_of_a_method_is_found_from_the_table() -> None:
+    page = asset("docs/methods.md").read_text()
+    for each in asset("docs/methods").glob("*.md"):
+        assert re.search(rf"^\| \[[^]]+\]\(methods/{each.name}\) \|", page, re.MULTILINE), each.name

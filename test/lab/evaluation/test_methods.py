@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.acceptance.speculative import rejection_probability
+from adahi_ros.core.distribution import counted, probabilities_of, softmax
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.gates.scores import GATES, ORACLE, Trigger
+from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.evaluation.evaluate import Comparison
+from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
+from adahi_ros.lab.methods.dds_method import node_parameters
+from adahi_ros.lab.methods.harm_oracle import HARM_GRAMMAR
+from adahi_ros.lab.methods.methods import (
+    COOL,
+    METHODS,
+    GatedMethod,
+    for_task,
+    gated,
+    parse_methods,
+    runs_on_robot,
+)
+from adahi_ros.lab.methods.plan_methods import GRAMMAR, PlanMethod, actor_of
+from adahi_ros.lab.methods.proposer_methods import PROPOSER_GRAMMAR
+from adahi_ros.lab.methods.recommended import default_methods
+from adahi_ros.lab.reporting.style import COLOURS, LINES, MARKERS
+from adahi_ros.lab.tasks import make
+
+ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMethod)]
+OR_BOTH = (
+    f", or GATE:RULE of the gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}, or {GRAMMAR}"
+)
+MANY = 300
+Codes = Callable[..., np.ndarray]
+
+
+def test_every_method_has_looks_that_tell_it_from_the_others() -> None:
+    assert METHODS.keys() == COLOURS.keys() == MARKERS.keys() >= LINES.keys()
+    assert len({(COLOURS[name], MARKERS[name]) for name in METHODS}) == len(METHODS)
+    assert len({method.label for method in METHODS.values()}) == len(METHODS)
+
+
+def test_a_method_without_looks_gets_some_always_the_same() -> None:
+    names = [f"gate_{number}:replace" for number in range(20)]
+    assert {COLOURS[name] for name in names}.isdisjoint(COLOURS.values())
+    assert {MARKERS[name] for name in names}.isdisjoint(MARKERS.values())
+    assert len({COLOURS[name] for name in names}) > 1
+    assert COLOURS["gate_1:replace"] == COLOURS["gate_1:replace"]
+
+
+def test_what_a_robot_can_do_has_a_gate_and_a_rule() -> None:
+    assert ON_AIR == ["adahi", "hybrid", "draft", "target", "random", "uncertainty", "random_cool"]
+    for name in ON_AIR:
+        assert gated(name) is METHODS[name]
+        assert gated(name).gate in GATES
+        assert gated(name).rule in ACCEPTANCES
+
+
+def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Calibration) -> None:
+    bench = comparison.bench()
+    others = {"best", "distilled"}  # of what not every task has
+    thresholds = {name: method.threshold(bench) for name, method in METHODS.items() if name not in others}
+    assert thresholds["adahi"] == ("deviation", 0.4)
+    assert thresholds["random"] == thresholds["random_cool"] == ("random", 0.4)
+    assert thresholds["hybrid"] == thresholds["target"] == ("always", 0.0)
+    assert thresholds["oracle"] == (ORACLE, calibration.thresholds[ORACLE])
+    assert thresholds["plan_4"] == ("age", 3)
+    for name in thresholds:
+        assert METHODS[name].gate in (None, thresholds[name][0])
+
+
+def test_one_method_alone_has_a_draft_temperature_of_its_own(calibration: Calibration) -> None:
+    warm = replace(calibration, draft_temperature=0.9)
+    assert gated("random_cool").config(warm).draft_temperature == COOL
+    assert {gated(name).config(warm).draft_temperature for name in ON_AIR if name != "random_cool"} == {0.9}
+    assert gated("random_cool").config(warm).trigger == gated("random").config(warm).trigger
+
+
+@pytest.fixture
+def two_steps() -> RecordedWorld:
+    """Many episodes of two steps at places that differ."""
+    draw = np.random.default_rng(4)
+    return RecordedWorld(
+        Trajectories(
+            "ball",
+            observations=draw.normal(scale=0.3, size=(2 * MANY, 6)).astype(np.float32),
+            actions=np.zeros((2 * MANY, 2), np.float32),
+            goals=draw.normal(size=(MANY, 2)).astype(np.float32),
+            ends=np.arange(2, 2 * MANY + 1, 2),
+        )
+    )
+
+
+def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
+    policies: Policies, calibration: Calibration, two_steps: RecordedWorld, codes_of: Codes
+) -> None:
+    threshold = calibration.thresholds[ORACLE]
+    bench = Bench("ball", policies, calibration)
+    log = METHODS["oracle"].run(bench, two_steps, 3, range(MANY), lambda step: None)
+    # The same drafts again, seen from outside: the first step's, where the past is the same for every gate.
+    two_steps.reset(3, range(MANY))
+    history = policies.draft.signature.history
+    windows = np.repeat(two_steps.observation[:, None], history, axis=1)
+    logits = policies.draft.predict(windows, two_steps.goal).logits
+    p = probabilities_of(counted(softmax(logits, calibration.draft_temperature)))
+    q = softmax(policies.target.predict(windows, two_steps.goal).logits, 1.0)
+    codes = codes_of(policies.draft, windows, two_steps.goal, log.draft_action[0][:, None])
+    rejection = 1.0 - np.prod(1.0 - rejection_probability(p, q, codes), axis=-1)
+    np.testing.assert_allclose(log.score[0], rejection, atol=1e-6)
+    np.testing.assert_array_equal(log.transmitted, log.score > threshold)
+    assert 0.2 < log.transmitted.mean() < 0.8
+    # And it is a probability: that of the verdicts that the target gave.
+    rejected = ~log.accepted.all(axis=-1)
+    assert abs((rejected - log.score).mean()) < 5 * 0.5 / np.sqrt(rejected.size)
+    assert rejected[log.transmitted].mean() > threshold > rejected[~log.transmitted].mean()
+
+
+def test_methods_are_split_at_commas() -> None:
+    assert parse_methods(" adahi, oracle,adahi,") == ["adahi", "oracle"]
+    assert parse_methods(" adahi, draft,", on_air=True) == ["adahi", "draft"]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"), [("adahi,telepathy", "telepathy"), ("a,adahi,b", "a, b"), (" ,", " ,")]
+)
+def test_what_is_no_method_is_named(text: str, named: str) -> None:
+    expected = f"methods: {named!r}, must be of {', '.join(METHODS)}{OR_BOTH}, or {PROPOSER_GRAMMAR}"
+    expected += f", or {HARM_GRAMMAR}"
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        parse_methods(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["age", "age:nothing", "nothing:replace", "age:replace:no", "age:replace:plan:"]
+)
+def test_what_is_no_gate_with_a_rule_is_no_method(name: str) -> None:
+    assert name not in METHODS
+    with pytest.raises(ValueError, match=re.escape(f"methods: {name!r}, must be of")):
+        parse_methods(name)
+
+
+def test_plans_come_every_so_many_steps_and_so_late_and_agree() -> None:
+    names = ["plan_8", "corrector_8+4", "plan_16+12:continue", "plan_1+1:none"]
+    assert parse_methods(",".join(names)) == names
+    methods = [METHODS[name] for name in names]
+    assert all(isinstance(method, PlanMethod) for method in methods)
+    assert [(method.proposer, method.at, method.late, method.agreement) for method in methods] == [
+        ("plan", 7, 0, "none"),
+        ("corrector", 7, 4, "none"),
+        ("plan", 15, 12, "continue"),
+        ("plan", 0, 1, "none"),
+    ]
+    assert [method.label for method in methods] == [
+        *("Plan/8", "Corrected plan/8+4", "Plan/16+12 continue", "Plan/1+1")
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plan_0",
+        "plan_",
+        "plan_8+",
+        "plan_8+0",
+        "plan_8+100",
+        "plan_8:continue",
+        "plan_8+4:guess",
+        "plan_8+4:",
+        "draft_8",
+    ],
+)
+def test_plans_by_another_name_are_none(name: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"methods: {name!r}, must be of")) as refused:
+        parse_methods(name)
+    assert "plan_K+L:AGREEMENT, with L from 1 to 99" in str(refused.value)
+    assert "AGREEMENT of none, continue, choose" in str(refused.value)
+
+
+def test_replies_may_be_late_and_the_target_agree(comparison: Comparison) -> None:
+    bench = comparison.bench()
+    logs = [
+        METHODS[name].run(bench, make("ball"), 5, range(3), lambda step: None)
+        for name in ("plan_2", "plan_2+1", "plan_2+1:choose")
+    ]
+    prompt, late, agreeing = (log.action[:20] for log in logs)
+    assert not np.array_equal(prompt, late)
+    assert not np.array_equal(late, agreeing)
+
+
+def test_any_gate_with_any_rule_is_a_method() -> None:
+    assert parse_methods("age:replace:plan,random:replace") == ["age:replace:plan", "random:replace"]
+    assert METHODS["random:replace"] == GatedMethod("random:replace", "", "random", "replace")
+    assert gated("random:replace") == METHODS["random:replace"]
+    with pytest.raises(ValueError, match="methods: 'age:replace:plan', must be of"):
+        gated("age:replace:plan")
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "proposer", "trigger", "blend"),
+    [
+        ("plan_16", "Plan/16", "plan", Trigger("age", 15), "latest"),
+        ("corrector_4", "Corrected plan/4", "corrector", Trigger("age", 3), "latest"),
+        ("weighted_average_4", "Weighted average/4", "plan", Trigger("age", 3), "weighted_average"),
+        ("temporal_ensemble_1", "Temporal ensemble/1", "plan", Trigger("age", 0), "temporal_ensemble"),
+        (
+            "draft_checks_plan:expected_error@1.5",
+            "draft_checks_plan:expected_error@1.5",
+            "draft_checks_plan",
+            Trigger("expected_error", 1.5),
+            "latest",
+        ),
+    ],
+)
+def test_plans_by_name(name: str, label: str, proposer: str, trigger: Trigger, blend: str) -> None:
+    method = METHODS[name]
+    assert isinstance(method, PlanMethod)
+    asks = Trigger(method.asks, method.at)
+    assert (method.label, method.proposer, asks, method.blend) == (label, proposer, trigger, blend)
+
+
+@pytest.mark.parametrize(
+    "name", ["latest_4", "average_0", "median_4", "draft_checks_plan", "draft_checks_plan:age@x", "plan_1.5"]
+)
+def test_what_is_no_way_to_follow_plans_is_no_method(name: str) -> None:
+    assert name not in METHODS
+
+
+def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None:
+    bench, logs = comparison.bench(), {}
+    always, hardly = (f"draft_checks_plan:expected_error@{far}" for far in (0, 999))
+    for name in ("plan_2", "average_2", always, hardly):
+        assert METHODS[name].threshold(bench) is not None
+        logs[name] = METHODS[name].run(bench, make("ball"), 5, range(2), lambda step: None)
+    assert logs[always].transmitted[logs[always].active].all()
+    asked = np.flatnonzero(logs[hardly].transmitted[:, 0])
+    assert set(np.diff(asked)) == {8}  # a plan to its end
+    first = slice(0, 2)  # the same plan; then two plans overlap
+    np.testing.assert_array_equal(logs["average_2"].action[first], logs["plan_2"].action[first])
+    assert not np.array_equal(logs["average_2"].action[2], logs["plan_2"].action[2])
+
+
+def test_a_gate_with_a_rule_does_what_the_method_of_these_does(comparison: Comparison) -> None:
+    bench, world = comparison.bench(), make("ball")
+    known, spelled = (
+        METHODS[name].run(bench, world, 5, range(3), lambda step: None)
+        for name in ("adahi", "deviation:speculative")
+    )
+    np.testing.assert_array_equal(known.action, spelled.action)
+    np.testing.assert_array_equal(known.transmitted, spelled.transmitted)
+
+
+def test_the_target_s_plan_can_be_what_is_gone_by(comparison: Comparison, calibration: Calibration) -> None:
+    policies = comparison.files.load()
+    assert policies.plans is not None
+    bench = Bench(
+        "ball", Policies(policies.draft, policies.target), replace(calibration, thresholds={"age": 0.5})
+    )
+    log = METHODS["age:replace:plan"].run(bench, make("ball"), 5, range(3), lambda step: None)
+    assert log.transmitted.all()  # plans of one action
+
+
+def test_a_rule_that_does_not_fit_the_policies_is_named(
+    comparison: Comparison, calibration: Calibration
+) -> None:
+    policies = comparison.files.load()
+    codeless = SimpleNamespace(signature=replace(policies.target.signature, codes=None))
+    bench = Bench("ball", Policies(policies.draft, codeless), calibration)
+    assert METHODS["always:replace"].threshold(bench) == ("always", 0.0)
+    message = "Hybrid: speculative: codes: the draft's is a tokenizer, the target's none; must be the same"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        METHODS["hybrid"].threshold(bench)
+    with pytest.raises(ValueError, match=r"^Oracle: codes: the draft's is a tokenizer"):
+        METHODS["oracle"].threshold(bench)
+
+
+@pytest.mark.parametrize(
+    "name", ["oracle", "average_4", "plan_8+2", "plan:adaptive_age:tolerance=0.2@1.0", "nothing"]
+)
+def test_what_no_robot_can_do_is_refused_on_air(name: str) -> None:
+    allowed = [each for each in METHODS if each not in ("oracle", "distilled")]
+    for refuse in (gated, lambda name: parse_methods(f"adahi,{name}", on_air=True)):
+        expected = f"methods: {name!r}, must be of {', '.join(allowed)}{OR_BOTH}"
+        with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+            refuse(name)
+
+
+def test_what_goes_by_plans_has_no_draft() -> None:
+    assert parse_methods("best,plan_8,corrector_12", on_air=True) == ["best", "plan_8", "corrector_12"]
+    with pytest.raises(ValueError, match=r"^methods: plan_8, must be one that drafts$"):
+        gated("plan_8")
+
+
+def test_what_is_recommended_is_shown_first_where_there_are_plans(tmp_path: Path) -> None:
+    (tmp_path / "plans").mkdir()
+    assert parse_methods(default_methods("ball", tmp_path), on_air=True)[0] == "best"
+    assert "best" not in default_methods("ball", tmp_path / "elsewhere")  # a draft and a target alone
+    assert "best" not in default_methods("inverted_pendulum", tmp_path)  # nothing is recommended
+
+
+def test_a_robot_is_told_the_file_of_its_gate(comparison: Comparison, calibration: Calibration) -> None:
+    name = "corrector:learned:file=weights/gate.safetensors@0.4"
+    draft, _ = node_parameters(name, "ball", comparison.files, calibration, 1.0)
+    assert (draft["gate.name"], draft["gate.threshold"]) == ("learned", 0.4)
+    assert draft["gate.file"] == str(Path.cwd() / "weights/gate.safetensors")
+    assert "gate.file" not in node_parameters("plan_8", "ball", comparison.files, calibration, 1.0)[0]
+
+
+def test_what_was_distilled_acts_alone_and_asks_nobody(comparison: Comparison) -> None:
+    bench = comparison.bench()
+    with pytest.raises(
+        ValueError, match=r"^Distilled: there is no checkpoint distilled .* 'adahi train TASK "
+    ):
+        METHODS["distilled"].threshold(bench)
+    with_one = replace(bench, policies=replace(bench.policies, distilled=bench.policies.draft))
+    assert METHODS["distilled"].threshold(with_one) == ("never", 0.0)
+    world = make("ball")
+    log = METHODS["distilled"].run(with_one, world, 1, range(3), lambda step: None)
+    assert not log.transmitted.any()
+    again = METHODS["draft"].run(bench, world, 1, range(3), lambda step: None)
+    np.testing.assert_array_equal(log.action, again.action)
+    assert not runs_on_robot(METHODS["distilled"])
+
+
+def test_who_goes_on_by_plans_is_told_no_more_than_the_draft_is(comparison: Comparison) -> None:
+    policies = comparison.bench().policies
+    assert actor_of(policies, "plan") is policies.plans
+    untold = SimpleNamespace(signature=replace(policies.draft.signature, conditions=()))
+    assert actor_of(replace(policies, draft=untold), "plan") is untold
+
+
+def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(comparison: Comparison) -> None:
+    name = "always:semantic:tolerance=0.0"
+    method = gated(name)
+    assert (method.gate, method.rule, method.proposer, method.arguments) == (
+        *("always", "semantic", "draft"),
+        {"tolerance": 0.0},
+    )
+    assert method.threshold(comparison.bench()) == ("always", 0.0)
+    _, target = node_parameters(name, "ball", comparison.files, comparison.calibration, 1.0)
+    assert target["semantic.tolerance"] == 0.0
+    by_link = "always:semantic:patience_ms=50"
+    assert runs_on_robot(METHODS[by_link])  # a request tells of the link
+    _, target = node_parameters(by_link, "ball", comparison.files, comparison.calibration, 1.0)
+    assert target["semantic.patience_ms"] == 50.0
+    assert not runs_on_robot(METHODS["always:distance:within=1"])
+    with pytest.raises(ValueError, match=r"rule semantic: .*bold.*; its arguments are: file, tolerance"):
+        METHODS["always:semantic:bold=1"].threshold(comparison.bench())
+    with pytest.raises(ValueError, match="must not name an argument twice"):
+        METHODS["always:semantic:tolerance=0:tolerance=1"]
+
+
+def test_a_method_is_named_as_it_is_on_a_task() -> None:
+    text = "adahi,always:semantic:file={checkpoints}/head.safetensors,plan:learned:file={task}.safetensors@1"
+    assert for_task(text, "ball", Path("my/ball")) == (
+        "adahi,always:semantic:file=my/ball/head.safetensors,plan:learned:file=ball.safetensors@1"
+    )

@@ -1,0 +1,147 @@
+"""Methods of proposers that draft and may go by plans: their names, and what they do in episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.parameter_file import Calibration
+from adahi_ros.lab.calibration.calibrate import searched_gates
+from adahi_ros.lab.evaluation.episodes import evaluation_episodes
+from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL, Bench, PolicyFiles
+from adahi_ros.lab.evaluation.rollout import Log
+from adahi_ros.lab.methods.methods import METHODS, parse_methods, runs_on_robot
+from adahi_ros.lab.methods.proposer_methods import NAMED, ProposerMethod, proposer_method
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.training.retrieval_index import make_index, save_index
+from adahi_ros.policies.retrieval import load_retrieval
+
+SEED = 5
+EPISODES = evaluation_episodes(3)
+
+
+@pytest.fixture(scope="module")
+def bench(
+    files: PolicyFiles,
+    calibration: Calibration,
+    demonstrations: Callable[[int], Trajectories],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Bench:
+    data = demonstrations(2)
+    index, _ = make_index(data, 1, 4, 2**20)
+    folder = tmp_path_factory.mktemp("index")
+    sizes = {"observation_dim": 6, "goal_dim": 2, "horizon": 4, "neighbours": 4}
+    save_index(folder, RETRIEVAL, index, sizes, {})
+    policies = replace(files.load(), retrieval=load_retrieval(folder / RETRIEVAL))
+    return Bench("ball", policies, calibration)
+
+
+def run(bench: Bench, name: str) -> Log:
+    return METHODS[name].run(bench, make("ball"), SEED, EPISODES, lambda step: None)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("retrieval_8:expected_error@0.3", ("retrieval", "expected_error", 0.3, "prefix", 8)),
+        ("mixture:age@1", ("mixture", "age", 1.0, "prefix", None)),
+        ("retrieval_8:never", ("retrieval", "never", 0.0, "prefix", 8)),
+        ("rectified:expected_error/speculative", ("rectified", "expected_error", None, "speculative", None)),
+        ("kalman_4:random/replace@.5", ("kalman", "random", 0.5, "replace", 4)),
+        ("kerv", ("rectified", "expected_error", 0.0, "by_target", None)),
+    ],
+)
+def test_a_name_says_who_acts_when_he_asks_and_how_he_is_judged(
+    name: str, expected: tuple[object, ...]
+) -> None:
+    method = METHODS[name]
+    assert isinstance(method, ProposerMethod)
+    assert (method.proposer, method.asks, method.at, method.rule, method.horizon) == expected
+    assert parse_methods(f"{name},plan_2") == [name, "plan_2"]
+    assert not runs_on_robot(method)
+
+
+def test_arguments_of_a_gate_are_given_by_name() -> None:
+    method = proposer_method("retrieval_8:online:gate=expected_error:wrong=0.1")
+    assert method is not None
+    assert (method.arguments, method.at) == ({"gate": "expected_error", "wrong": 0.1}, 0.0)
+
+
+@pytest.mark.parametrize(
+    "name", ["retrieval", "retrieval_0:age@1", "kerv_8", "mixture:luck", "mixture:age/luck@1"]
+)
+def test_what_is_no_such_name_is_no_method(name: str) -> None:
+    assert proposer_method(name) is None
+    assert name not in METHODS
+
+
+def test_a_threshold_that_is_not_given_is_searched_for_each_method() -> None:
+    names = ["retrieval_8:expected_error", "rectified:expected_error"]
+    assert searched_gates([*names, *NAMED]) == {name: name for name in names}
+
+
+def test_without_an_index_nothing_is_retrieved(bench: Bench) -> None:
+    without = replace(bench, policies=replace(bench.policies, retrieval=None))
+    with pytest.raises(ValueError, match=r"^HeiSD: there is no index of demonstrations.*'adahi index TASK'"):
+        METHODS["heisd"].threshold(without)
+    with pytest.raises(ValueError, match="the target plans only 8 actions"):
+        METHODS["retrieval_9:never"].threshold(bench)
+
+
+@pytest.mark.parametrize(
+    "name", ["heisd", "kerv", "retrieval:expected_error@0.1", "mixture_4:age@3", "kalman:age@1"]
+)
+def test_episodes_are_the_same_again(bench: Bench, name: str) -> None:
+    one, other = run(bench, name), run(bench, name)
+    for field, values in vars(one).items():
+        np.testing.assert_array_equal(values, getattr(other, field), field)
+
+
+def test_who_is_never_verified_asks_nothing_and_does_what_was_retrieved(bench: Bench) -> None:
+    log = run(bench, "retrieval_4:never")
+    assert not log.transmitted.any()
+    np.testing.assert_array_equal(log.action, log.draft_action)
+
+
+def test_a_plan_is_gone_by_without_a_question_and_then_the_neighbours_decide(bench: Bench) -> None:
+    asked = run(bench, "retrieval_4:expected_error@-1")  # so sure that none is skipped but on a plan
+    every = run(bench, "retrieval_4:age@3")
+    np.testing.assert_array_equal(every.transmitted[:, 0].nonzero()[0] % 4, 0)
+    assert asked.transmitted[asked.active].all()
+    skipped = run(bench, "retrieval_4:expected_error@1000")
+    assert not skipped.transmitted.any()
+
+
+def test_a_draft_of_the_mixture_is_always_verified(bench: Bench) -> None:
+    index = bench.policies.retrieval.index
+    drafted = replace(index, boundary=np.array([2.0]))
+    policies = replace(bench.policies, retrieval=load_like(bench, drafted))
+    log = run(replace(bench, policies=policies), "mixture:expected_error@1000")
+    assert log.transmitted[log.active].all()
+    retrieved = replace(index, boundary=np.array([-1.0]))
+    policies = replace(bench.policies, retrieval=load_like(bench, retrieved))
+    log = run(replace(bench, policies=policies), "mixture:expected_error@1000")
+    assert not log.transmitted.any()
+
+
+def load_like(bench: Bench, index: object) -> object:
+    policy = bench.policies.retrieval
+    return type(policy)(index, 6, 4, 4, "other")
+
+
+def test_rectified_drafts_are_verified_less_often_than_if_none_were_repaired(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from adahi_ros.proposers import interface as proposers
+    from adahi_ros.proposers.kalman import RectifiedProposer
+
+    repaired = run(bench, "kerv")
+    monkeypatch.setitem(
+        proposers.PROPOSERS.shipped, "rectified", lambda policy: RectifiedProposer(policy, resting=np.inf)
+    )
+    none = run(bench, "kerv")
+    assert repaired.transmitted[repaired.active].mean() < none.transmitted[none.active].mean()

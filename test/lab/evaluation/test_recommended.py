@@ -1,0 +1,73 @@
+"""What is recommended for a task: files that the nodes read, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from adahi_ros.core.assets import CHECKPOINTS, asset, named
+from adahi_ros.gates.parameter_file import load_calibration
+from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
+from adahi_ros.lab.methods import recommended as room
+from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
+from adahi_ros.lab.methods.recommended import BestMethod, recommended
+from adahi_ros.policies.backends import is_policy
+
+TASKS = sorted(path.stem for path in asset("config/best").glob("*.yaml"))
+ROBOT, VERIFIER = "/**/draft_policy", "/**/target_verifier"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_shipped_is_there_and_is_what_the_nodes_of_best_are_told(task: str) -> None:
+    told = yaml.safe_load(asset(f"config/best/{task}.yaml").read_text())
+    robot, verifier = (told[node]["ros__parameters"] for node in (ROBOT, VERIFIER))
+    names = [robot["checkpoint"], verifier["checkpoint"]]
+    names += [robot["corrector"]] if robot["proposer"] == "corrector" else []
+    assert all(is_policy(named(name, CHECKPOINTS)) for name in names)
+    files = PolicyFiles(asset(f"checkpoints/{task}"), "onnxruntime")
+    draft, target = node_parameters("best", task, files, load_calibration(asset(f"config/{task}.yaml")), 0.05)
+    assert {name: draft[name] for name in ("proposer", "wait_policy")} == {
+        name: robot[name] for name in ("proposer", "wait_policy")
+    }
+    assert (draft["gate.name"], draft["gate.threshold"]) == tuple(robot["gate"].values())
+    assert draft["draft_temperature"] == robot["draft_temperature"]
+    assert target["rule"] == verifier["rule"] == "replace"
+    for name, path in zip(
+        names, (draft["checkpoint"], target["checkpoint"], draft.get("corrector")), strict=False
+    ):
+        assert path == str(named(name, CHECKPOINTS).resolve())
+    assert goes_ahead("best", task) == (robot["wait_policy"] == "ahead")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"proposer": "guess"}, "proposer: 'guess', must be one of draft, plan, corrector"),
+        ({"wait_policy": "never"}, "wait_policy: 'never', must be one of wait, ahead"),
+        ({"gate": {"name": "guess", "threshold": 1.0}}, "gate: 'guess', must be one of"),
+        ({"gate": {"name": "age", "threshold": float("nan")}}, "threshold: nan, must be finite"),
+        ({"gate": {"name": "age"}}, r"/\*\*/draft_policy.ros__parameters: lacks 'threshold'"),
+        ({"gate": 3}, r"/\*\*/draft_policy.ros__parameters"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
+) -> None:
+    told = yaml.safe_load(asset("config/best/ball.yaml").read_text())
+    told[ROBOT]["ros__parameters"] |= changes
+    path = tmp_path / "ball.yaml"
+    path.write_text(yaml.safe_dump(told))
+    monkeypatch.setattr(room, "asset", lambda relative: path)
+    recommended.cache_clear()
+    with pytest.raises(ValueError, match=message) as refused:
+        BestMethod("Best", "").on("ball")
+    assert str(refused.value).startswith(f"{path}: ")
+    recommended.cache_clear()
+
+
+def test_a_task_without_a_recommendation_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^best: nothing is recommended for the task 'ball_camera'"):
+        recommended("ball_camera")

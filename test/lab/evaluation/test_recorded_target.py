@@ -1,0 +1,70 @@
+"""A target that was asked before says of each recorded step what it said then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from adahi_ros.core.history import History
+from adahi_ros.core.signature import GOAL, OBSERVATION
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.calibration.recorded_target import RecordedTarget, numbered
+from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.calibration.target_plans import Planned
+from adahi_ros.lab.calibration.target_replies import ask_by_expected_error
+from adahi_ros.lab.evaluation.rollout import for_target
+from adahi_ros.policies.corrector.corrector import Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint
+from adahi_ros.policies.corrector.corrector_features import FeatureScales
+
+LENGTHS, SAMPLES, T, A = (3, 5, 40), 2, 8, 2
+
+
+def planned() -> Planned:
+    steps = sum(LENGTHS)
+    data = Trajectories(
+        "toy",
+        np.zeros((steps, 3), np.float32),
+        np.zeros((steps, A), np.float32),
+        np.ones((len(LENGTHS), 1), np.float32),
+        np.cumsum(LENGTHS),
+    )
+    plans = np.arange(steps * SAMPLES * T * A, dtype=np.float32).reshape(steps, SAMPLES, T, A)
+    return Planned(data, plans, np.full(A, 2.0, np.float32))
+
+
+def test_each_step_has_its_own_plans_also_where_some_episodes_are_left_out() -> None:
+    made = planned()
+    target, world = RecordedTarget(made, "digest"), RecordedWorld(numbered(made).episodes([2, 0]))
+    history = History(target.signature, 2)
+    for step in range(3):
+        seen = {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
+        for draw, sample in ((0.1, 0), (0.9, 1)):
+            actions = target.propose(history.with_newest(seen), np.full((2, 1), draw)).actions
+            np.testing.assert_array_equal(actions, made.plans[[8 + step, step], sample])
+        world.step(world.action)
+    assert (target.digest, target.signature.horizon) == ("digest", T)
+    np.testing.assert_array_equal(target.action_scale, [2.0, 2.0])
+
+
+def test_a_robot_asks_where_half_of_a_plan_is_gone_by() -> None:
+    made = planned()
+    made = replace(made, plans=np.zeros_like(made.plans))
+    zero, one = (lambda n: np.zeros(n, np.float32)), (lambda n: np.ones(n, np.float32))
+    scales = FeatureScales(zero(3), one(3), one(3), zero(1), one(1), zero(A), one(A))
+    config = {"observation_dim": 3, "goal_dim": 1, "action_dim": A, "horizon": T, "hidden": 4}
+    checkpoint = CorrectorCheckpoint(None, config, 1, scales, zero(A), one(A), {})  # type: ignore[arg-type]
+    corrector = Unsure(checkpoint)
+    asking = ask_by_expected_error(made, corrector, "digest", [2], 0)
+    assert asking.rate == 10 / 40  # T / 2 = 4 steps
+    # It expects to be off by its plan's age in plans: more than 3 of 8, and 4 is.
+    assert np.exp(0.5 * 3 / T) <= asking.threshold < np.exp(0.5 * 4 / T)
+
+
+class Unsure(Corrector):
+    """Corrects nothing, and is the less sure the older the plan."""
+
+    def __init__(self, checkpoint: CorrectorCheckpoint) -> None:
+        object.__setattr__(checkpoint, "digest", lambda: "unsure")
+        super().__init__(checkpoint, lambda read: (np.zeros((len(read), A), np.float32), read[:, -1]))

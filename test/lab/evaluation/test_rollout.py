@@ -1,0 +1,383 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency
+
+from adahi_ros.core.action_range import ActionRange
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.gates.scores import Trigger
+from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_ros.lab.evaluation.rollout import Log, rollout
+from adahi_ros.lab.methods.oracle import OracleGate
+from adahi_ros.lab.tasks import Task, make
+from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
+from adahi_ros.protocol.request import VerificationRequest
+from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
+
+MANY = 4000
+GATE = Trigger("deviation", 0.4)  # the drafts' deviation is above it in some steps and below it in others
+
+
+def run(
+    policies: Policies, gate: Trigger, episodes: range, seed: int = 0, rule: str = "speculative"
+) -> tuple[Log, Task]:
+    world = make("ball")
+    controller = Controller(policies.draft, ControllerConfig(gate))
+    return rollout(world, controller, TargetVerifier(policies.target, rule), seed, episodes), world
+
+
+def assert_same(one: Log, other: Log) -> None:
+    for field in fields(Log):
+        np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name), field.name)
+
+
+def test_the_seed_decides(policies: Policies) -> None:
+    log, world = run(policies, GATE, range(4), seed=3)
+    again, same_world = run(policies, GATE, range(4), seed=3)
+    assert_same(log, again)
+    np.testing.assert_array_equal(world.observation, same_world.observation)
+    other, _ = run(policies, GATE, range(4), seed=4)
+    assert not np.array_equal(other.action[0], log.action[0])
+
+
+def test_episodes_are_the_same_alone_and_side_by_side(policies: Policies) -> None:
+    together, world = run(policies, GATE, range(2, 7))
+    lengths = together.active.sum(axis=0)
+    assert len(set(lengths.tolist())) > 1
+    for row, episode in enumerate(range(2, 7)):
+        alone, own_world = run(policies, GATE, range(episode, episode + 1))
+        length = lengths[row]
+        assert alone.active.shape == (length, 1)
+        for name in ("transmitted", "accepted"):
+            expected = getattr(together, name)[:length, row]
+            np.testing.assert_array_equal(getattr(alone, name)[:, 0], expected)
+        # A network may round a batch otherwise than a single row.
+        np.testing.assert_allclose(alone.action[:, 0], together.action[:length, row], atol=1e-5)
+        np.testing.assert_allclose(own_world.observation[0], world.observation[row], atol=1e-4)
+
+
+def test_rows_are_active_until_the_episode_is_done(policies: Policies) -> None:
+    log, world = run(policies, Trigger("always"), range(5))
+    assert world.done.all()
+    assert log.active[0].all()
+    assert log.active[-1].any()
+    assert (np.diff(log.active.astype(int), axis=0) <= 0).all()  # what has ended stays so
+    steps, episodes = log.active.shape
+    assert log.accepted.shape == (steps, episodes, policies.draft.draws)
+    assert log.action.shape == log.draft_action.shape == (steps, episodes, 2)
+
+
+def test_what_the_gate_holds_back_is_executed_as_drafted(policies: Policies) -> None:
+    log, _ = run(policies, GATE, range(5))
+    np.testing.assert_array_equal(log.transmitted, log.deviation > GATE.threshold)
+    assert np.isinf(log.deviation[0]).all()  # no past yet: ask
+    assert 0 < log.transmitted[log.active].mean() < 1
+    np.testing.assert_array_equal(log.action[~log.transmitted], log.draft_action[~log.transmitted])
+    corrected = log.transmitted & ~log.accepted.all(axis=-1)
+    assert (log.action[corrected] != log.draft_action[corrected]).any(axis=-1).all()
+
+
+@pytest.mark.parametrize(("gate", "rate"), [("always", 1.0), ("never", 0.0)])
+def test_hybrid_sends_everything_and_the_draft_nothing(policies: Policies, gate: str, rate: float) -> None:
+    log, _ = run(policies, Trigger(gate), range(3))
+    assert log.transmitted.mean() == rate
+    assert 0 < log.accepted[log.active].mean() < 1  # the evaluation knows of skipped drafts too
+
+
+def test_a_random_gate_transmits_at_its_rate(policies: Policies) -> None:
+    log, _ = run(policies, Trigger("random", 0.7), range(30))
+    sent = log.transmitted[log.active]
+    assert abs(sent.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / len(sent))
+
+
+def disturbed(*where: tuple[int, int]) -> RecordedWorld:
+    """Five episodes of eight steps, with an observation that `faulty` policies fail at in some places."""
+    observations = np.random.default_rng(3).normal(scale=0.3, size=(5, 8, 6)).astype(np.float32)
+    for step, episode in where:
+        observations[episode, step, 0] = 1e6
+    actions, goals = np.zeros((40, 2), np.float32), np.full((5, 2), 0.1, np.float32)
+    return RecordedWorld(
+        Trajectories("ball", observations.reshape(40, 6), actions, goals, np.arange(8, 41, 8))
+    )
+
+
+BAD = [(1e6, False), (np.nan, False), (np.nan, True)]
+
+
+@pytest.mark.parametrize(("value", "logits"), BAD)
+def test_a_reply_that_is_no_action_is_refused_and_the_draft_executed(
+    policies: Policies, faulty: Callable[..., Policy], value: float, logits: bool
+) -> None:
+    world = disturbed((0, 1), (3, 2), (7, 4))
+    draft = faulty(policies.draft, 0.0)
+    logs = [
+        rollout(
+            world,
+            Controller(draft, ControllerConfig(Trigger("random", 0.4), smoothing=1.0)),
+            TargetVerifier(faulty(policies.target, *bad)),
+            1,
+            range(5),
+        )
+        for bad in ((value, logits), (0.0, False))
+    ]
+    log, plain = logs
+    at = np.zeros((8, 5), dtype=bool)
+    at[0, 1] = at[3, 2] = at[7, 4] = True
+    np.testing.assert_array_equal(log.transmitted, plain.transmitted)
+    assert 0 < (at & log.transmitted).sum() < 3  # nobody refuses what was never asked
+    np.testing.assert_array_equal(log.refused, at & log.transmitted)
+    expected = np.where(log.refused[..., None], plain.draft_action, plain.action)
+    np.testing.assert_array_equal(log.action, expected)
+    assert not plain.refused.any()
+
+
+@pytest.mark.parametrize(("value", "logits"), BAD)
+def test_where_the_draft_is_no_action_nobody_is_asked_and_the_last_action_stands(
+    policies: Policies, faulty: Callable[..., Policy], value: float, logits: bool
+) -> None:
+    world = disturbed((0, 1), (3, 2), (4, 2))
+    logs = [
+        rollout(
+            world,
+            Controller(faulty(policies.draft, *bad), ControllerConfig(Trigger("always"))),
+            TargetVerifier(faulty(policies.target, 0.0)),
+            1,
+            range(5),
+        )
+        for bad in ((value, logits), (0.0, False))
+    ]
+    log, plain = logs
+    refused = np.zeros((8, 5), dtype=bool)
+    refused[0, 1] = refused[3, 2] = refused[4, 2] = True
+    np.testing.assert_array_equal(log.refused, refused)
+    np.testing.assert_array_equal(log.transmitted, ~refused)
+    expected = plain.action.copy()
+    expected[0, 1] = 0.0
+    expected[3:5, 2] = expected[2, 2]
+    np.testing.assert_array_equal(log.action, expected)
+    assert np.isfinite(log.deviation[1:]).all()
+
+
+def first_actions(policies: Policies, gate: str, rule: str, seed: int) -> dict[bytes, int]:
+    """Count the actions (each combination of codes has its own) at one observation."""
+    world = RecordedWorld(
+        Trajectories(
+            "ball",
+            observations=np.tile(np.linspace(-0.2, 0.2, 6, dtype=np.float32), (MANY, 1)),
+            actions=np.zeros((MANY, 2), np.float32),
+            goals=np.full((MANY, 2), 0.1, np.float32),
+            ends=np.arange(1, MANY + 1),
+        )
+    )
+    controller = Controller(policies.draft, ControllerConfig(Trigger(gate), draft_temperature=0.3))
+    log = rollout(world, controller, TargetVerifier(policies.target, rule), seed, range(MANY))
+    actions = np.round(log.action[0], 5)
+    values, counts = np.unique(actions, axis=0, return_counts=True)
+    return {value.tobytes(): int(count) for value, count in zip(values, counts, strict=True)}
+
+
+def same_distribution(one: dict[bytes, int], other: dict[bytes, int]) -> float:
+    """Return the p-value of a chi-square test of homogeneity; rare values are pooled."""
+    counts = np.array([[sample.get(key, 0) for key in sorted({*one, *other})] for sample in (one, other)])
+    rare = counts.sum(axis=0) < 20
+    table = np.column_stack([counts[:, ~rare], counts[:, rare].sum(axis=1)])
+    return float(chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue)
+
+
+def test_hybrid_acts_as_the_target_does_whatever_the_draft(policies: Policies) -> None:
+    target = first_actions(policies, "always", "replace", seed=1)
+    assert len(target) > 10
+    assert same_distribution(first_actions(policies, "always", "speculative", seed=2), target) > 1e-3
+    assert same_distribution(first_actions(policies, "never", "speculative", seed=2), target) < 1e-9
+
+
+class Remembering:
+    """A target that reads five observations, and uses as many as another did."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.signature, self.draws = replace(policy.signature, history=5), policy.draws
+        self.digest = policy.digest
+        self.seen: list[np.ndarray] = []
+        self._policy = policy
+
+    def propose(self, observations: Observations, draws: np.ndarray, sampling: Sampling) -> Proposal:
+        window = observations.features[OBSERVATION]
+        self.seen.append(window)
+        newest = {OBSERVATION: window[:, -self._policy.signature.history :]}
+        return self._policy.propose(replace(observations, features=newest), draws, sampling)
+
+
+def test_the_target_reads_as_much_of_the_past_as_it_wants(policies: Policies) -> None:
+    world, config = make("ball"), ControllerConfig(GATE)
+    usual = rollout(world, Controller(policies.draft, config), TargetVerifier(policies.target), 3, [0, 1])
+    target = Remembering(policies.target)
+    log = rollout(world, Controller(policies.draft, config), TargetVerifier(target), 3, [0, 1])
+    assert_same(log, usual)
+    observed = np.stack([window[:, -1] for window in target.seen])
+    for step, window in enumerate(target.seen):
+        past = np.clip(np.arange(step - 4, step + 1), 0, None)
+        np.testing.assert_array_equal(window, observed[past].transpose(1, 0, 2))
+
+
+def test_the_oracle_reads_as_the_target_does(policies: Policies) -> None:
+    """A gate that is asked side by side with the verifier sees what that sees."""
+    longer, shown = Remembering(policies.target), make("ball")
+    gate = Trigger("oracle", 0.2, OracleGate(longer, shown))
+    controller = Controller(policies.draft, ControllerConfig(gate))
+    rollout(shown, controller, TargetVerifier(longer), 3, [0, 1])
+    assert len(longer.seen) % 2 == 0
+    for asked, verified in zip(longer.seen[::2], longer.seen[1::2], strict=True):
+        assert asked.shape == (2, 5, 6)
+        np.testing.assert_array_equal(asked, verified)
+
+
+class Planner(ActionRange):
+    """A target that plans four actions, each telling at which step it was asked for, and for which it is.
+
+    It sees the step as the first number of an observation; where that is negative, its plan is no action.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(np.zeros(2), np.full(2, 1e4))
+        self.signature = Signature(1, 4, 2, (Feature(OBSERVATION, 6),), (Feature(GOAL, 2),))
+        self.digest, self.draws, self.action_scale = "planner", 1, np.ones(2, np.float32)
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        step = observations.features[OBSERVATION][:, -1, :1]
+        plans = np.stack([np.repeat(step, 4, axis=1), step + np.arange(4)], axis=-1)
+        return Proposal(np.where(step[..., None] < 0, np.nan, plans).astype(np.float32))
+
+
+def numbered(steps: int, bad: Sequence[int] = ()) -> RecordedWorld:
+    """Two episodes whose observations tell their step, negative where the target is to fail."""
+    observations = np.zeros((2, steps, 6), np.float32)
+    observations[..., 0] = np.where(np.isin(np.arange(steps), bad), -1.0, np.arange(steps))
+    actions, goals = np.zeros((2 * steps, 2), np.float32), np.zeros((2, 2), np.float32)
+    ends = np.array([steps, 2 * steps])
+    return RecordedWorld(Trajectories("ball", observations.reshape(-1, 6), actions, goals, ends))
+
+
+def followed(world: RecordedWorld, every: int, late: int) -> tuple[np.ndarray, np.ndarray]:
+    """Follow plans; return who asked (T,), and at which step what was done was asked for (T,)."""
+    planner = Planner()
+    robot = Controller(planner, ControllerConfig(Trigger("age", every - 1)), "plan")
+    log = rollout(world, robot, TargetVerifier(planner, "replace"), 1, [0, 1], late=late)
+    np.testing.assert_array_equal(log.action[:, 0], log.action[:, 1])
+    np.testing.assert_array_equal(log.transmitted[:, 0], log.transmitted[:, 1])
+    return np.flatnonzero(log.transmitted[:, 0]), log.action[:, 0]
+
+
+def plain(policies: Policies, gate: Trigger) -> tuple[np.ndarray, np.ndarray]:
+    """Do by hand what a rollout does; return actions and who asked."""
+    world, controller = make("ball"), Controller(policies.draft, ControllerConfig(gate))
+    verifier, numbers = TargetVerifier(policies.target), [0, 1, 2]
+    world.reset(3, numbers)
+    controller.reset(3, numbers)
+    draws = VerificationDraws(3, "robot", numbers, policies.target.draws)
+    actions, asked = [], []
+    while not world.done.all():
+        step, uniforms = controller.begin({OBSERVATION: world.observation, GOAL: world.goal}), draws.next()
+        everyone = np.ones(3, dtype=bool)
+        verdict = verifier.verify(VerificationRequest(step.observations, step.draft(everyone)), uniforms)
+        action = controller.finish(step, verdict.rows(step.transmit), step.transmit)
+        controller.executed(action)
+        world.step(action)
+        actions.append(action)
+        asked.append(step.transmit)
+    return np.stack(actions), np.stack(asked)
+
+
+def test_replies_within_the_step_are_what_a_controller_and_a_verifier_make_of_it(policies: Policies) -> None:
+    actions, asked = plain(policies, GATE)
+    controller = Controller(policies.draft, ControllerConfig(GATE))
+    log = rollout(make("ball"), controller, TargetVerifier(policies.target), 3, range(3), late=0)
+    np.testing.assert_array_equal(log.action, actions)
+    np.testing.assert_array_equal(log.transmitted, asked)
+
+
+def test_a_plan_is_followed_from_the_step_that_asked_for_it() -> None:
+    asked, actions = followed(numbered(9), every=3, late=0)
+    assert asked.tolist() == [0, 3, 6]
+    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 3, 3, 3, 6, 6, 6])
+    np.testing.assert_array_equal(actions[:, 1], np.arange(9))
+
+
+def test_a_late_plan_is_used_from_the_step_on_at_which_it_is_there() -> None:
+    asked, actions = followed(numbered(8), every=1, late=3)
+    assert asked.tolist() == [0, 1, 4, 7]  # who waits for a reply does not ask
+    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 0, 1, 1, 1, 4])
+    np.testing.assert_array_equal(actions[:4, 1], np.arange(4))
+
+
+def test_the_plan_that_is_used_was_asked_for_that_many_steps_before() -> None:
+    asked, actions = followed(numbered(12), every=2, late=2)
+    # The first reply is there at once: who has no plan rests, and the world with it.
+    assert asked.tolist() == [0, 2, 4, 6, 8, 10]
+    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8])
+    np.testing.assert_array_equal(actions[:, 1], np.arange(12))
+
+
+@pytest.mark.parametrize("late", [0, 3])
+def test_a_robot_without_a_plan_does_not_move(late: int) -> None:
+    asked, actions = followed(numbered(6, bad=[0, 1]), every=4, late=late)
+    assert asked.tolist() == [0, 1, 2]  # until it has one
+    np.testing.assert_array_equal(actions[:, 1], [0, 0, 2, 3, 4, 5])
+
+
+def test_a_late_plan_that_is_no_action_is_dropped_and_asked_for_anew() -> None:
+    asked, actions = followed(numbered(8, bad=[1]), every=1, late=2)
+    assert asked.tolist() == [0, 1, 3, 5, 7]
+    np.testing.assert_array_equal(actions[:, 0], [0, 0, 0, 0, 0, 3, 3, 5])
+
+
+class Told(Planner):
+    """The same, and remembers what it was told of commitments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[np.ndarray | None] = []
+
+    def propose(
+        self, observations: Observations, draws: np.ndarray, sampling: Sampling = AS_TRAINED
+    ) -> Proposal:
+        self.told.append(sampling.committed)
+        return super().propose(observations, draws, sampling)
+
+
+def commitments(world: RecordedWorld, every: int, late: int) -> list[np.ndarray | None]:
+    """Return what the target is told at each request."""
+    planner = Told()
+    robot = Controller(planner, ControllerConfig(Trigger("age", every - 1)), "plan")
+    verifier = TargetVerifier(planner, "replace", agreement="continue")
+    rollout(world, robot, verifier, 1, [0, 1], late=late)
+    return planner.told
+
+
+def test_a_late_request_tells_what_is_done_until_its_reply_is_there() -> None:
+    first, second, third = commitments(numbered(6), every=2, late=2)
+    assert first is not None
+    assert first.shape == (2, 2, 2)
+    assert np.isnan(first).all()  # there is no plan yet
+    np.testing.assert_array_equal(second, [[[0, 2], [0, 3]]] * 2)  # asked for at 0, for steps 2 and 3
+    np.testing.assert_array_equal(third, [[[2, 4], [2, 5]]] * 2)
+    _, short = commitments(numbered(5), every=3, late=2)
+    assert short is not None
+    np.testing.assert_array_equal(short[:, 0], [[0, 3]] * 2)
+    assert np.isnan(short[:, 1]).all()  # the plan is over by then
+    assert commitments(numbered(4), every=2, late=0) == [None, None]
+
+
+def test_a_late_plan_that_is_no_action_is_committed_to_by_nobody() -> None:
+    told = commitments(numbered(8, bad=[1]), every=1, late=2)
+    np.testing.assert_array_equal(told[2], [[[0, 3], [np.nan, np.nan]]] * 2)

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from adahi_ros.lab.reporting.cameras_table import cameras_table, draw_cameras
+
+NAMES = ("features", "raw", "jpeg_90", "jpeg_1000_bytes", "none")
+
+
+def figures(raw_as_features: bool = True, transmitted: bool = True) -> dict[str, Any]:
+    method = {
+        "success_rate": 0.93,
+        "success_ci95": [0.862, 0.966],
+        "transmission_rate": 0.613,
+        "acceptance": 0.514 if transmitted else None,
+        "request_bytes": 21056.2 if transmitted else None,
+        "response_bytes": 56.0 if transmitted else None,
+    }
+    return {
+        "task": "kitchen_camera",
+        "episodes": 1000,
+        "image_size": [64, 48],
+        "views": {view: {"hybrid": method, "uncertainty": method} for view in NAMES},
+        "image_ms": {
+            view: dict.fromkeys(("robot", "verifier"), 0.276 if view in NAMES[1:4] else None)
+            for view in NAMES
+        },
+        "raw_as_features": raw_as_features,
+    }
+
+
+def shown(told: dict[str, Any]) -> str:
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(cameras_table(told))
+    return capture.get()
+
+
+def test_the_table_is_whole_on_a_terminal_of_eighty_columns() -> None:
+    said = shown(figures())
+    for part in ("features", "raw frames", "JPEG 90", "JPEG 1000 B", "nothing", "Hybrid", "Uncertainty"):
+        assert part in said
+    for part in ("kitchen_camera", "1000 episodes each", "0.93", "0.86-0.97", "0.61", "0.51", "21056", "56"):
+        assert part in said
+    assert said.count("0.28") == 2 * 3  # once for each view that sends images, not for each method
+    assert "…" not in said
+
+
+def test_it_says_what_was_not_measured_on_the_air() -> None:
+    said = shown(figures())
+    assert "9216 bytes for each JPEG" in said
+    assert "bit for bit those of features" in said
+    assert "NOT those of features" in shown(figures(raw_as_features=False))
+
+
+def test_it_is_drawn(tmp_path: Path) -> None:
+    for number, told in enumerate((figures(), figures(transmitted=False))):
+        path = tmp_path / f"{number}.png"
+        draw_cameras(told, path)
+        assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adahi_ros.lab.evaluation import step_latency as latency
+from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, play
+from adahi_ros.lab.evaluation.loaded_policies import Policies
+from adahi_ros.lab.evaluation.sweep import RATES, SWEPT, Point, areas, fixed_methods
+from adahi_ros.lab.evaluation.traces import Trace
+from adahi_ros.lab.evaluation.tradeoffs import (
+    LATENCY_METHODS,
+    Tradeoffs,
+    episodes_run,
+    measure_tradeoffs,
+    tradeoff_figures,
+)
+from adahi_ros.lab.link.link_profile import LinkProfile
+from adahi_ros.lab.reporting.pictures import draw_pictures
+from adahi_ros.lab.reporting.trace_figure import draw_traces
+from adahi_ros.lab.reporting.tradeoff_figure import area_table
+
+LINK = LinkProfile(rtt_mean_ms=12.0, rtt_jitter_ms=0.0, rate_mbit_s=55.4)
+EPISODES = range(2)
+BINS = {"deviation": [0.1, 0.5, 1.0], "rejection": [0.2, 0.4, 0.5]}
+FIT = {"slope": 0.3, "intercept": 0.2, "r2": 0.9}
+
+
+@pytest.fixture(scope="module")
+def told() -> Counter[str]:
+    return Counter()
+
+
+@pytest.fixture(scope="module")
+def found(comparison: Comparison, told: Counter[str]) -> Tradeoffs:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(latency, "REPETITIONS", 3)
+        return measure_tradeoffs(
+            comparison, LINK, EPISODES, 1, on_done=lambda name, done: told.update({name: done})
+        )
+
+
+@pytest.fixture(scope="module")
+def drawn(comparison: Comparison) -> Comparison:
+    """With the figures of a calibration, as pictures need them."""
+    figures = {"bins": BINS, "linear": FIT, "logarithmic": FIT}
+    return Comparison(
+        comparison.task,
+        comparison.files,
+        type(comparison.calibration)(**{**vars(comparison.calibration), "figures": figures}),
+        comparison.seed,
+    )
+
+
+def test_progress_is_told_of_every_episode_that_was_announced(
+    found: Tradeoffs, told: Counter[str], policies: Policies
+) -> None:
+    assert told.total() == episodes_run(len(EPISODES), policies)
+    assert episodes_run(10, replace(policies, plans=None)) == episodes_run(10, policies) - 30
+
+
+def test_the_area_under_every_curve_is_told_with_the_rates_that_were_measured() -> None:
+    def curve(name: str, *points: tuple[float, float]) -> list[Point]:
+        return [Point(name, {"transmission_rate": rate, "success_rate": success}) for rate, success in points]
+
+    ball = [*curve("adahi", (0.021, 0.4), (1.0, 0.4)), *curve("plan_2", (0.5, 0.8))]
+    swarm = [*curve("plan_2", (0.5, 0.8)), *curve("plan_4", (0.25, 0.8))]
+    table = area_table({"ball": ball, "swarm": swarm})
+    assert [str(column.header) for column in table.columns] == ["method", "ball", "swarm"]
+    assert [list(column.cells) for column in table.columns] == [
+        ["ADAHI", "Plan/K"],
+        ["0.400", ""],
+        ["", "0.800 (0.25, 0.50)"],
+    ]
+
+
+def test_the_numbers_behind_the_pictures_are_plain_finite_json(found: Tradeoffs, policies: Policies) -> None:
+    figures = tradeoff_figures({"ball": found, "again": found})
+    assert json.loads(json.dumps(figures, allow_nan=False)) == figures
+    assert list(figures) == ["ball", "again"]
+    assert list(figures["ball"]["latency"]) == list(LATENCY_METHODS)
+    assert len(figures["ball"]["sweep"]) == len(fixed_methods(policies)) + len(SWEPT) * len(RATES)
+    expected = areas(found.sweep)
+    assert {name: each["area"] for name, each in figures["ball"]["area"].items()} == {
+        name: each.area for name, each in expected.items()
+    }
+    assert expected.keys() == {*SWEPT, "plan_K"}
+
+
+def test_latency_is_what_each_method_waited_for(found: Tradeoffs) -> None:
+    mean = {name: values["per_action_latency_ms"]["mean"] for name, values in found.latency.items()}
+    # By the round trip of 12 ms, however fast this machine computes.
+    assert mean["draft"] < mean["adahi"] < mean["hybrid"]
+    assert mean["draft"] < mean["random"] < mean["hybrid"]
+    assert 12.0 < mean["target"] < mean["hybrid"]
+    for name, values in found.latency.items():
+        rates = found.throughput[name]
+        assert values["actions_per_s"]["mean"] == pytest.approx(rates.mean())
+        assert rates.min() <= values["actions_per_s"]["worst"] <= values["actions_per_s"]["mean"]
+        assert math.isclose(values["success_rate"], 0.0)
+
+
+def test_the_trace_is_adahis_first_episode(found: Tradeoffs, comparison: Comparison) -> None:
+    trace = found.trace
+    log = play(comparison, "adahi", EPISODES).log
+    length = int(log.active[:, 0].sum())
+    assert trace.threshold == comparison.calibration.thresholds["deviation"]
+    np.testing.assert_array_equal(trace.deviation, log.deviation[:length, 0])
+    np.testing.assert_array_equal(trace.transmitted, trace.deviation > trace.threshold)
+    np.testing.assert_array_equal(trace.verified, trace.transmitted)
+    np.testing.assert_array_equal(trace.accepted, log.accepted[:length, 0].all(axis=-1))
+    np.testing.assert_allclose(np.diff(trace.time_s), trace.time_s[1])
+
+
+def test_latency_measured_over_dds_takes_the_place_of_the_simulated(
+    found: Tradeoffs,
+    comparison: Comparison,
+    drawn: Comparison,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("adahi_ros.lab.evaluation.tradeoffs.sweep", lambda *arguments, **options: found.sweep)
+    monkeypatch.setattr(latency, "REPETITIONS", 3)
+    spread = {"mean": 77.0, "p50": 77.0, "p95": 77.0, "p99": 77.0}
+    figures: dict[str, Any] = evaluate_methods(comparison, ["uncertainty"], EPISODES)["uncertainty"]
+    figures = {**figures, "per_action_latency_ms": spread, "throughput_per_s": [12.0, 13.0]}
+    measured = dict.fromkeys(("adahi", "uncertainty"), figures)
+    both = measure_tradeoffs(comparison, LINK, EPISODES, 1, measured)
+    assert both.latency["adahi"] == both.latency["uncertainty"] == measured["adahi"]
+    assert both.latency.keys() == both.throughput.keys() == measured.keys()  # nothing simulated among them
+    for path in draw_pictures({"ball": drawn}, {"ball": both}, tmp_path):
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("tasks", [("ball",), ("ball", "again")])
+@pytest.mark.filterwarnings("error")
+def test_every_picture_is_drawn(
+    found: Tradeoffs, drawn: Comparison, tmp_path: Path, tasks: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "new"
+    paths = draw_pictures(dict.fromkeys(tasks, drawn), dict.fromkeys(tasks, found), folder)
+    assert {path.name for path in paths} == {"rejection.png", "latency.png", "sweep.png", "traces.png"}
+    assert set(folder.iterdir()) == set(paths)
+    for path in paths:
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_trace_with_every_kind_of_step_and_one_with_none_are_drawn(tmp_path: Path) -> None:
+    every = Trace(
+        time_s=np.arange(5) / 10,
+        deviation=np.array([np.inf, 0.1, 1.0, 1.2, 1.3]),
+        transmitted=np.array([True, False, True, True, True]),
+        verified=np.array([True, False, True, True, False]),
+        accepted=np.array([True, True, True, False, True]),
+        threshold=0.5,
+    )
+    nothing = np.zeros(1, dtype=bool)
+    first_step = Trace(np.zeros(1), np.array([np.inf]), ~nothing, ~nothing, nothing, threshold=0.5)
+    draw_traces({"ball": every, "other": first_step}, tmp_path / "traces.png")
+    assert (tmp_path / "traces.png").read_bytes().startswith(b"\x89PNG")

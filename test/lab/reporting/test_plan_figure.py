@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.lab.evaluation.run_metrics import run_figures
+from adahi_ros.lab.reporting.plan_figure import axis_label, draw_plans, shown_entries
+from adahi_ros.lab.reporting.run_figure import draw_run
+from adahi_ros.lab.reporting.style import figure
+from adahi_ros.lab.tasks import make
+from adahi_ros.protocol.records import EpisodeRecord, RunRecord, StepRecord
+
+Make = Callable[..., StepRecord]
+
+
+@pytest.fixture
+def by_plan(step_record: Make) -> tuple[StepRecord, ...]:
+    """No plan yet, a plan as it is, one that is mended, and a robot that is held."""
+    return (
+        step_record(action=(0.1, 0.2)),
+        step_record(step=1, transmitted=False, planned_action=(0.1, 0.0), plan_age=1, action=(0.1, 0.0)),
+        step_record(step=2, planned_action=(0.1, 0.1), plan_age=2, action=(0.15, 0.1)),
+        step_record(step=3, transmitted=False, action=()),
+    )
+
+
+def test_the_entries_that_left_the_plan_most_are_shown(step_record: Make) -> None:
+    rows = [step_record(planned_action=(0.0, 0.0, 0.0), plan_age=1, action=(0.1, 0.2, 0.3))]
+    assert shown_entries(rows, np.ones(3)) == [1, 2]
+    assert shown_entries(rows, np.array([0.1, 1.0, 1.0])) == [0, 2]  # as shares of what there is
+    assert shown_entries([step_record(action=(0.0, 0.0))], np.ones(2)) == [0, 1]  # nothing was planned
+
+
+def test_what_was_planned_done_and_asked_is_where_it_happened(by_plan: tuple[StepRecord, ...]) -> None:
+    drawn = figure(4.0, 3.0)
+    panels = drawn.subplots(2)
+    draw_plans(panels, by_plan, make("ball").spec)  # 20 Hz
+    done, asked = panels[0].lines
+    assert np.column_stack(done.get_data()) == pytest.approx(np.array([[0, 0.1], [0.05, 0.1], [0.1, 0.15]]))
+    assert asked.get_xdata() == pytest.approx([0.0, 0.1])
+    (planned,) = panels[1].collections
+    assert np.asarray(planned.get_offsets()) == pytest.approx(np.array([[0.05, 0.0], [0.1, 0.1]]))
+    assert list(planned.get_array()) == [1, 2]
+
+
+def test_an_action_of_one_entry_takes_one_plot(step_record: Make) -> None:
+    panels = figure(4.0, 3.0).subplots(2)
+    rows = [step_record(planned_action=(0.5,), plan_age=1, action=(0.4,))]
+    draw_plans(panels, rows, make("inverted_pendulum").spec)
+    assert panels[0].figure.axes[0] is panels[0]
+    assert panels[1] not in panels[0].figure.axes
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("roll_command_rad", "roll command\n(rad)"),
+        ("drone_1_vx_command_m_s", "drone 1 vx command\n(m/s)"),
+        ("finger_velocity_rad_s", "finger velocity\n(rad/s)"),
+        ("force", "force"),
+    ],
+)
+def test_an_axis_says_the_unit(name: str, label: str) -> None:
+    assert axis_label(name) == label
+
+
+@pytest.mark.parametrize("names", [("best", "adahi"), ("plan_8",)])
+def test_a_run_by_plans_is_drawn_with_and_without_a_gate(
+    by_plan: tuple[StepRecord, ...], step_record: Make, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    episodes = (EpisodeRecord(0, 4, True),)
+    drafted = RunRecord((step_record(), step_record(step=1)), episodes)
+    runs = {name: drafted if name == "adahi" else RunRecord(by_plan, episodes) for name in names}
+    path = tmp_path / "run.png"
+    draw_run("ball", 0, runs, {name: run_figures(run, 20) for name, run in runs.items()}, path)
+    assert path.read_bytes().startswith(b"\x89PNG")

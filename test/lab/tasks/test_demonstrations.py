@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.tasks import make, make_expert, names
+from adahi_ros.lab.tasks.ball import BallBalancing, BallExpert
+from adahi_ros.lab.tasks.ball_parameters import BallParameters
+from adahi_ros.lab.tasks.demonstrations import BATCH_EPISODES, collect, collect_parallel
+from adahi_ros.lab.tasks.task_interface import Task
+
+
+class Idle:
+    """An expert that is none."""
+
+    def reset(self, seed: int, episodes: object) -> None:
+        pass
+
+    def act(self, task: Task) -> np.ndarray:
+        return np.zeros((len(task.done), task.spec.action_dim))
+
+
+# (episodes, how many may fail): simulators of physics take long
+TRIALS = {
+    "ball": (200, 4),
+    "ball_instructed": (200, 4),
+    "kitchen": (8, 1),
+    "kitchen_instructed": (8, 1),
+    "metaworld": (20, 5),
+    "metaworld_10": (10, 4),
+    "metaworld_50": (10, 4),
+    "swarm": (50, 1),
+    "swarm_instructed": (50, 1),
+}
+
+
+# The kitchen's camera draws for long, and its expert is the kitchen's.
+@pytest.mark.parametrize("name", [name for name in names() if name != "kitchen_camera"])
+def test_every_task_has_an_expert_whose_noisy_episodes_succeed(name: str) -> None:
+    episodes, may_fail = TRIALS.get(name, (20, 0))
+    result = collect(make(name), make_expert(name), episodes, seed=21, action_noise=0.1)
+    assert result.attempted == episodes
+    assert len(result.trajectories) == episodes - result.failed
+    assert result.failed <= may_fail
+    assert result.trajectories.task == name
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_task_shows_what_its_spec_says(name: str, seeing: Callable[[str], Task]) -> None:
+    task, expert = seeing(name), make_expert(name)
+    spec = task.spec
+    task.reset(0, [4, 1])
+    expert.reset(0, [4, 1])
+    shapes = {
+        "observation": spec.observation_dim,
+        "joint_positions": len(spec.joint_names),
+        "joint_velocities": len(spec.joint_names),
+        "state": len(spec.state_names),
+        "goal": spec.goal_dim,
+        "completed": len(spec.subtask_names),
+        "fulfilled": len(spec.subtask_names),
+    }
+    assert spec.name == name
+    assert {key: getattr(task, key).shape for key in shapes} == {key: (2, n) for key, n in shapes.items()}
+    expected = np.concatenate([task.joint_positions, task.state], axis=1).astype(np.float32)
+    np.testing.assert_array_equal(task.observation, expected)
+    action = expert.act(task)
+    assert action.shape == (2, spec.action_dim)
+    assert np.all((action >= spec.action_low) & (action <= spec.action_high))
+
+
+def test_any_number_of_processes_records_the_same() -> None:
+    episodes = 2 * BATCH_EPISODES + 5  # the last batch is a smaller one
+    alone = collect(make("ball"), make_expert("ball"), episodes, seed=3, action_noise=0.3)
+    assert alone.failed > 0  # so that some are left out
+    for workers in (1, 2):
+        told: list[tuple[int, int]] = []
+        shared = collect_parallel(
+            "ball",
+            episodes,
+            3,
+            0.3,
+            workers,
+            progress=lambda done, most, told=told: told.append((done, most)),
+        )
+        assert (shared.attempted, shared.failed) == (alone.attempted, alone.failed)
+        for name in ("observations", "actions", "goals", "ends"):
+            expected, found = getattr(alone.trajectories, name), getattr(shared.trajectories, name)
+            np.testing.assert_array_equal(found, expected)
+            assert found.dtype == expected.dtype
+        assert [done for done, _ in told] == sorted({done for done, _ in told})
+        assert len(told) == 3
+        assert told[-1] == (episodes, episodes)
+
+
+def test_a_described_task_is_recorded_in_processes_too() -> None:
+    alone = collect_parallel("inverted_pendulum", BATCH_EPISODES + 2, 3, 0.1, workers=1).trajectories
+    shared = collect_parallel("inverted_pendulum", BATCH_EPISODES + 2, 3, 0.1, workers=2).trajectories
+    np.testing.assert_array_equal(shared.observations, alone.observations)
+
+
+def test_wrong_arguments_are_named_before_any_process_starts() -> None:
+    with pytest.raises(ValueError, match="workers: 0"):
+        collect_parallel("ball", 3, 0, 0.0, workers=0)
+    with pytest.raises(ValueError, match="episodes: 0"):
+        collect_parallel("ball", 0, 0, 0.0)
+    with pytest.raises(ValueError, match="task: 'bowl'"):
+        collect_parallel("bowl", 3, 0, 0.0)
+
+
+WORLD = BallParameters()
+
+
+def test_a_recording_survives_the_file(tmp_path: Path) -> None:
+    recorded = collect(BallBalancing(), BallExpert(), 20, seed=4, action_noise=0.1).trajectories
+    recorded.save(tmp_path / "ball.safetensors")
+    loaded = Trajectories.load(tmp_path / "ball.safetensors")
+    assert loaded.task == "ball"
+    for name in ("observations", "actions", "goals", "ends"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(recorded, name))
+
+
+def test_each_episode_ends_with_its_hold_on_the_goal() -> None:
+    recorded = collect(BallBalancing(), BallExpert(), 30, seed=4, action_noise=0.1).trajectories
+    for (start, end), goal in zip(recorded.spans(), recorded.goals, strict=True):
+        position = recorded.observations[start:end, 2:4]
+        # Observations come before actions: the last one shows all but one of the steps held.
+        near = np.linalg.norm(position[1 - WORLD.hold_steps :] - goal, axis=1)
+        assert np.all(near <= WORLD.goal_tolerance_m + 1e-6)
+        assert end - start <= WORLD.max_steps
+
+
+def test_without_noise_the_recorded_actions_replay_the_episode() -> None:
+    recorded = collect(BallBalancing(), BallExpert(), 3, seed=8, action_noise=0.0).trajectories
+    assert len(recorded) == 3
+    for number, (start, end) in enumerate(recorded.spans()):
+        task = BallBalancing()
+        task.reset(8, [number])
+        for step in range(start, end):
+            np.testing.assert_allclose(task.observation[0], recorded.observations[step], atol=1e-4)
+            task.step(recorded.actions[None, step].astype(np.float64))
+        assert task.success[0]
+
+
+def test_noise_is_executed_but_not_recorded() -> None:
+    clean = collect(BallBalancing(), BallExpert(), 5, seed=2, action_noise=0.0).trajectories
+    noisy = collect(BallBalancing(), BallExpert(), 5, seed=2, action_noise=0.3).trajectories
+    np.testing.assert_array_equal(clean.actions[0], noisy.actions[0])
+    assert not np.array_equal(clean.observations[1], noisy.observations[1])
+    again = collect(BallBalancing(), BallExpert(), 5, seed=2, action_noise=0.3).trajectories
+    np.testing.assert_array_equal(noisy.observations, again.observations)
+
+
+def test_progress_counts_up() -> None:
+    told: list[tuple[int, int]] = []
+    collect(BallBalancing(), BallExpert(), 2, 0, 0.0, progress=lambda step, most: told.append((step, most)))
+    assert [step for step, _ in told] == list(range(1, len(told) + 1))
+    assert {most for _, most in told} == {WORLD.max_steps}
+
+
+@pytest.mark.parametrize(
+    ("episodes", "noise", "message"),
+    [(0, 0.1, "episodes: 0"), (2, -0.1, "action_noise: -0.1"), (2, float("nan"), "action_noise: nan")],
+)
+def test_wrong_arguments_are_named(episodes: int, noise: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        collect(BallBalancing(), BallExpert(), episodes, 0, noise)
+
+
+def test_failures_are_left_out_and_counted() -> None:
+    hard = BallParameters(max_steps=75)  # too short for some of the episodes
+    result = collect(BallBalancing(hard), BallExpert(), 40, seed=0, action_noise=0.0)
+    assert 0 < result.failed < 40
+    assert len(result.trajectories) == 40 - result.failed
+    with pytest.raises(ValueError, match="none of 3 succeeded on 'ball'"):
+        collect(BallBalancing(), Idle(), 3, seed=0, action_noise=0.0)
+
+
+def test_a_task_or_expert_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(ValueError, match="task: 'bowl', expected one of ball"):
+        make("bowl")
+    with pytest.raises(ValueError, match="task: 'bowl', expected one of ball"):
+        make_expert("bowl")

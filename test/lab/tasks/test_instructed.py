@@ -1,0 +1,138 @@
+"""Worlds whose goal is for the target alone: what the robot sees says nothing of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adahi_ros.lab.tasks import goal_is_for_target, names
+from adahi_ros.lab.tasks.ball import BallBalancing
+from adahi_ros.lab.tasks.instructed import BallInstructed, BallInstructedExpert, SwarmInstructed
+from adahi_ros.lab.tasks.kitchen import SUBTASKS
+from adahi_ros.lab.tasks.kitchen_instructed import TOLD, KitchenInstructed, KitchenInstructedExpert
+from adahi_ros.lab.tasks.swarm import Swarm
+from adahi_ros.lab.tasks.task_interface import Task
+
+INSTRUCTED = (
+    "ball_instructed",
+    "kitchen_instructed",
+    "metaworld",
+    "metaworld_10",
+    "metaworld_50",
+    "swarm_instructed",
+)
+EPISODES = range(2000)
+
+
+@pytest.mark.parametrize("name", [*names(), "a robot that is not simulated"])
+def test_these_tell_their_goal_to_the_target_alone_and_no_others(name: str) -> None:
+    assert goal_is_for_target(name) == (name in INSTRUCTED)
+
+
+def correlation_with_goal(task: Task) -> float:
+    """Return the largest of what is observed at the start, over many episodes."""
+    task.reset(4, EPISODES)
+    moving = task.observation[:, task.observation.std(axis=0) > 0.0].astype(np.float64)
+    correlation: np.ndarray = np.corrcoef(moving.T, task.goal.T)[: moving.shape[1], moving.shape[1] :]
+    return float(np.abs(correlation).max())
+
+
+@pytest.mark.parametrize("task", [BallInstructed(), SwarmInstructed()])
+def test_what_is_observed_at_the_start_says_nothing_of_the_goal(task: Task) -> None:
+    assert correlation_with_goal(task) < 5.0 / np.sqrt(len(EPISODES))
+    assert correlation_with_goal(BallBalancing()) > 0.8
+
+
+def test_all_but_the_goal_is_as_in_the_plain_world() -> None:
+    for task, plain in ((BallInstructed(), BallBalancing()), (SwarmInstructed(), Swarm())):
+        for each in (task, plain):
+            each.reset(4, range(20))
+        np.testing.assert_array_equal(task.observation, plain.observation)
+
+
+@pytest.mark.parametrize("task", [BallInstructed(), SwarmInstructed()])
+def test_whatever_the_goal_the_same_actions_are_followed_by_the_same_observations(task: Task) -> None:
+    seen = []
+    for turn in (0.0, 0.3):
+        task.reset(2, [0, 1])
+        cosine, sine = np.cos(turn), np.sin(turn)
+        rotation = np.array([[cosine, -sine], [sine, cosine]])
+        for name in ("_goal", "_target"):
+            if hasattr(task, name):
+                setattr(task, name, getattr(task, name) @ rotation.T)
+        observed = [task.observation]
+        for step in range(15):
+            task.step(np.full((2, task.spec.action_dim), 0.1 * np.sin(step)))
+            observed.append(task.observation)
+        seen.append((task.goal, np.stack(observed)))
+    assert np.abs(seen[0][0] - seen[1][0]).max() > 0.01
+    np.testing.assert_array_equal(seen[0][1], seen[1][1])
+
+
+def test_a_ball_beside_the_way_is_not_driven_against_the_post() -> None:
+    task, expert = BallInstructed(), BallInstructedExpert()
+    task.reset(3, range(300))
+    expert.reset(3, range(300))
+    contact = task.parameters.ball_radius_m + task.parameters.post_radius_m
+    while not task.done.all():
+        assert (np.linalg.norm(task.state[:, :2], axis=1) > contact).all()
+        task.step(expert.act(task))
+    assert task.success.mean() > 0.98
+
+
+class Told:
+    """A kitchen of the test's own: which sub-tasks are in place is set from outside, step by step."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, orders: list[list[int]]) -> None:
+        self.task = KitchenInstructed()
+        self.task.reset(0, range(len(orders)))
+        self.task._orders = np.array(orders)
+        self._in_place = np.zeros((len(orders), len(SUBTASKS)), dtype=bool)
+        monkeypatch.setattr(self.task, "_in_place", lambda: self._in_place)
+
+    def do(self, *subtasks: int | None) -> None:
+        """Have a sub-task of each episode be in place from the next step on; None for no other."""
+        self._in_place = self._in_place.copy()
+        for row, subtask in enumerate(subtasks):
+            if subtask is not None:
+                self._in_place[row, subtask] = True
+        self.task.step(np.zeros((len(subtasks), 9)))
+
+
+def test_the_sub_tasks_count_in_the_order_told_and_no_other_may_be_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Told(monkeypatch, [[2, 0, 3], [2, 0, 3], [2, 0, 3], [1, 2, 3]])
+    task = told.task
+    told.do(2, 0, 2, None)
+    np.testing.assert_array_equal(task.completed[:, 0], [True, False, True, False])
+    np.testing.assert_array_equal(task.failed, [False, True, False, False])
+    told.do(0, 2, 1, None)
+    np.testing.assert_array_equal(task.failed, [False, True, True, False])
+    told.do(3, 3, 3, None)
+    np.testing.assert_array_equal(task.success, [True, False, False, False])
+    np.testing.assert_array_equal(task.done, [True, True, True, False])
+    np.testing.assert_array_equal(task.completed.sum(axis=1), [3, 0, 1, 0])
+
+
+def test_the_instruction_is_in_the_goal_and_nowhere_in_what_is_observed() -> None:
+    task, expert = KitchenInstructed(), KitchenInstructedExpert()
+    for each in (task, expert):
+        each.reset(1, range(3))
+    seen = task.observation
+    task._orders = (task._orders + 1) % len(SUBTASKS)
+    np.testing.assert_array_equal(task.observation, seen)
+    assert task.goal.shape == (3, TOLD * len(SUBTASKS)) == (3, task.spec.goal_dim)
+    expert.act(task)
+    np.testing.assert_array_equal(expert.orders, task._orders)
+
+
+@pytest.fixture(scope="module")
+def orders() -> np.ndarray:
+    task = KitchenInstructed()
+    task.reset(0, range(400))
+    return task.goal.reshape(400, TOLD, -1).argmax(axis=2)
+
+
+def test_every_instruction_is_drawn(orders: np.ndarray) -> None:
+    assert len({tuple(order) for order in orders.tolist()}) == 24

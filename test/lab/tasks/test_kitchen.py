@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from adahi_ros.lab.tasks.kitchen import ARM_START_NOISE_RAD, KETTLE_START_NOISE_M, SUBTASKS, Kitchen
+from adahi_ros.lab.tasks.kitchen_world import KitchenWorld, load_world
+
+SLIDE = SUBTASKS.index("slide cabinet")
+
+
+@pytest.fixture(scope="module")
+def world() -> KitchenWorld:
+    return load_world(SUBTASKS)
+
+
+@pytest.fixture(scope="module")
+def quiet(world: KitchenWorld) -> KitchenWorld:
+    """The world seen without noise."""
+    return dataclasses.replace(
+        world,
+        position_noise=np.zeros_like(world.position_noise),
+        velocity_noise=np.zeros_like(world.velocity_noise),
+    )
+
+
+def actions(seed: int, steps: int, count: int) -> np.ndarray:
+    """(steps, count, 9), the same for an episode whatever the count."""
+    return np.stack(
+        [np.random.default_rng((seed, e)).uniform(-2.0, 2.0, (steps, 9)) for e in range(count)], axis=1
+    )
+
+
+def put(task: Kitchen, episode: int, name: str) -> None:
+    """Put what a sub-task is about to its goal; the task itself never does."""
+    task._physics.positions(task._states)[episode, task.world.goal_indices[name]] = task.world.goals[name]
+
+
+def stand(task: Kitchen, steps: int = 1) -> None:
+    for _ in range(steps):
+        task.step(np.zeros((len(task.done), 9)))
+
+
+def test_what_is_fixed_about_it() -> None:
+    spec = Kitchen().spec
+    assert (len(spec.joint_names), spec.observation_dim, spec.action_dim, spec.goal_dim) == (9, 59, 9, 0)
+    assert len(set(spec.state_names)) == 50
+    np.testing.assert_array_equal(spec.action_high, np.full(9, 2.0))
+    np.testing.assert_array_equal(spec.action_low, -spec.action_high)
+    assert spec.control_rate_hz == pytest.approx(12.5)
+    assert spec.max_steps == 280
+    assert spec.subtask_names == ("microwave", "kettle", "light switch", "slide cabinet")
+
+
+def test_an_episode_is_the_same_to_the_bit_alone_and_in_a_batch() -> None:
+    steps, episodes = 12, [7, 3, 19]
+    commands = actions(0, steps, 3)
+
+    def drive(numbers: list[int], columns: list[int]) -> np.ndarray:
+        task = Kitchen()
+        task.reset(1, numbers)
+        rows = []
+        for command in commands[:, columns]:
+            task.step(command)
+            rows.append(np.concatenate([task.joint_positions, task.state, task.true_positions], axis=1))
+        return np.stack(rows)
+
+    batch = drive(episodes, [0, 1, 2])
+    for column, episode in enumerate(episodes):
+        np.testing.assert_array_equal(batch[:, column], drive([episode], [column])[:, 0])
+    assert not np.array_equal(batch[:, 0], batch[:, 1])
+
+
+def test_it_agrees_with_the_library_step_for_step(quiet: KitchenWorld) -> None:
+    from gymnasium_robotics.envs.franka_kitchen.kitchen_env import KitchenEnv
+
+    task = Kitchen(quiet)
+    task.reset(4, [2])
+    library = KitchenEnv(list(SUBTASKS), robot_noise_ratio=0.0, object_noise_ratio=0.0)
+    library.reset()
+    library.robot_env.set_state(task.true_positions[0], np.zeros(29))
+    library.robot_env._get_obs()  # it steers by the robot's positions that it saw last
+    for command in 0.5 * actions(1, 20, 1):
+        task.step(command)
+        seen, _, _, _, info = library.step(command[0] / task.spec.action_high)
+        # Not to the bit: the library's solver starts where it stopped, this one anew.
+        np.testing.assert_allclose(task.observation[0], seen["observation"], atol=1e-5)
+        done = [name in info["episode_task_completions"] for name in SUBTASKS]
+        np.testing.assert_array_equal(task.completed[0], done)
+
+
+def test_observations_are_as_noisy_as_the_librarys(world: KitchenWorld, quiet: KitchenWorld) -> None:
+    from gymnasium_robotics.envs.franka_kitchen.kitchen_env import KitchenEnv
+
+    library = KitchenEnv(list(SUBTASKS))
+    library.reset(seed=0)
+    truth = np.concatenate(
+        [library.data.qpos[:9], library.data.qvel[:9], library.data.qpos[9:], library.data.qvel[9:]]
+    )
+    looks = [library._get_obs(library.robot_env._get_obs())["observation"] - truth for _ in range(300)]
+    task, exact = Kitchen(world), Kitchen(quiet)
+    task.reset(0, range(300))
+    exact.reset(0, range(300))
+    errors = np.concatenate([task.joint_positions - exact.joint_positions, task.state - exact.state], axis=1)
+    np.testing.assert_allclose(np.abs(errors).max(axis=0), np.abs(looks).max(axis=0), rtol=0.1)
+    np.testing.assert_array_equal(exact.joint_positions, exact.true_positions[:, :9])
+
+
+def test_the_robot_is_steered_from_where_it_was_seen(quiet: KitchenWorld) -> None:
+    noise = quiet.position_noise.copy()
+    noise[0] = 0.05
+    task = Kitchen(dataclasses.replace(quiet, position_noise=noise))
+    task.reset(0, range(20))
+    before = task.true_positions[:, 0]
+    error = task.joint_positions[:, 0] - before
+    stand(task)
+    moved = task.true_positions[:, 0] - before
+    assert np.corrcoef(error, moved)[0, 1] > 0.95
+    assert 0.3 < np.polyfit(error, moved, 1)[0] < 0.7
+
+
+def test_starts_are_near_the_librarys_and_within_the_limits(world: KitchenWorld) -> None:
+    task = Kitchen()
+    task.reset(0, range(400))
+    offset = task.true_positions - world.start
+    low, high = world.model.jnt_range[:9].T
+    assert np.all((task.true_positions[:, :9] >= low) & (task.true_positions[:, :9] <= high))
+    assert np.abs(offset[:, :7]).max() <= ARM_START_NOISE_RAD
+    inside = [0, 2, 3, 4, 5, 6]  # the library's start has the second joint at its limit
+    assert np.all(np.abs(offset[:, inside]).max(axis=0) > 0.95 * ARM_START_NOISE_RAD)
+    kettle = world.goal_indices["kettle"][:2]
+    assert np.abs(offset[:, kettle]).max() == pytest.approx(KETTLE_START_NOISE_M, rel=0.05)
+    others = np.setdiff1d(np.arange(9, 30), kettle)
+    np.testing.assert_array_equal(offset[:, others], 0.0)
+    assert not task.done.any()
+    assert not task.completed.any()
+
+
+def test_completed_is_latched_and_fulfilled_is_not() -> None:
+    task = Kitchen()
+    task.reset(0, [0, 1])
+    put(task, 1, "slide cabinet")
+    stand(task)
+    expected = np.zeros((2, 4), dtype=bool)
+    expected[1, SLIDE] = True
+    np.testing.assert_array_equal(task.completed, expected)
+    np.testing.assert_array_equal(task.fulfilled, expected)
+    task._physics.positions(task._states)[1, task.world.goal_indices["slide cabinet"]] = 0.0
+    stand(task)
+    np.testing.assert_array_equal(task.completed, expected)
+    assert not task.fulfilled.any()
+    assert not task.success.any()
+
+
+def test_success_takes_all_four_and_then_nothing_moves() -> None:
+    task = Kitchen()
+    task.reset(0, [0, 1])
+    for name in SUBTASKS:
+        assert not task.success.any()
+        put(task, 0, name)
+        stand(task)
+    assert task.success.tolist() == [True, False]
+    assert task.done.tolist() == [True, False]
+    before, others = task.observation, task.true_positions[1]
+    task.step(np.ones((2, 9)))
+    np.testing.assert_array_equal(task.observation[0], before[0])
+    assert not np.array_equal(task.true_positions[1], others)
+
+
+def test_an_episode_ends_when_it_is_out_of_steps(world: KitchenWorld) -> None:
+    task = Kitchen(dataclasses.replace(world, max_steps=3))
+    for _ in range(3):
+        assert not task.done.any()
+        stand(task)
+    assert task.done.all()
+    assert not task.success.any()
+    assert not task.failed.any()
+
+
+def test_one_that_diverges_has_failed_and_the_others_go_on() -> None:
+    task, alone = Kitchen(), Kitchen()
+    task.reset(0, [0, 1])
+    alone.reset(0, [1])
+    task._physics.velocities(task._states)[0] = 1e12
+    last = task.true_positions[0]
+    stand(task, 2)
+    stand(alone, 2)
+    assert task.failed.tolist() == [True, False]
+    assert task.done.tolist() == [True, False]
+    np.testing.assert_array_equal(task.true_positions[0], last)
+    np.testing.assert_array_equal(task.observation[1], alone.observation[0])
+
+
+def test_actions_are_clipped_to_the_limits() -> None:
+    paths = []
+    for scale in (1.0, 3.0):
+        task = Kitchen()
+        task.reset(0, [0])
+        task.step(np.full((1, 9), scale * task.spec.action_high))
+        paths.append(task.true_positions)
+    np.testing.assert_array_equal(paths[0], paths[1])
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (np.zeros((2, 7)), r"action: shape \(2, 7\), expected \(2, 9\)"),
+        (np.zeros(9), r"action: shape \(9,\), expected \(2, 9\)"),
+        (
+            np.vstack([np.zeros(9), np.full(9, np.nan)]),
+            "panda_joint1_velocity_command_rad_s is nan at row 1",
+        ),
+    ],
+)
+def test_bad_actions_are_refused_and_move_nothing(action: np.ndarray, message: str) -> None:
+    task = Kitchen()
+    task.reset(0, [0, 1])
+    before = task.observation
+    with pytest.raises(ValueError, match=message):
+        task.step(action)
+    np.testing.assert_array_equal(task.observation, before)
+
+
+def test_a_controller_is_told_velocities(world: KitchenWorld) -> None:
+    spec = Kitchen(world).spec
+    assert spec.command_field == "velocities"
+    assert spec.commanded == spec.joint_names
+
+
+def test_the_picture_shows_what_happens() -> None:
+    task = Kitchen()
+    task.reset(0, [0, 1])
+    try:
+        first = task.render(0)
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    assert first.shape == (480, 640, 3)
+    assert first.dtype == np.uint8
+    assert first[200:].std() > 20.0  # below the caption, too
+    np.testing.assert_array_equal(first, task.render(0))
+    assert not np.array_equal(first, task.render(1))
+    put(task, 0, "kettle")
+    assert not np.array_equal(first[200:], task.render(0)[200:])
+
+
+def test_without_opengl_it_says_so_and_all_else_works() -> None:
+    program = (
+        "from adahi_ros.lab.tasks.kitchen import Kitchen\n"
+        "import numpy as np\n"
+        "task = Kitchen()\n"
+        "task.step(np.zeros((1, 9)))\n"
+        "try:\n    task.render()\n"
+        "except RuntimeError as error:\n    print(error)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "MUJOCO_GL": "disable"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "cannot draw, there is no OpenGL here" in run.stdout
+    assert "MUJOCO_GL" in run.stdout

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from adahi_ros.lab.tasks.camera import KitchenCamera, KitchenCameraExpert
+from adahi_ros.lab.tasks.kitchen import SUBTASKS, Kitchen
+from adahi_ros.lab.tasks.kitchen_camera import COLUMNS, ROWS, KitchenView
+
+
+@pytest.fixture(scope="module")
+def view() -> KitchenView:
+    view, kitchen = KitchenView(), Kitchen()
+    try:
+        view.photograph(kitchen, np.array([0]))
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    return view
+
+
+def test_labels_are_the_arm_and_what_it_is_to_move_without_noise() -> None:
+    view, kitchen = KitchenView(), Kitchen()
+    kitchen.reset(0, [1, 2])
+    labels = view.labels(kitchen)
+    assert labels.shape == (2, len(view.label_names))
+    assert {"microwave_rad", "kettle_x_m", "light_switch_rad", "slide_cabinet_m"} <= set(view.label_names)
+    kettle = view.label_names.index("kettle_x_m")
+    place = kitchen.world.goal_indices["kettle"][0]
+    np.testing.assert_array_equal(labels[:, kettle], kitchen.true_positions[:, place])
+
+
+def test_a_frame_is_the_same_in_any_batch_and_again(view: KitchenView) -> None:
+    kitchen = Kitchen()
+    kitchen.reset(0, [1, 2])
+    both = view.photograph(kitchen, np.arange(2))
+    assert both.shape == (2, ROWS, COLUMNS, 3)
+    assert both.dtype == np.uint8
+    np.testing.assert_array_equal(view.photograph(kitchen, np.array([1]))[0], both[1])
+    assert not np.array_equal(both[0], both[1])
+
+
+@pytest.mark.parametrize("subtask", SUBTASKS)
+def test_what_the_arm_is_to_move_shows(view: KitchenView, subtask: str) -> None:
+    kitchen = Kitchen()
+    kitchen.reset(0, [0])
+    moved = kitchen.true_positions
+    moved[:, kitchen.world.goal_indices[subtask]] = kitchen.world.goals[subtask]
+    before, after = (
+        view.photograph(SimpleNamespace(true_positions=positions), np.array([0]))[0].astype(int)
+        for positions in (kitchen.true_positions, moved)
+    )
+    assert (np.abs(after - before).max(axis=-1) > 20).sum() >= 5  # pixels; the light's switch is small
+
+
+def test_the_kitchen_from_a_camera_is_a_task(view: KitchenView) -> None:
+    task, expert = KitchenCamera(), KitchenCameraExpert()
+    task.reset(0, [1, 2])
+    expert.reset(0, [1, 2])
+    first = task.observation
+    assert first.shape == (2, task.spec.observation_dim)
+    assert task.images.shape == (2, ROWS, COLUMNS, 3)
+    task.step(expert.act(task))
+    assert not np.array_equal(task.observation, first)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from adahi_ros.lab.tasks import make, make_expert
+from adahi_ros.lab.tasks.ball import BallBalancing
+from adahi_ros.lab.tasks.metaworld import MetaWorld
+from adahi_ros.lab.tasks.metaworld_scenes import SCENES, Errand, Scene
+from adahi_ros.lab.tasks.metaworld_suites import SHARED, Suite
+from adahi_ros.lab.tasks.metaworld_world import load_library, load_scene
+
+pytest.importorskip(
+    "metaworld", reason="Meta-World is optional: pip install --no-deps -r requirements/metaworld.txt"
+)
+
+ERRANDS = [(scene, errand) for scene in SCENES for errand in scene.errands]
+OPPOSED = [(scene, errand) for scene, errand in ERRANDS if scene.joint is not None]
+
+
+def only(*scenes: Scene) -> Suite:
+    """The shared scenes, but no others than these."""
+    return replace(SHARED, scenes=scenes)
+
+
+def alone(scene: Scene, errand: Errand) -> Suite:
+    """The scene where nothing else can be asked for."""
+    return only(replace(scene, errands=(errand,)))
+
+
+def test_what_is_fixed_about_it() -> None:
+    spec = make("metaworld").spec
+    assert (spec.observation_dim, spec.goal_dim, spec.action_dim) == (10 + len(SCENES), 35, 4)
+    assert spec.control_rate_hz == pytest.approx(80.0)
+    np.testing.assert_allclose(spec.action_high, [0.8, 0.8, 0.8, 1.0])
+    assert len({errand.sentence for _, errand in ERRANDS}) == len(ERRANDS) >= 10
+    assert all(len(scene.errands) >= 2 for scene in SCENES)
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_nothing_that_the_robot_sees_tells_what_is_asked_for(scene: Scene) -> None:
+    shown, told, seen = [], [], []
+    for errand in scene.errands:
+        task = MetaWorld(alone(scene, errand))
+        task.reset(3, range(4))
+        still = np.tile([0.1, -0.1, 0.05, 0.5], (4, 1))
+        task.step(still)
+        shown.append(task.observation)
+        told.append(task.goal)
+        seen.append(task.sentences)
+    for other, goal in zip(shown[1:], told[1:], strict=True):
+        np.testing.assert_array_equal(other, shown[0])
+        assert not np.array_equal(goal, told[0])
+    assert len(set(seen)) == len(scene.errands)
+
+
+def test_an_episode_is_the_same_to_the_bit_alone_and_in_a_batch(drive: Callable[..., np.ndarray]) -> None:
+    task, expert = make("metaworld"), make_expert("metaworld")
+    episodes = list(range(10, 34))  # some share a scene, and so a model
+    batch = drive(task, expert, 3, episodes, 60)
+    for index in (0, 5, 23):
+        np.testing.assert_array_equal(batch[:, index], drive(task, expert, 3, [episodes[index]], 60)[:, 0])
+    assert not np.array_equal(batch[:, 0], drive(task, expert, 4, [episodes[0]], 60)[:, 0])
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_undisturbed_it_moves_as_the_librarys_does(scene: Scene) -> None:
+    task = MetaWorld(only(scene), disturbance=0.0)
+    task.reset(1, [2])
+    library = load_library()[0][scene.model]()
+    library._set_task_called, library._target_pos, library.obj_init_pos = True, np.zeros(3), np.zeros(3)
+    library.evaluate_state = lambda *_: (0.0, {})
+    world = load_scene(scene)
+    library.model.body(scene.thing).pos = world.model.body(scene.thing).pos
+    for part in ("qpos", "qvel", "mocap_pos", "mocap_quat", "qacc_warmstart"):
+        getattr(library.data, part)[:] = getattr(world.data, part)
+    for action in np.random.default_rng(0).uniform(-1.0, 1.0, (30, 4)):
+        task.step((action * task.spec.action_high)[None])
+        observed = library.step(action)[0]
+        np.testing.assert_allclose(task.state[0, :4], observed[:4], atol=1e-9)
+
+
+def test_the_expert_does_what_is_asked_for() -> None:
+    expert, failures = make_expert("metaworld"), {}
+    for scene in SCENES:
+        task = MetaWorld(only(scene), disturbance=0.0)
+        task.reset(0, range(8))
+        while not task.done.all():
+            action = expert.act(task)
+            assert np.all(np.abs(action) <= task.spec.action_high)
+            task.step(action)
+        failures[scene.name] = int(np.sum(~task.success))
+    assert sum(failures.values()) <= 3, failures
+
+
+@pytest.mark.parametrize(
+    ("scene", "errand"), OPPOSED, ids=lambda each: each.sentence if isinstance(each, Errand) else each.name
+)
+def test_doing_the_opposite_fails_and_half_way_is_neither(scene: Scene, errand: Errand) -> None:
+    task = MetaWorld(only(scene), disturbance=0.0)
+    task.reset(0, range(10))
+    assert not (task.success | task.failed).any()
+    for _ in range(task.spec.max_steps):  # all do this one, whatever was asked for
+        asked = task._drawn
+        task._drawn = [(scene, errand)] * len(asked)
+        for row in range(len(asked)):
+            world, kept = task._worlds[row], task._kept[row]
+            world.load(kept)
+            task._read[row] = world.look(errand, kept).read
+        action = make_expert("metaworld").act(task)
+        task._drawn = asked
+        task.step(action)
+    meant = np.array([sentence == errand.sentence for sentence in task.sentences])
+    assert meant.any()
+    assert not meant.all()
+    assert np.mean(task.success == meant) >= 0.7
+    assert np.mean(task.failed == ~meant) >= 0.7
+
+
+def test_the_hand_is_disturbed_and_the_gripper_is_not() -> None:
+    hands = {}
+    for disturbance in (0.0, 0.2, 0.4):
+        task = MetaWorld(only(SCENES[0]), disturbance)
+        task.reset(0, range(60))
+        before = task.state
+        for _ in range(10):
+            task.step(np.tile([0.0, 0.0, 0.0, -1.0], (60, 1)))
+        hands[disturbance] = task.state - before
+    assert np.abs(hands[0.0][:, :3]).max() < 5e-3
+    spread = hands[0.4][:, :3].std(axis=0)
+    np.testing.assert_allclose(spread, 2.0 * hands[0.2][:, :3].std(axis=0), rtol=0.1)
+    # Ten steps of their own, 4 mm each, of which the hand has not followed the last yet.
+    assert np.all((0.5 * 0.004 * np.sqrt(10) < spread) & (spread < 0.004 * np.sqrt(10)))
+    np.testing.assert_allclose(hands[0.4][:, 3], 0.0, atol=0.02)
+
+
+def test_what_is_done_stands_still() -> None:
+    task, expert = MetaWorld(only(SCENES[0])), make_expert("metaworld")
+    task.reset(0, range(4))
+    while not task.done.all():
+        task.step(expert.act(task))
+    before = task.state
+    task.step(np.full((4, 4), 0.5))
+    np.testing.assert_array_equal(task.state, before)
+
+
+def test_doing_nothing_achieves_nothing() -> None:
+    task = MetaWorld(disturbance=0.0)
+    task.reset(0, range(20))
+    while not task.done.all():
+        task.step(np.zeros((20, 4)))
+    assert not task.success.any()
+
+
+def test_bad_actions_and_other_tasks_are_refused() -> None:
+    task = make("metaworld")
+    with pytest.raises(ValueError, match=r"action: shape \(1, 3\)"):
+        task.step(np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="action: gripper_command is nan"):
+        task.step(np.array([[0.0, 0.0, 0.0, np.nan]]))
+    with pytest.raises(ValueError, match="task: 'ball', must be one of Meta-World's"):
+        make_expert("metaworld").act(BallBalancing())

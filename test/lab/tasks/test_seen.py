@@ -1,0 +1,71 @@
+"""A world whose camera is for the target alone: what the robot observes says nothing of the picture."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adahi_ros.lab.tasks import make, make_expert, names
+from adahi_ros.lab.tasks.camera_task import BallSeen
+from adahi_ros.lab.tasks.instructed import BallInstructed
+from adahi_ros.server.received_images import ReceivedImages
+from adahi_ros.vision.images import QUALITY, to_jpeg
+
+EPISODES = [3, 0, 8]
+
+
+@pytest.fixture(scope="module")
+def world() -> BallSeen:
+    return BallSeen()
+
+
+@pytest.mark.parametrize("name", names())
+def test_this_shows_its_images_to_the_target_alone_and_no_other(name: str) -> None:
+    assert make(name).spec.images_for_target == (name == "ball_seen")
+
+
+def test_what_the_robot_observes_is_that_of_the_world_looked_at_and_no_goal(world: BallSeen) -> None:
+    plain = BallInstructed()
+    for each in (world, plain):
+        each.reset(2, EPISODES)
+        for step in range(10):
+            each.step(np.full((3, 2), 0.1 * np.sin(step)))
+    np.testing.assert_array_equal(world.observation, plain.observation)
+    assert world.goal.shape == (3, 0)
+    assert (world.spec.goal_dim, world.spec.observation_dim) == (0, 6)
+
+
+def test_whatever_the_picture_shows_the_same_actions_are_followed_by_the_same_observations(
+    world: BallSeen,
+) -> None:
+    observed, pictures = [], []
+    for turn in (1.0, -1.0):
+        world.reset(2, EPISODES)
+        world.watched._goal = turn * world.watched._goal  # type: ignore[attr-defined]
+        rows = [world.observation]
+        pictures.append(world.images)
+        for step in range(15):
+            world.step(np.full((3, 2), 0.1 * np.sin(step)))
+            rows.append(world.observation)
+        observed.append(np.stack(rows))
+    np.testing.assert_array_equal(*observed)
+    assert (pictures[0] != pictures[1]).any(axis=(1, 2, 3)).all()
+
+
+def test_the_target_sees_what_a_verifier_makes_of_the_jpegs(world: BallSeen) -> None:
+    expert, verifier = make_expert("ball_seen"), ReceivedImages(world.encoder)
+    for each in (world, expert):
+        each.reset(1, EPISODES)
+    for _ in range(5):
+        received = [verifier.encode(to_jpeg(image, QUALITY)) for image in world.images]
+        np.testing.assert_array_equal(world.image_features, received)
+        world.step(expert.act(world))
+
+
+def test_the_mark_is_where_the_ball_is_to_rest(world: BallSeen) -> None:
+    world.reset(5, range(20))
+    for frame, goal in zip(world.images.astype(float), world.watched.goal, strict=True):
+        green = np.clip(frame[..., 1] - frame[..., 0] - 60.0, 0.0, None)  # of no other colour
+        side = 0.30 * (1.0 - (2.0 * np.arange(64) + 1.0) / 64)
+        place = np.array([green.sum(axis=1) @ side, green.sum(axis=0) @ side]) / green.sum()
+        np.testing.assert_allclose(place, goal, atol=0.02)  # the ball may lie on a part of it

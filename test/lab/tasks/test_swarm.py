@@ -1,0 +1,341 @@
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from adahi_ros.lab.tasks.demonstrations import collect
+from adahi_ros.lab.tasks.swarm import Swarm, SwarmExpert
+from adahi_ros.lab.tasks.swarm_parameters import SwarmParameters
+
+STILL = SwarmParameters(wind_m_s2=0.0)
+DRONES = STILL.drones
+ACTIONS = 2 * DRONES
+
+
+def place(task: Swarm, position: np.ndarray, velocity: np.ndarray | float = 0.0) -> None:
+    """Put the drones (N, 2) of every episode somewhere; the tasks themselves only start at random."""
+    task._position = np.tile(position, (len(task.done), 1, 1))
+    task._velocity = np.broadcast_to(velocity, task._position.shape).copy()
+
+
+def corners(half_side: float) -> np.ndarray:
+    """(4, 2), one drone in each corner of a square."""
+    return half_side * np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
+
+
+def test_the_spec_fits_what_the_task_shows() -> None:
+    for drones in (3, 4, 6):
+        task = Swarm(SwarmParameters(drones=drones))
+        task.reset(0, range(5))
+        spec = task.spec
+        assert task.joint_positions.shape == task.joint_velocities.shape == (5, 0)
+        assert task.state.shape == task.observation.shape == (5, spec.observation_dim) == (5, 4 * drones)
+        assert task.goal.shape == (5, spec.goal_dim) == (5, 2 * drones)
+        assert task.completed.shape == task.fulfilled.shape == (5, len(spec.subtask_names)) == (5, drones)
+        assert spec.action_low.shape == spec.action_high.shape == (spec.action_dim,)
+        assert spec.commanded == ("drone_1_x", "drone_1_y", "drone_2_x", "drone_2_y", *spec.commanded[4:])
+
+
+@pytest.mark.parametrize("drones", [2, 7])
+def test_numbers_of_drones_that_do_not_fit_are_refused(drones: int) -> None:
+    with pytest.raises(ValueError, match=f"drones: {drones}, expected 3 to 6"):
+        SwarmParameters(drones=drones)
+
+
+def test_without_wind_and_command_a_hovering_drone_stays_where_it_is() -> None:
+    task = Swarm(STILL)
+    place(task, corners(1.0))
+    before = task.state
+    for _ in range(20):
+        task.step(np.zeros((1, ACTIONS)))
+    np.testing.assert_array_equal(task.state, before)
+
+
+def test_a_drone_follows_its_command_with_a_first_order_lag_and_nobody_elses() -> None:
+    task = Swarm(STILL)
+    place(task, corners(1.0))
+    command = np.zeros((1, ACTIONS))
+    command[0, :2] = 0.3, -0.2
+    steps = 5
+    for _ in range(steps):
+        task.step(command)
+    velocity = task.state[0, ACTIONS:].reshape(DRONES, 2)
+    share = 1.0 - np.exp(-steps / STILL.control_rate_hz / STILL.velocity_lag_s)
+    np.testing.assert_allclose(velocity[0], share * command[0, :2], rtol=0.03)
+    assert np.all(velocity[1:] == 0.0)
+
+
+def test_a_drone_accelerates_no_harder_than_it_can() -> None:
+    world = dataclasses.replace(STILL, max_acceleration_m_s2=1.0)
+    task = Swarm(world)
+    place(task, corners(1.0))
+    command = np.zeros((1, ACTIONS))
+    command[0, 0] = world.max_speed_m_s
+    for step in range(1, 5):
+        task.step(command)
+        np.testing.assert_allclose(task.state[0, ACTIONS], step / world.control_rate_hz)
+
+
+@pytest.mark.parametrize("command", [[9.0, 0.0], [9.0, 9.0], [1.2, -1.2]])
+def test_commands_beyond_the_fastest_keep_their_direction_and_lose_their_excess(command: list[float]) -> None:
+    excessive, allowed = np.clip(command, -STILL.max_speed_m_s, STILL.max_speed_m_s), Swarm(STILL)
+    allowed_command = excessive * STILL.max_speed_m_s / np.linalg.norm(excessive)
+    task = Swarm(STILL)
+    for each, wanted in ((task, command), (allowed, allowed_command)):
+        place(each, corners(1.0))
+        for _ in range(5):
+            each.step(np.tile(wanted, (1, DRONES)))
+    np.testing.assert_allclose(task.state, allowed.state, atol=1e-12)
+
+
+def test_wind_pushes_every_drone_on_its_own_and_as_hard_as_said() -> None:
+    world = SwarmParameters(wind_m_s2=0.8, velocity_lag_s=1e9)
+    task = Swarm(world)
+    task.reset(0, range(2000))
+    place(task, corners(1.0))
+    speeds = []
+    for _ in range(2):
+        before = task.state[:, ACTIONS:]
+        task.step(np.zeros((2000, ACTIONS)))
+        speeds.append((task.state[:, ACTIONS:] - before) * world.control_rate_hz)
+    gusts = np.concatenate(speeds, axis=1)
+    np.testing.assert_allclose(gusts.mean(axis=0), 0.0, atol=0.08)
+    np.testing.assert_allclose(gusts.std(axis=0), 0.8, rtol=0.08)
+    correlation = np.corrcoef(gusts.T) - np.eye(gusts.shape[1])
+    assert np.abs(correlation).max() < 0.1
+
+
+def test_drones_that_touch_fail_the_episode_for_good_and_stop() -> None:
+    task = Swarm(STILL)
+    position = corners(1.0)
+    position[1] = position[0] - [2.0 * STILL.drone_radius_m + 0.1, 0.0]
+    place(task, position)
+    command = np.zeros((1, ACTIONS))
+    command[0, 2] = 0.5  # the second drone flies to the first
+    for _ in range(20):
+        task.step(command)
+    assert task.collided.tolist() == [[True, True, False, False]]
+    assert task.failed[0]
+    assert task.done[0]
+    distance = np.linalg.norm(task.state[0, :2] - task.state[0, 2:4])
+    assert 0.0 < 2.0 * STILL.drone_radius_m - distance < 0.01
+    before = task.state
+    task.step(-command)
+    np.testing.assert_array_equal(task.state, before)
+
+
+def test_drones_that_only_pass_closely_do_not_fail() -> None:
+    task = Swarm(STILL)
+    position = corners(1.0)
+    position[1] = position[0] - [2.0 * STILL.drone_radius_m + 0.01, 0.6]
+    place(task, position)
+    for _ in range(20):
+        task.step(np.tile([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0], (1, 1)))
+    assert task.state[0, 3] > task.state[0, 1]
+    assert not task.failed[0]
+
+
+def test_a_drone_that_leaves_the_arena_fails_the_episode_for_good() -> None:
+    task = Swarm(STILL)
+    place(task, corners(1.5))
+    for _ in range(40):
+        task.step(np.tile([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], (1, 1)))
+    assert task.failed[0]
+    assert task.done[0]
+    assert not task.collided.any()
+    assert 0.0 < task.state[0, 0] - STILL.half_side_m < 0.02
+
+
+def test_success_takes_all_drones_on_their_targets_at_once_and_is_latched() -> None:
+    task = Swarm(STILL)
+    target = task.goal[0].reshape(DRONES, 2)
+    still = np.zeros((1, ACTIONS))
+    one_away = target.copy()
+    one_away[2] *= 0.5
+    place(task, one_away)
+    for _ in range(STILL.hold_steps + 3):
+        task.step(still)
+    assert task.completed.tolist() == [[True, True, False, True]]
+    assert task.fulfilled.tolist() == [[True, True, False, True]]
+    assert not task.success[0]
+    others_away = 0.5 * target
+    others_away[2] = target[2]
+    place(task, others_away)
+    for _ in range(STILL.hold_steps):
+        task.step(still)
+    assert task.completed.all(), "each drone has been there"
+    assert not task.success[0], "but not together"
+    place(task, target)
+    for step in range(STILL.hold_steps):
+        assert not task.success[0], f"after {step} steps"
+        task.step(still)
+    assert task.success[0]
+    assert task.done[0]
+    assert not task.failed[0]
+    task.step(np.ones((1, ACTIONS)))
+    assert task.success[0]
+
+
+def test_a_drone_that_leaves_its_target_starts_its_hold_again() -> None:
+    task = Swarm(STILL)
+    target = task.goal[0].reshape(DRONES, 2)
+    still = np.zeros((1, ACTIONS))
+    for place_at, held in ((target, 1), (0.5 * target, 0), (target, 1)):
+        place(task, place_at)
+        task.step(still)
+        assert task.held_steps.tolist() == [[held] * DRONES]
+
+
+def test_a_target_counts_up_to_its_tolerance() -> None:
+    task = Swarm(STILL)
+    target = task.goal[0].reshape(DRONES, 2)
+    for away, near in ((0.99, True), (1.01, False)):
+        place(task, target + np.array([0.0, away * STILL.target_tolerance_m]))
+        assert task.fulfilled.tolist() == [[near] * DRONES]
+
+
+def test_nothing_moves_once_an_episode_is_done(drive: Callable[..., np.ndarray]) -> None:
+    task, expert = Swarm(), SwarmExpert()
+    drive(task, expert, 0, [0, 1, 2], SwarmParameters().max_steps)
+    assert task.done.all()
+
+    def seen() -> list[np.ndarray]:
+        return [task.observation, task.held_steps, task.completed, task.success, task.failed]
+
+    before = seen()
+    for _ in range(5):
+        task.step(np.ones((3, ACTIONS)))
+    for old, new in zip(before, seen(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_an_episode_ends_when_it_is_out_of_steps() -> None:
+    task = Swarm(dataclasses.replace(STILL, max_steps=7))
+    for step in range(7):
+        assert not task.done[0], f"after {step} steps"
+        task.step(np.zeros((1, ACTIONS)))
+    assert task.done[0]
+    assert not task.success[0]
+    assert not task.failed[0]
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (np.zeros((2, 3)), r"action: shape \(2, 3\), expected \(2, 8\)"),
+        (np.zeros(8), r"action: shape \(8,\), expected \(2, 8\)"),
+        (np.array([[0.0] * 8, [0.0] * 7 + [np.nan]]), "drone_4_vy_command_m_s is nan at row 1"),
+        (np.array([[np.inf] + [0.0] * 7, [0.0] * 8]), "drone_1_vx_command_m_s is inf at row 0"),
+    ],
+)
+def test_bad_actions_are_refused_and_move_nothing(action: np.ndarray, message: str) -> None:
+    task = Swarm()
+    task.reset(0, [0, 1])
+    before = task.observation
+    with pytest.raises(ValueError, match=message):
+        task.step(action)
+    np.testing.assert_array_equal(task.observation, before)
+
+
+@pytest.mark.parametrize("drones", [3, 4, 6])
+def test_drones_start_apart_inside_the_arena_and_opposite_their_targets(drones: int) -> None:
+    task = Swarm(SwarmParameters(drones=drones))
+    task.reset(0, range(500))
+    position = task.state[:, : 2 * drones].reshape(500, drones, 2)
+    target = task.goal.reshape(500, drones, 2)
+    assert np.all(np.abs(np.concatenate([position, target])) < task.parameters.half_side_m)
+    assert np.all(np.sum(position * target, axis=2) < 0.0), "the centre lies between"
+    for places in (position, target):
+        for i, j in itertools.combinations(range(drones), 2):
+            apart = np.linalg.norm(places[:, i] - places[:, j], axis=1)
+            assert apart.min() > 2.0 * task.parameters.drone_radius_m + 0.1
+    assert not task.done.any()
+
+
+def test_flying_straight_to_the_targets_ends_in_collisions() -> None:
+    task = Swarm()
+    task.reset(0, range(200))
+    for _ in range(task.spec.max_steps):
+        task.step(2.0 * (task.goal - task.state[:, :ACTIONS]))
+    assert task.collided.any(axis=1).mean() > 0.5
+    assert task.success.mean() < 0.5
+
+
+def test_the_expert_succeeds_and_goes_both_ways(drive: Callable[..., np.ndarray]) -> None:
+    task, expert = Swarm(), SwarmExpert()
+    path = drive(task, expert, 11, list(range(200)), SwarmParameters().max_steps)
+    assert task.success.mean() >= 0.98
+    position = path[:, :, :ACTIONS].reshape(len(path), 200, DRONES, 2)
+    before, after = position[:-1], position[1:]
+    swept = (before[..., 0] * after[..., 1] - before[..., 1] * after[..., 0]).sum(axis=0)  # about the centre
+    np.testing.assert_array_equal(np.sign(swept), np.tile(expert.ways[:, None], (1, DRONES)))
+    assert 60 < np.sum(expert.ways > 0) < 140
+
+
+@pytest.mark.parametrize("drones", [3, 5, 6])
+def test_the_expert_flies_swarms_of_other_sizes(drones: int, drive: Callable[..., np.ndarray]) -> None:
+    task, expert = Swarm(SwarmParameters(drones=drones)), SwarmExpert()
+    drive(task, expert, 4, list(range(100)), SwarmParameters().max_steps)
+    assert task.success.mean() >= 0.95
+
+
+def test_the_expert_succeeds_in_spite_of_the_noise_of_demonstrations() -> None:
+    recorded = collect(Swarm(), SwarmExpert(), episodes=200, seed=5, action_noise=0.1)
+    assert recorded.failed <= 0.03 * recorded.attempted
+
+
+def test_the_expert_refuses_a_task_of_another_size() -> None:
+    task, expert = Swarm(), SwarmExpert()
+    task.reset(0, range(3))
+    with pytest.raises(ValueError, match="task: 3 episodes, the expert was reset for 1"):
+        expert.act(task)
+
+
+def test_doing_nothing_and_acting_at_random_fail() -> None:
+    noise = np.random.default_rng(0)
+    for scale in (0.0, 1.0):
+        task = Swarm()
+        task.reset(5, range(100))
+        for _ in range(task.spec.max_steps):
+            task.step(scale * noise.uniform(-1.2, 1.2, (100, ACTIONS)))
+        assert task.success.mean() <= 0.05
+
+
+def test_the_picture_shows_what_happens() -> None:
+    task = Swarm()
+    task.reset(0, [0, 1])
+    first = task.render(0)
+    assert first.shape == (480, 640, 3)
+    assert first.dtype == np.uint8
+    np.testing.assert_array_equal(first, task.render(0))
+    assert not np.array_equal(first, task.render(1))
+    task.step(np.full((2, ACTIONS), 0.5))
+    assert not np.array_equal(first, task.render(0))
+
+
+def test_the_picture_tells_how_an_episode_ended() -> None:
+    pictures = []
+    for place_at in (lambda t: t.goal[0].reshape(DRONES, 2), lambda t: np.tile([0.5, 0.5], (DRONES, 1))):
+        task = Swarm(dataclasses.replace(STILL, hold_steps=1))
+        place(task, place_at(task))
+        task.step(np.zeros((1, ACTIONS)))
+        assert task.done[0]
+        pictures.append(task.render(0))
+    green, red = (picture[:100, :170].astype(int) for picture in pictures)  # where the status is written
+    assert np.any(green[:, :, 1] - green[:, :, 0] > 80)
+    assert np.any(red[:, :, 0] - red[:, :, 1] > 80)
+
+
+def test_a_picture_keeps_the_last_moments_of_an_episode_that_is_over() -> None:
+    task = Swarm(dataclasses.replace(STILL, max_steps=20))
+    inward = 0.5 * task.goal
+    for _ in range(20):
+        task.step(inward)
+    last = task.render(0)
+    for _ in range(60):  # others may still be flying
+        task.step(inward)
+    np.testing.assert_array_equal(task.render(0), last)

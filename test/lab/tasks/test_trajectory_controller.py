@@ -1,0 +1,88 @@
+"""What a trajectory controller makes of a point, and what it asks of the arm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
+
+PERIOD_S = 0.05
+NOW_S = 1000.0
+AGE_S = 0.04  # of the observation, when its command arrives
+LIMIT = 2.0
+STEP = np.array([LIMIT * PERIOD_S, -0.5 * LIMIT * PERIOD_S])  # the largest within the limit
+
+
+def asked_with(stamp_s: float) -> np.ndarray:
+    controller = TrajectoryController(np.zeros(2))
+    controller.receive(STEP, None, stamp_s, PERIOD_S, NOW_S)
+    return controller.asked_speed
+
+
+def test_time_from_the_observation_on_asks_for_more_than_the_limit() -> None:
+    np.testing.assert_allclose(asked_with(0.0), [LIMIT, 0.5 * LIMIT])
+    np.testing.assert_allclose(asked_with(NOW_S), [LIMIT, 0.5 * LIMIT])
+    np.testing.assert_allclose(asked_with(NOW_S - AGE_S)[0], LIMIT * PERIOD_S / (PERIOD_S - AGE_S))
+
+
+def test_a_line_ends_at_its_point_and_stands_there() -> None:
+    controller = TrajectoryController(np.array([1.0, 1.0]))
+    controller.receive(1.0 + STEP, None, 0.0, PERIOD_S, NOW_S)
+    halfway = controller.sample(NOW_S + PERIOD_S / 2)
+    np.testing.assert_allclose(halfway.positions, 1.0 + STEP / 2)
+    np.testing.assert_allclose(halfway.velocities, STEP / PERIOD_S)
+    for late_s in (0.0, 0.01, 10.0):
+        at_last = controller.sample(NOW_S + PERIOD_S + late_s)
+        np.testing.assert_array_equal(at_last.positions, 1.0 + STEP)
+        np.testing.assert_array_equal(at_last.velocities, np.zeros(2))
+    np.testing.assert_allclose(controller.asked_acceleration, np.abs(STEP) / PERIOD_S**2)
+
+
+@given(
+    st.lists(st.floats(-2, 2), min_size=2, max_size=2),
+    st.lists(st.floats(-2, 2), min_size=2, max_size=2),
+    st.floats(0.01, 1.0),
+)
+def test_a_cubic_meets_both_ends_and_its_peaks_are_recorded(
+    first: list[float], second: list[float], share: float
+) -> None:
+    """By brute force: no sample is faster, or accelerates more, than what was recorded."""
+    controller = TrajectoryController(np.zeros(2))
+    now_s = 0.0
+    for velocities in (np.array(first), np.array(second)):
+        before = controller.sample(now_s)
+        controller.receive(before.positions + 0.1 * velocities, velocities, 0.0, PERIOD_S, now_s)
+        times = now_s + np.linspace(0.0, PERIOD_S * (1 - 1e-9), 400)
+        samples = [controller.sample(each) for each in times]
+        np.testing.assert_allclose(samples[0].positions, before.positions, atol=1e-12)
+        np.testing.assert_allclose(samples[0].velocities, before.velocities, atol=1e-9)
+        np.testing.assert_allclose(samples[-1].velocities, velocities, atol=1e-6)
+        speeds = np.array([each.velocities for each in samples])
+        assert (np.abs(speeds) <= controller.asked_speed + 1e-9).all()
+        accelerations = np.diff(speeds, axis=0) / np.diff(times)[:, None]
+        assert (np.abs(accelerations) <= controller.asked_acceleration * (1 + 1e-4) + 1e-6).all()
+        now_s += share * PERIOD_S
+
+
+def test_an_entry_without_a_velocity_is_reached_on_a_line() -> None:
+    controller = TrajectoryController(np.zeros(2))
+    controller.receive(STEP, np.array([0.0, np.nan]), 0.0, PERIOD_S, NOW_S)
+    np.testing.assert_allclose(controller.asked_speed, [1.5 * LIMIT, 0.5 * LIMIT])
+
+
+def test_a_trajectory_that_ends_in_the_past_is_dropped() -> None:
+    controller = TrajectoryController(np.zeros(2))
+    with pytest.raises(ValueError, match=r"header\.stamp: 0\.060 s old, must be at most 0\.05 s"):
+        controller.receive(STEP, None, NOW_S - 0.06, PERIOD_S, NOW_S)
+    np.testing.assert_array_equal(controller.sample(NOW_S).positions, np.zeros(2))
+    assert not controller.asked_speed.any()
+
+
+def test_what_is_held_stands() -> None:
+    controller = TrajectoryController(np.zeros(2))
+    controller.receive(STEP, None, 0.0, PERIOD_S, NOW_S)
+    controller.hold(np.ones(2), NOW_S + 0.01)
+    np.testing.assert_array_equal(controller.sample(NOW_S + 0.02).positions, np.ones(2))

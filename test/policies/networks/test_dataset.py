@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from adahi_ros.core.history import History
+from adahi_ros.core.signature import Feature, Signature
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.policies.networks.step_dataset import Moments, action_chunks, step_goals, window_indices
+
+
+def uneven() -> Trajectories:
+    """Episodes of 1, 4 and 7 steps; every number tells its step."""
+    steps = np.arange(12, dtype=np.float32)
+    return Trajectories(
+        "toy",
+        steps[:, None],
+        np.stack([steps, -steps], axis=1),
+        np.eye(3, dtype=np.float32),
+        np.array([1, 5, 12]),
+    )
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 10])
+def test_training_windows_are_the_windows_that_a_robot_sees(length: int) -> None:
+    data = uneven()
+    windows = data.observations[window_indices(data, length)]
+    assert windows.shape == (12, length, 1)
+    for start, end in data.spans():
+        history = History(Signature(length, 1, 2, (Feature("observation", 1),)), 1)
+        for step in range(start, end):
+            seen = history.push({"observation": data.observations[step : step + 1]})
+            np.testing.assert_array_equal(windows[step], seen.features["observation"][0])
+
+
+def test_chunks_look_ahead_and_repeat_the_last_action_of_the_episode() -> None:
+    chunks = action_chunks(uneven(), 3)
+    assert chunks[:, :, 0].tolist()[:6] == [[0, 0, 0], [1, 2, 3], [2, 3, 4], [3, 4, 4], [4, 4, 4], [5, 6, 7]]
+    np.testing.assert_array_equal(chunks[:, :, 1], -chunks[:, :, 0])
+    np.testing.assert_array_equal(action_chunks(uneven(), 1)[:, 0], uneven().actions)
+
+
+def test_every_step_has_the_goal_of_its_episode(demonstrations: Callable[[int], Trajectories]) -> None:
+    goals = step_goals(uneven())
+    assert goals.argmax(axis=1).tolist() == [0] + [1] * 4 + [2] * 7
+    assert step_goals(demonstrations(0)).shape == (360, 0)
+
+
+def test_moments_scale_to_unit_deviation_and_leave_what_never_moves() -> None:
+    draw = np.random.default_rng(0)
+    values = (draw.normal(size=(500, 3)) * [3.0, 0.01, 0.0] + [5.0, -1.0, 2.0]).astype(np.float32)
+    moments = Moments.of(values)
+    scaled = (values - moments.mean) / moments.scale
+    np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-4)
+    np.testing.assert_allclose(scaled.std(axis=0), [1.0, 1.0, 0.0], atol=1e-4)
+    assert Moments.of(np.zeros((4, 0), np.float32)).scale.shape == (0,)

@@ -1,0 +1,402 @@
+"""What a corrector reads, what it is trained for, and what its files say."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.corrector_training import running, save_corrector, scales_of, train_corrector
+from adahi_ros.lab.training.fitting import FitConfig, Run
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.corrector.corrector import RANGE_MARGIN, Corrector
+from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.corrector.corrector_features import (
+    AHEAD,
+    FeatureScales,
+    PlanView,
+    feature_count,
+    features,
+)
+from adahi_ros.policies.corrector.corrector_network import (
+    LOG_VARIANCE,
+    CorrectorConfig,
+    corrector_loss,
+    weights_count,
+)
+
+OBS, G, A, T, B = 6, 2, 2, 5, 4
+CONFIG = CorrectorConfig(OBS, G, A, T, hidden=8)
+
+
+@pytest.fixture(scope="module")
+def scales(demonstrations: Callable[[int], Trajectories]) -> FeatureScales:
+    return scales_of(demonstrations(G), with_goal=True)
+
+
+@pytest.fixture
+def view() -> PlanView:
+    """Four robots with three of five actions left."""
+    draw = np.random.default_rng(2)
+    ahead = draw.normal(size=(B, T, A)).astype(np.float32)
+    ahead[:, 3:] = ahead[:, 2:3]
+    seen = (draw.normal(scale=0.3, size=(B, OBS)).astype(np.float32) for _ in range(3))
+    goal = draw.normal(size=(B, G)).astype(np.float32)
+    return PlanView(*seen, goal, ahead, np.full(B, 3), np.full(B, 2))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, demonstrations: Callable[[int], Trajectories]) -> Path:
+    """A corrector `corrector`, a little trained."""
+    folder, data, draw = tmp_path_factory.mktemp("corrector"), demonstrations(G), np.random.default_rng(1)
+    read = draw.normal(size=(200, feature_count(OBS, G, A))).astype(np.float32)
+    network, _ = train_corrector(read, 0.3 * read[:, :A], 8, FitConfig(20, 32, warmup=0), Run(1))
+    action_range = (data.actions.min(axis=0), data.actions.max(axis=0))
+    save_corrector(folder, "corrector", network, CONFIG, scales_of(data, True), action_range, {"steps": 20})
+    return folder
+
+
+@pytest.fixture
+def copy(folder: Path, tmp_path: Path) -> Path:
+    """A copy to damage."""
+    return Path(shutil.copytree(folder, tmp_path / "corrector"))
+
+
+def test_features_are_as_many_as_are_counted(view: PlanView, scales: FeatureScales) -> None:
+    read = features(view, scales)
+    assert read.shape == (B, feature_count(OBS, G, A))
+    assert read.dtype == np.float32
+    untold = replace(view, goal=view.goal[:, :0])
+    without = replace(scales, goal_mean=scales.goal_mean[:0], goal_scale=scales.goal_scale[:0])
+    assert features(untold, without).shape == (B, feature_count(OBS, 0, A))
+
+
+def test_where_nothing_has_changed_no_change_is_read(view: PlanView, scales: FeatureScales) -> None:
+    still = replace(view, previous=view.observation, at_request=view.observation)
+    np.testing.assert_array_equal(features(still, scales)[:, OBS : 3 * OBS], 0.0)
+    moved = features(replace(still, previous=view.previous), scales)
+    assert (moved[:, OBS : 2 * OBS] != 0.0).all()
+    np.testing.assert_array_equal(moved[:, 2 * OBS : 3 * OBS], 0.0)
+    since = features(replace(still, at_request=view.at_request), scales)
+    np.testing.assert_array_equal(since[:, OBS : 2 * OBS], 0.0)
+    assert (since[:, 2 * OBS : 3 * OBS] != 0.0).all()
+
+
+def test_the_repeated_last_action_does_not_enter_the_mean(view: PlanView, scales: FeatureScales) -> None:
+    begin = 3 * OBS + G + (len(AHEAD) + 1) * A
+    scaled = (view.ahead[:, :3] - scales.action_mean) / scales.action_scale
+    mean = features(view, scales)[:, begin : begin + A]
+    np.testing.assert_allclose(mean, scaled.mean(axis=1), rtol=1e-5)
+    longer = replace(view, ahead=np.concatenate([view.ahead, view.ahead[:, -1:]], axis=1))
+    np.testing.assert_allclose(features(longer, scales)[:, begin : begin + A], mean, rtol=1e-6)
+
+
+def test_what_is_left_and_how_old_it_is_are_parts_of_a_whole_plan(
+    view: PlanView, scales: FeatureScales
+) -> None:
+    np.testing.assert_allclose(features(view, scales)[:, -2:], np.tile([3 / T, 2 / T], (B, 1)))
+
+
+def test_a_plan_shorter_than_what_is_read_ahead_is_read_to_its_end(
+    view: PlanView, scales: FeatureScales
+) -> None:
+    short = replace(view, ahead=view.ahead[:, :1], left=np.ones(B, dtype=int))
+    planned = features(short, scales)[:, 3 * OBS + G : -2].reshape(B, len(AHEAD) + 2, A)
+    np.testing.assert_allclose(planned, np.repeat(planned[:, :1], len(AHEAD) + 2, axis=1), rtol=1e-6)
+
+
+def test_from_one_episode_to_the_next_is_no_change(demonstrations: Callable[[int], Trajectories]) -> None:
+    data = demonstrations(G)
+    apart = data.observations.copy()
+    apart[data.ends[0] :] += 100.0
+    moved = replace(data, observations=apart)
+    one, other = scales_of(data, True), scales_of(moved, True)
+    smallest = 1e-3 * (other.observation_scale - one.observation_scale)
+    np.testing.assert_allclose(other.change_scale - smallest, one.change_scale, rtol=1e-3)
+    assert len(scales_of(data, with_goal=False).goal_mean) == 0
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 3.0])
+def test_the_loss_prefers_the_variance_that_there_is(spread: float) -> None:
+    wanted = spread * torch.randn(4000, 1, generator=torch.Generator().manual_seed(1))
+    guesses = [np.log(spread**2) + step for step in (-1.0, -0.4, 0.0, 0.4, 1.0)]
+    losses = [
+        float(corrector_loss(torch.zeros_like(wanted), torch.full((4000,), guess), wanted))
+        for guess in guesses
+    ]
+    assert int(np.argmin(losses)) == 2
+
+
+def test_a_correction_that_is_nearer_costs_less() -> None:
+    wanted, log_variance = torch.ones(10, 2), torch.zeros(10)
+    losses = [
+        float(corrector_loss(torch.full((10, 2), each), log_variance, wanted)) for each in (0.0, 0.5, 1)
+    ]
+    assert losses == sorted(losses, reverse=True)
+
+
+@pytest.mark.parametrize(("beta", "times"), [(0.0, 1 / 25), (0.5, 1 / 5), (1.0, 1.0)])
+def test_the_larger_beta_the_more_counts_what_is_hard_to_foresee(beta: float, times: float) -> None:
+    wanted = torch.ones(2, 1)
+    correction = torch.zeros(2, 1, requires_grad=True)
+    log_variance = torch.tensor([0.0, np.log(25.0)])
+    corrector_loss(correction, log_variance, wanted, beta).backward()
+    assert correction.grad is not None
+    sure, unsure = (-correction.grad[:, 0] - 0.25).tolist()  # without the share of the mean absolute error
+    assert unsure == pytest.approx(times * sure)
+
+
+def test_training_is_told_how_much_counts_what_is_hard_to_foresee() -> None:
+    draw = np.random.default_rng(6)
+    read, wanted = (
+        draw.normal(size=(300, 3)).astype(np.float32),
+        draw.normal(size=(300, 1)).astype(np.float32),
+    )
+    losses = [
+        train_corrector(read, wanted, 4, FitConfig(20, 32, 1e-2), Run(1), beta)[1] for beta in (0.0, 1.0)
+    ]
+    assert losses[0] != losses[1]
+
+
+def test_training_finds_the_correction_and_where_it_is_unsure() -> None:
+    draw = np.random.default_rng(4)
+    read = draw.normal(size=(1000, 3)).astype(np.float32)
+    noise = np.where(read[:, :1] > 0.0, 1.0, 0.05) * draw.normal(size=(1000, 1))
+    wanted = (read[:, 1:2] + noise).astype(np.float32)
+    network, _ = train_corrector(read, wanted, 16, FitConfig(200, 128, 1e-2), Run(2))
+    correction, log_variance = running(network)(read)
+    calm = read[:, 0] < -0.3
+    assert np.abs(correction - read[:, 1:2])[calm].mean() < 0.15
+    assert np.median(log_variance[read[:, 0] > 0.3]) > np.median(log_variance[calm]) + 2.0
+    assert ((log_variance >= LOG_VARIANCE[0]) & (log_variance <= LOG_VARIANCE[1])).all()
+
+
+def test_the_seed_decides_and_a_run_of_other_examples_is_not_resumed(tmp_path: Path) -> None:
+    draw, fit = np.random.default_rng(4), FitConfig(3, 16, warmup=0)
+    read, wanted = (draw.normal(size=(50, each)).astype(np.float32) for each in (4, 2))
+    run = Run(1, tmp_path / "state.safetensors")
+    network, losses = train_corrector(read, wanted, 8, fit, run)
+    again, same = train_corrector(read, wanted, 8, fit, Run(1))
+    assert same == losses
+    for name, value in network.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value), name
+    assert train_corrector(read, wanted, 8, fit, run)[1] == losses
+    for changed in (
+        lambda: train_corrector(read, -wanted, 8, fit, run),
+        lambda: train_corrector(read[::-1].copy(), wanted, 8, fit, run),
+        lambda: train_corrector(read, wanted, 4, fit, run),
+    ):
+        with pytest.raises(ValueError, match="from a run with other settings or data"):
+            changed()
+
+
+def test_a_corrector_comes_back_as_it_was_saved(folder: Path, scales: FeatureScales, tmp_path: Path) -> None:
+    checkpoint = load_corrector(folder / "corrector")
+    assert checkpoint.training == {"steps": 20}
+    assert checkpoint.config == vars(CONFIG)
+    for name, value in vars(scales).items():
+        np.testing.assert_array_equal(getattr(checkpoint.scales, name), value, name)
+    signature = checkpoint.signature
+    assert (signature.history, signature.horizon, signature.action_dim) == (1, T, A)
+    assert signature.features == (Feature(OBSERVATION, OBS),)
+    assert signature.conditions == (Feature(GOAL, G),)
+    for suffix in ("json", "safetensors"):
+        shutil.copy(folder / f"corrector.{suffix}", tmp_path / f"other.{suffix}")
+    assert load_corrector(tmp_path / "other.json").digest() == checkpoint.digest()
+
+
+def test_onnx_says_what_torch_says(folder: Path, view: PlanView, scales: FeatureScales) -> None:
+    data = np.random.default_rng(1).normal(size=(200, feature_count(OBS, G, A))).astype(np.float32)
+    network, _ = train_corrector(data, 0.3 * data[:, :A], 8, FitConfig(20, 32, warmup=0), Run(1))
+    checkpoint = load_corrector(folder / "corrector")
+    assert checkpoint.parameters == weights_count(network)
+    one, other = Corrector(checkpoint), Corrector(checkpoint, running(network))
+    found, expected = one.correct(view), other.correct(view)
+    np.testing.assert_allclose(
+        found.actions / scales.action_scale, expected.actions / scales.action_scale, atol=1e-4
+    )
+    np.testing.assert_allclose(found.expected_error, expected.expected_error, atol=1e-4)
+    assert (found.expected_error > 0.0).all()
+    assert np.abs(found.actions - view.ahead[:, 0]).max() > 0.0
+    alone = one.correct(PlanView(*(values[:1] for values in vars(view).values())))
+    np.testing.assert_allclose(alone.actions, found.actions[:1], atol=1e-5)
+
+
+def test_where_the_network_says_nothing_the_plan_is_done(folder: Path, view: PlanView) -> None:
+    def nothing(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((len(read), A), np.float32), np.full(len(read), -2.0, np.float32)
+
+    corrector = Corrector(load_corrector(folder / "corrector"), nothing)
+    correction = corrector.correct(view)
+    np.testing.assert_array_equal(correction.actions, view.ahead[:, 0])
+    assert correction.actions.dtype == np.float32
+    np.testing.assert_allclose(correction.expected_error, np.exp(-1.0))
+
+
+def test_a_correction_is_in_action_scales_and_far_from_all_is_no_action(folder: Path, view: PlanView) -> None:
+    def one(read: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.ones((len(read), A), np.float32), np.zeros(len(read), np.float32)
+
+    checkpoint = load_corrector(folder / "corrector")
+    corrector = Corrector(checkpoint, one)
+    corrected = corrector.correct(view).actions
+    np.testing.assert_allclose(
+        corrected - view.ahead[:, 0], np.tile(corrector.action_scale, (B, 1)), rtol=1e-4
+    )
+    edge = checkpoint.action_low - RANGE_MARGIN * corrector.action_scale
+    actions = np.stack([0.99 * edge, 1.01 * edge, np.full(A, np.nan)]).astype(np.float32)[:, None]
+    assert corrector.sound(actions).tolist() == [True, False, False]
+    with pytest.raises(ValueError, match=r"action\[0\]: .*, must be from"):
+        corrector.check(actions)
+
+
+def edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def resize(path: Path, **changes: Any) -> None:
+    edit(path, config=json.loads(path.read_text())["config"] | changes)
+
+
+def change(path: Path, tensor: str, value: float | None) -> None:
+    """Put a number into a tensor, or take it out."""
+    tensors = load_file(path)
+    if value is None:
+        del tensors[tensor]
+    else:
+        tensors[tensor].flat[0] = value
+    save_file(tensors, path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "damage", "message"),
+    [
+        ("json", Path.unlink, "no such checkpoint"),
+        ("json", lambda path: path.write_text("{"), "not JSON"),
+        ("json", lambda path: edit(path, format=2), "format: must be 1"),
+        ("json", lambda path: edit(path, kind="flow"), "kind: 'flow', must be 'corrector'"),
+        ("json", lambda path: edit(path, config=None), "not a whole description of a corrector"),
+        (
+            "json",
+            lambda path: edit(path, config={"hidden": 8}),
+            "not a whole description .*'observation_dim'",
+        ),
+        ("json", lambda path: edit(path, parameters=None), "parameters: None, must be an integer"),
+        ("json", lambda path: resize(path, horizon=0), "horizon: 0, must be at least 1"),
+        ("json", lambda path: resize(path, hidden=0), "hidden: 0, must be at least 1"),
+        ("json", lambda path: resize(path, hidden=2**30), "hidden: .*, must be an integer from 0 to 4096"),
+        ("json", lambda path: resize(path, goal_dim=-1), "goal_dim: -1, must be an integer from 0"),
+        ("json", lambda path: resize(path, action_dim=2.0), "action_dim: 2.0, must be an integer from 0"),
+        ("safetensors", Path.unlink, "no such checkpoint"),
+        ("safetensors", lambda path: path.write_bytes(b""), "not a safetensors file"),
+        ("safetensors", lambda path: path.write_bytes(path.read_bytes()[:-40]), "not a safetensors file"),
+        ("safetensors", lambda path: change(path, "mean", None), "mean: of shape None"),
+        ("safetensors", lambda path: change(path, "std", None), "std: of shape None"),
+        ("safetensors", lambda path: change(path, "layers.2.weight", None), "layers.2.weight: of shape None"),
+        ("safetensors", lambda path: change(path, "goal_scale", None), "goal_scale: of shape None"),
+        ("safetensors", lambda path: change(path, "change_scale", np.nan), "change_scale: must be finite"),
+        ("safetensors", lambda path: change(path, "action_scale", 0.0), "action_scale: must be .* positive"),
+        ("safetensors", lambda path: change(path, "observation_mean", np.inf), "observation_mean: must be"),
+        ("safetensors", lambda path: change(path, "action_low", np.nan), "action_low: must be finite"),
+        ("safetensors", lambda path: change(path, "action_high", np.nan), "action_high: must be finite"),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_by_file_and_field(
+    copy: Path, suffix: str, damage: Callable[[Path], Any], message: str
+) -> None:
+    path = copy / f"corrector.{suffix}"
+    damage(path)
+    with pytest.raises(CheckpointError, match=re.escape(f"{path}: ") + "(?s:.*)" + message):
+        load_corrector(copy / "corrector")
+
+
+@pytest.mark.parametrize(
+    ("changes", "tensor"),
+    [
+        ({"observation_dim": 7}, "mean"),
+        ({"goal_dim": 0}, "mean"),
+        ({"action_dim": 3}, "mean"),
+        ({"hidden": 4096}, "layers.0.weight"),
+    ],
+)
+def test_sizes_are_compared_with_the_weights(copy: Path, changes: dict[str, int], tensor: str) -> None:
+    resize(copy / "corrector.json", **changes)
+    with pytest.raises(CheckpointError, match=rf"corrector\.safetensors: {re.escape(tensor)}: of shape"):
+        load_corrector(copy / "corrector")
+
+
+def test_weights_that_do_not_fit_are_found_before_they_are_exported(copy: Path) -> None:
+    change(copy / "corrector.safetensors", "layers.4.bias", None)
+    with pytest.raises(CheckpointError, match=r"corrector\.safetensors: .*layers\.4\.bias"):
+        Corrector(load_corrector(copy / "corrector"))
+
+
+@pytest.mark.parametrize("name", ["observation_dim", "action_dim", "horizon", "hidden"])
+def test_sizes_out_of_range_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"corrector.{name}: 0, must be at least 1"):
+        replace(CONFIG, **{name: 0})
+
+
+def test_without_a_plan_nothing_of_it_is_read(view: PlanView, scales: FeatureScales) -> None:
+    hidden = view.without_plan()
+    other = replace(
+        view, at_request=view.previous, ahead=1.0 + view.ahead, left=view.left - 1, age=view.age + 1
+    ).without_plan()
+    np.testing.assert_array_equal(features(hidden, scales), features(other, scales))
+    assert features(hidden, scales).shape == features(view, scales).shape
+    seen = replace(view, observation=view.observation + 1.0).without_plan()
+    assert not np.array_equal(features(hidden, scales), features(seen, scales))
+
+
+@pytest.fixture(scope="module")
+def alone(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The network of `corrector`, saved as one that is told no plan."""
+    there = Path(shutil.copytree(folder, tmp_path_factory.mktemp("alone") / "policies"))
+    description = json.loads((there / "corrector.json").read_text())
+    description["config"]["horizon"] = 1
+    (there / "distilled.json").write_text(json.dumps(description))
+    shutil.copy(there / "corrector.safetensors", there / "distilled.safetensors")
+    return there
+
+
+@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
+def test_what_is_told_no_plan_is_a_policy_of_its_own(alone: Path, backend: str) -> None:
+    policy = load_policy(alone / "distilled", backend)
+    signature = policy.signature
+    assert (signature.history, signature.horizon, signature.observation_dim, signature.goal_dim) == (
+        2,
+        1,
+        OBS,
+        G,
+    )
+    draw = np.random.default_rng(0)
+    window = draw.normal(scale=0.3, size=(B, 2, OBS)).astype(np.float32)
+    goal = draw.normal(size=(B, G)).astype(np.float32)
+    draws = np.zeros((B, policy.draws))
+    proposal = policy.propose(signature.observations(window, goal), draws)
+    corrector = Corrector(load_corrector(alone / "distilled"))
+    nothing = np.zeros((B, 1, A), np.float32)
+    view = PlanView(window[:, 1], window[:, 0], window[:, 1], goal, nothing, np.ones(B), np.zeros(B))
+    expected = corrector.correct(view)
+    np.testing.assert_array_equal(proposal.actions[:, 0], expected.actions)
+    np.testing.assert_array_equal(proposal.expected_error, expected.expected_error)
+    assert policy.sound(proposal.actions).all()
+    for changed in (signature.observations(window + 0.1, goal), signature.observations(window, goal + 1.0)):
+        assert not np.allclose(policy.propose(changed, draws).actions, proposal.actions)
+
+
+def test_a_corrector_of_plans_is_no_policy(alone: Path) -> None:
+    with pytest.raises(CheckpointError, match="horizon: 5, must be 1: a corrector of plans is no policy"):
+        load_policy(alone / "corrector", "onnxruntime")

@@ -1,0 +1,130 @@
+"""A policy that learns on: what it is taught gets likelier, and what it knew is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.fitting import Run
+from adahi_ros.lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
+from adahi_ros.lab.training.vqbet_training import CodeFitConfig, Demonstrated
+from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, load_tokenizer
+from adahi_ros.policies.vqbet.vqbet_network import VQBeT
+from adahi_ros.policies.vqbet.vqbet_torch import load_network
+
+H, N = 3, 200
+FIT = CodeFitConfig(60, 64, warmup=0, learning_rate=1e-2)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(checkpoints: Path) -> ActionTokenizer:
+    return load_tokenizer(checkpoints)
+
+
+@pytest.fixture(scope="module")
+def model(checkpoints: Path) -> VQBeT:
+    return load_network(load_checkpoint(checkpoints / "draft"))
+
+
+@pytest.fixture(scope="module")
+def old(demonstrations: Callable[[int], Trajectories], tokenizer: ActionTokenizer) -> Demonstrated:
+    return Demonstrated.of(demonstrations(2), tokenizer, H)
+
+
+@pytest.fixture(scope="module")
+def other(tokenizer: ActionTokenizer) -> Actions:
+    """What demonstrations never show: one action, wherever the robot is."""
+    draw = np.random.default_rng(3)
+    windows = draw.normal(size=(N, H, 6)).astype(np.float32)
+    goals = draw.normal(size=(N, 2)).astype(np.float32)
+    return Actions.of(windows, goals, np.tile(np.float32([0.3, -0.3]), (N, 1)), tokenizer)
+
+
+def learned(
+    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, new: Actions, keeping: Keeping
+) -> VQBeT:
+    return fine_tune(model, tokenizer, old, new, FIT, keeping, Run(1))[0]
+
+
+def test_what_is_taught_gets_likelier(
+    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions
+) -> None:
+    before = log_likelihood(model, other)
+    after = log_likelihood(learned(model, tokenizer, old, other, Keeping()), other)
+    assert after > before + 1.0
+
+
+def test_the_network_that_it_begins_with_stays_as_it_is(
+    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions
+) -> None:
+    was = {name: value.clone() for name, value in model.state_dict().items()}
+    learned(model, tokenizer, old, other, Keeping(pull=1.0))
+    assert all(torch.equal(value, was[name]) for name, value in model.state_dict().items())
+
+
+def test_rehearsal_and_pull_keep_what_it_knew(
+    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions
+) -> None:
+    def loss(keeping: Keeping) -> float:
+        return mean_loss(learned(model, tokenizer, old, other, keeping), tokenizer, old, FIT)
+
+    free = loss(Keeping(0.0))
+    assert free > mean_loss(model, tokenizer, old, FIT)
+    assert loss(Keeping(0.5)) < free - 0.5
+    assert loss(Keeping(0.0, pull=10.0)) < free - 0.5
+
+
+def test_at_a_rehearsal_of_one_it_does_not_matter_what_is_new(
+    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions
+) -> None:
+    twisted = Actions(other.windows, other.goals, other.codes.flip(0) * 0, other.chunks)
+    one, two = (learned(model, tokenizer, old, new, Keeping(1.0)) for new in (other, twisted))
+    for name, value in one.state_dict().items():
+        assert torch.equal(value, two.state_dict()[name])
+
+
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(
+    model: VQBeT, tokenizer: ActionTokenizer, old: Demonstrated, other: Actions, tmp_path: Path
+) -> None:
+    class StoppedError(Exception):
+        pass
+
+    def stop(step: int, loss: float) -> None:
+        if step == 40:
+            raise StoppedError
+
+    state = tmp_path / "draft.training.safetensors"
+    with pytest.raises(StoppedError):
+        fine_tune(model, tokenizer, old, other, FIT, Keeping(), Run(1, state, 20, on_step=stop))
+    again, losses = fine_tune(model, tokenizer, old, other, FIT, Keeping(), Run(1, state, 20))
+    whole, expected = fine_tune(model, tokenizer, old, other, FIT, Keeping(), Run(1))
+    assert losses == expected
+    assert all(torch.equal(value, whole.state_dict()[name]) for name, value in again.state_dict().items())
+    with pytest.raises(ValueError, match="from a run with other settings or data"):
+        fine_tune(model, tokenizer, old, other, FIT, Keeping(0.4), Run(1, state))
+
+
+def test_a_code_of_several_actions_is_refused(make_checkpoints: Callable[..., Path]) -> None:
+    tokenizer = load_tokenizer(make_checkpoints(chunk_length=8))
+    windows, goals = np.zeros((1, H, 6), np.float32), np.zeros((1, 2), np.float32)
+    with pytest.raises(ValueError, match=r"tokenizer.chunk_length: 8, must be 1"):
+        Actions.of(windows, goals, np.zeros((1, 2), np.float32), tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"rehearsal": 1.5}, "rehearsal: 1.5, must be 0 to 1"),
+        ({"rehearsal": float("nan")}, "rehearsal: nan"),
+        ({"pull": -1.0}, "pull: -1.0, must be finite and not negative"),
+    ],
+)
+def test_values_out_of_range_are_refused(values: dict[str, float], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Keeping(**values)

@@ -1,0 +1,362 @@
+"""A policy whose plans a flow makes of noise: its plans hang together, and its files say what they are."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.fitting import FitConfig, Run
+from adahi_ros.lab.training.flow_training import train_flow
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.flow import flow_torch as torch_backend
+from adahi_ros.policies.flow.flow_checkpoint import load_flow
+from adahi_ros.policies.flow.flow_network import FlowConfig
+from adahi_ros.policies.flow.flow_policy import RANGE_MARGIN, FlowPolicy, normal
+from adahi_ros.policies.flow.flow_torch import load_network, save_flow, torch_policy
+from adahi_ros.policies.interface import Sampling
+
+SIZE = {"width": 8, "layers": 1, "heads": 2, "head_width": 16, "head_layers": 1, "steps": 2}
+HORIZON, WINDOW, BATCH = 3, 2, 7
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, demonstrations: Callable[[int], Trajectories]) -> Path:
+    """Flow policies `told` (O 6, G 2, A 2, T 3, H 2) and `untold` (G 0), a little trained."""
+    folder = tmp_path_factory.mktemp("flows")
+    for name, goal_dim in (("told", 2), ("untold", 0)):
+        size = {**SIZE, "horizon": HORIZON}
+        network, _ = train_flow(demonstrations(goal_dim), WINDOW, size, FitConfig(20, 32, warmup=0), Run(1))
+        save_flow(folder, name, network, {"steps": 20})
+    return folder
+
+
+@pytest.fixture
+def copy(folder: Path, tmp_path: Path) -> Path:
+    """A copy to damage."""
+    return Path(shutil.copytree(folder, tmp_path / "flows"))
+
+
+def seen(policy: FlowPolicy, batch: int = BATCH) -> tuple[Observations, np.ndarray]:
+    """Return observations and draws, always the same."""
+    draw, signature = np.random.default_rng(5), policy.signature
+    window = draw.normal(scale=0.3, size=(batch, signature.history, signature.observation_dim))
+    goals = draw.normal(size=(batch, signature.goal_dim))
+    observations = signature.observations(window.astype(np.float32), goals.astype(np.float32))
+    return observations, draw.random((batch, policy.draws))
+
+
+@pytest.mark.parametrize(("name", "goal_dim"), [("told", 2), ("untold", 0)])
+def test_torch_and_onnx_make_the_same_plans(folder: Path, name: str, goal_dim: int) -> None:
+    plans = {}
+    for backend in ("torch", "onnxruntime"):
+        policy = load_policy(folder / name, backend)
+        assert isinstance(policy, FlowPolicy)
+        assert policy.draws == HORIZON * 2
+        for batch in (1, BATCH):
+            proposal = policy.propose(*seen(policy, batch))
+            assert proposal.actions.shape == (batch, HORIZON, 2)
+            assert proposal.actions.dtype == np.float32
+            assert proposal.distribution is None
+        plans[backend] = proposal.actions / policy.action_scale
+    np.testing.assert_allclose(plans["torch"], plans["onnxruntime"], atol=1e-4)
+
+
+def test_the_signature_is_that_of_the_data(folder: Path) -> None:
+    policy, untold = (load_policy(folder / name, "torch") for name in ("told", "untold"))
+    signature = policy.signature
+    assert (signature.history, signature.horizon, signature.action_dim) == (WINDOW, HORIZON, 2)
+    assert signature.features == (Feature(OBSERVATION, 6),)
+    assert (signature.conditions, untold.signature.conditions) == ((Feature(GOAL, 2),), ())
+    assert signature.codes is None
+    assert signature.parameters == load_network(load_flow(folder / "told")).parameters_count
+    assert policy.digest != untold.digest
+
+
+def test_the_same_draws_make_the_same_plan_and_others_another(folder: Path) -> None:
+    policy = load_policy(folder / "told", "torch")
+    observations, draws = seen(policy)
+    first = policy.propose(observations, draws).actions
+    np.testing.assert_array_equal(policy.propose(observations, draws).actions, first)
+    other = policy.propose(observations, draws[::-1]).actions
+    assert (other != first).any(axis=(1, 2)).sum() >= BATCH - 1  # the one in the middle keeps its draws
+
+
+def test_plans_of_less_noise_are_nearer_to_one_another(folder: Path) -> None:
+    policy = load_policy(folder / "told", "torch")
+    observations, _ = seen(policy, 1)
+    draws = np.random.default_rng(2).random((200, policy.draws))
+    repeated = observations.rows(np.zeros(200, dtype=int))
+    spreads = [
+        policy.propose(repeated, draws, Sampling(temperature)).actions.std(axis=0).max()
+        for temperature in (1.0, 0.5, 0.1, 1e-9)
+    ]
+    assert spreads == sorted(spreads, reverse=True)
+    assert spreads[0] > 2 * spreads[2] > 0
+    assert spreads[3] < 1e-6
+
+
+def committed_to(policy: FlowPolicy, steps: int) -> np.ndarray:
+    """Return what `BATCH` robots have committed to, every third of them to nothing, (BATCH, steps, A)."""
+    actions = np.random.default_rng(8).normal(scale=0.3, size=(BATCH, steps, 2)).astype(np.float32)
+    actions[::3] = np.nan
+    return actions
+
+
+@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
+@pytest.mark.parametrize("name", ["told", "untold"])
+def test_a_plan_begins_with_what_a_robot_has_committed_to(folder: Path, name: str, backend: str) -> None:
+    policy = load_policy(folder / name, backend)
+    free = policy.propose(*seen(policy)).actions
+    for steps in range(HORIZON + 1):
+        committed = committed_to(policy, steps)
+        actions = policy.propose(*seen(policy), Sampling(committed=committed)).actions
+        np.testing.assert_array_equal(actions[::3], free[::3])
+        some = np.arange(BATCH) % 3 > 0
+        np.testing.assert_array_equal(actions[some, :steps], committed[some])
+        if 0 < steps < HORIZON:
+            assert (actions[some, steps:] != free[some, steps:]).any(axis=(1, 2)).all()
+
+
+def test_torch_and_onnx_go_on_alike_from_what_is_committed(folder: Path) -> None:
+    policies = [load_policy(folder / "told", backend) for backend in ("torch", "onnxruntime")]
+    sampling = Sampling(committed=committed_to(policies[0], 2))
+    torches, onnxes = (policy.propose(*seen(policy), sampling).actions for policy in policies)
+    np.testing.assert_allclose(torches, onnxes, atol=1e-4 * policies[0].action_scale.max())
+
+
+def test_uniform_draws_become_standard_normal_ones() -> None:
+    values = normal(np.random.default_rng(3).random((20_000, 4)))
+    assert values.shape == (20_000, 4)
+    np.testing.assert_allclose(values.mean(axis=0), 0.0, atol=0.03)
+    np.testing.assert_allclose(np.cov(values.T), np.eye(4), atol=0.04)
+    np.testing.assert_allclose((values**4).mean(axis=0), 3.0, atol=0.25)
+
+
+@pytest.mark.parametrize("draw", [0.0, 0.5, np.nextafter(1.0, 0.0), float(np.nextafter(np.float32(1), 0))])
+def test_the_ends_of_the_draws_are_finite_too(draw: float) -> None:
+    values = normal(np.full((2, 6), draw))
+    assert np.isfinite(values).all()
+    assert np.abs(values).max() < 9.0
+
+
+def two_ways() -> Trajectories:
+    """Episodes that say nothing of themselves, whose actions are all +1 or all -1, with equal odds."""
+    episodes, steps = 32, 6
+    ways = np.where(np.arange(episodes) % 2, 1.0, -1.0).astype(np.float32)
+    return Trajectories(
+        "toy",
+        np.zeros((episodes * steps, 1), np.float32),
+        np.repeat(ways, steps)[:, None],
+        np.zeros((episodes, 0), np.float32),
+        np.arange(steps, episodes * steps + 1, steps),
+    )
+
+
+def test_of_two_ways_a_plan_goes_one_from_beginning_to_end(tmp_path: Path) -> None:
+    """Codes that are drawn apart from one another would mix them."""
+    size = {**SIZE, "horizon": 4, "head_width": 32, "steps": 8}
+    network, losses = train_flow(two_ways(), 1, size, FitConfig(250, 128, 5e-3), Run(4))
+    assert np.mean(losses[-20:]) < 0.5 * np.mean(losses[:5])
+    save_flow(tmp_path, "target", network, {})
+    policy = torch_policy(load_flow(tmp_path / "target"))
+    draws = np.random.default_rng(1).random((400, policy.draws))
+    plans = policy.propose(policy.signature.nothing(400), draws).actions[..., 0]
+    coherent = (plans > 0.0).all(axis=1) | (plans < 0.0).all(axis=1)
+    assert coherent.mean() > 0.97  # signs drawn apart would agree in one of eight
+    assert 0.35 < (plans[coherent, 0] > 0.0).mean() < 0.65
+    assert np.median(np.abs(np.abs(plans) - 1.0)) < 0.2
+
+
+def test_a_plan_goes_on_the_way_that_a_robot_has_committed_to(tmp_path: Path) -> None:
+    size = {**SIZE, "horizon": 4, "head_width": 32, "steps": 8}
+    network, _ = train_flow(two_ways(), 1, size, FitConfig(250, 128, 5e-3), Run(4))
+    save_flow(tmp_path, "target", network, {})
+    policy = torch_policy(load_flow(tmp_path / "target"))
+    draws = np.random.default_rng(1).random((400, policy.draws))
+    for way in (-1.0, 1.0):
+        agreed = []
+        for steps in (1, 2, 3):
+            sampling = Sampling(committed=np.full((400, steps, 1), way, np.float32))
+            plans = policy.propose(policy.signature.nothing(400), draws, sampling).actions
+            agreed.append((np.sign(plans[:, steps:]) == way).mean())
+        assert 0.6 < agreed[0] < agreed[1] < agreed[2]  # with nothing committed, half of them
+        assert agreed[1] > 0.8
+        assert agreed[2] > 0.95
+
+
+def test_training_is_decided_by_its_seed_and_leaves_torchs_generator_alone() -> None:
+    before, fit = torch.random.get_rng_state(), FitConfig(3, 16, warmup=0)
+    size = {**SIZE, "horizon": 2}
+    (one, losses), (same, again), (other, _) = (
+        train_flow(two_ways(), 1, size, fit, Run(seed)) for seed in (1, 1, 2)
+    )
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert losses == again
+    for name, value in one.state_dict().items():
+        assert torch.equal(same.state_dict()[name], value), name
+    assert not torch.equal(other.position, one.position)
+
+
+def test_a_run_of_other_sizes_or_data_is_not_resumed(tmp_path: Path) -> None:
+    fit, run = FitConfig(2, 16, warmup=0), Run(1, tmp_path / "state.safetensors")
+    size, data = {**SIZE, "horizon": 2}, two_ways()
+    _, losses = train_flow(data, 1, size, fit, run)
+    assert train_flow(data, 1, size, fit, run)[1] == losses
+    other = Trajectories("toy", data.observations, data.actions[::-1].copy(), data.goals, data.ends)
+    for changed in (
+        lambda: train_flow(data, 1, {**size, "head_width": 8}, fit, run),
+        lambda: train_flow(data, 2, size, fit, run),
+        lambda: train_flow(other, 1, size, fit, run),
+    ):
+        with pytest.raises(ValueError, match="from a run with other settings or data"):
+            changed()
+
+
+def test_a_policy_comes_back_as_it_was_saved(folder: Path, tmp_path: Path) -> None:
+    first = load_flow(folder / "told")
+    network = load_network(first)
+    save_flow(tmp_path, "copy", network, {"steps": 7})
+    second = load_flow(tmp_path / "copy.json")
+    assert second.training == {"steps": 7}
+    assert (second.config, second.parameters) == (first.config, first.parameters)
+    assert second.digest() == first.digest()
+    for name, value in load_network(second).state_dict().items():
+        assert torch.equal(network.state_dict()[name], value), name
+
+
+def test_what_is_far_from_every_demonstration_is_no_action(folder: Path) -> None:
+    policy, checkpoint = load_policy(folder / "told", "torch"), load_flow(folder / "told")
+    highest = checkpoint.action_high + RANGE_MARGIN * checkpoint.action_scale
+    actions = np.zeros((4, HORIZON, 2), np.float32)
+    actions[1, 2, 1], actions[2, 0, 0], actions[3, 1, 0] = 0.99 * highest[1], np.nan, 1.01 * highest[0]
+    assert policy.sound(actions).tolist() == [True, True, False, False]
+    policy.check(actions[:2])
+    for row, message in ((2, r"action\[0\]: nan, must be from"), (3, r"action\[0\]: .*, must be from")):
+        with pytest.raises(ValueError, match=message):
+            policy.check(actions[row : row + 1])
+
+
+def edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def resize(path: Path, **changes: Any) -> None:
+    edit(path, config=json.loads(path.read_text())["config"] | changes)
+
+
+def change(path: Path, tensor: str, value: float | None) -> None:
+    """Put a number into a tensor, or take it out."""
+    tensors = load_file(path)
+    if value is None:
+        del tensors[tensor]
+    else:
+        tensors[tensor].flat[0] = value
+    save_file(tensors, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("told.json", Path.unlink, "no such checkpoint"),
+        ("told.json", lambda path: path.write_text("{"), "not JSON"),
+        ("told.json", lambda path: edit(path, format=2), "format: must be 1"),
+        ("told.json", lambda path: edit(path, kind="diffusion"), "kind: 'diffusion', must be"),
+        ("told.json", lambda path: edit(path, config=None), "not a whole description"),
+        ("told.json", lambda path: edit(path, config={"width": 8}), "not a whole description .*dim"),
+        ("told.json", lambda path: edit(path, parameters=-1), "parameters: -1, must be an integer from 0"),
+        ("told.json", lambda path: resize(path, depth=2), "depth: unknown"),
+        ("told.json", lambda path: resize(path, noise=-0.1), "noise: -0.1, must be a number from 0 to 10"),
+        ("told.json", lambda path: resize(path, noise=True), "noise: True, must be a number from 0 to 10"),
+        ("told.json", lambda path: resize(path, noise="1"), "noise: '1', must be a number from 0 to 10"),
+        ("told.json", lambda path: resize(path, width=8.0), "width: 8.0, must be an integer from 0"),
+        (
+            "told.json",
+            lambda path: resize(path, steps=1001),
+            "steps: 1001, must be an integer from 0 to 1000",
+        ),
+        ("told.json", lambda path: resize(path, horizon=4097), "horizon: 4097, must be .* from 0 to 4096"),
+        ("told.json", lambda path: resize(path, goal_dim=-1), "goal_dim: -1, must be an integer from 0"),
+        ("told.safetensors", Path.unlink, "no such checkpoint"),
+        ("told.safetensors", lambda path: path.write_bytes(b""), "not a safetensors file"),
+        ("told.safetensors", lambda path: path.write_bytes(path.read_bytes()[:-40]), "not a safetensors"),
+        ("told.safetensors", lambda path: change(path, "position", None), "position"),
+        ("told.safetensors", lambda path: change(path, "goal_mean", None), "goal_mean"),
+        ("told.safetensors", lambda path: change(path, "condition_in.bias", None), "condition_in.bias"),
+        ("told.safetensors", lambda path: change(path, "action_low", None), "action_low"),
+        ("told.safetensors", lambda path: change(path, "action_scale", np.nan), "action_scale"),
+        ("told.safetensors", lambda path: change(path, "action_scale", 0.0), "action_scale"),
+        ("told.safetensors", lambda path: change(path, "action_high", np.inf), "action_high"),
+        ("told.safetensors", lambda path: change(path, "action_high", -9.0), "action_high"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
+def test_a_damaged_checkpoint_is_refused_by_file_and_field(
+    copy: Path, name: str, damage: Callable[[Path], Any], message: str, backend: str
+) -> None:
+    damage(copy / name)
+    with pytest.raises(CheckpointError, match=re.escape(f"{copy / name}: ") + "(?s:.*)" + message):
+        load_policy(copy / "told", backend)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layers": 8000}, "layers: 8000, must be 1, as many as there are"),
+        ({"head_layers": 0}, "head_layers: 0, must be 1, as many as there are"),
+        ({"width": 100_000, "heads": 1}, r"observation_in.weight: of shape .*, must be \(100000, 6\)"),
+        ({"head_width": 2**30}, "velocity_blocks.0.film.weight: of shape"),
+        ({"observation_dim": 2**30}, "observation_in.weight: of shape"),
+        ({"goal_dim": 0}, "goal_mean: of shape"),
+        ({"action_dim": 3}, "action_mean: of shape"),
+        ({"window_length": 4000}, "position: of shape"),
+        ({"horizon": 4000}, "plan_in.weight: of shape"),
+        ({"horizon": 0}, "plan_in.weight: of shape"),
+        ({"heads": 3}, "policy.width: 8, must be a multiple of heads = 3"),
+        ({"steps": 0}, "policy.steps: 0, must be from 1 to 1000"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["torch", "onnxruntime"])
+def test_sizes_are_compared_with_the_weights_before_anything_is_made(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str, backend: str
+) -> None:
+    monkeypatch.setattr(torch_backend, "FlowNetwork", None)
+    resize(copy / "told.json", **changes)
+    with pytest.raises(
+        CheckpointError, match=re.escape(str(copy / "told.safetensors")) + "(?s:.*)" + message
+    ):
+        load_policy(copy / "told", backend)
+
+
+def test_a_checkpoint_of_another_kind_is_told_by_its_name(checkpoints: Path) -> None:
+    with pytest.raises(CheckpointError, match=re.escape("draft.json: kind: 'vqbet', must be 'flow'")):
+        load_flow(checkpoints / "draft")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"horizon": 0}, "policy.horizon: 0, must be"),
+        ({"steps": 0}, "policy.steps: 0, must be"),
+        ({"noise": -1.0}, "policy.noise: -1.0, must be"),
+        ({"noise": np.nan}, "policy.noise: nan, must be"),
+        ({"noise": 11.0}, "policy.noise: 11.0, must be from 0 to 10"),
+        ({"horizon": 4097}, "policy.horizon: 4097, must be from 1 to 4096"),
+        ({"steps": 1001}, "policy.steps: 1001, must be from 1 to 1000"),
+        ({"width": 6, "heads": 4}, "policy.width: 6, must be a multiple of heads = 4"),
+    ],
+)
+def test_sizes_out_of_range_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        FlowConfig(6, 2, 2, 3, **changes)

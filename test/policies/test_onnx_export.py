@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+
+from adahi_ros.core.assets import asset
+from adahi_ros.policies.networks.onnx_files import DIGEST, noted_hash
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
+from adahi_ros.policies.vqbet.vqbet_export import export
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = sorted(path.relative_to(asset("checkpoints")) for path in asset("checkpoints").rglob("*.onnx"))
+
+
+def check_names_no_file(path: Path) -> None:
+    content = path.read_bytes()
+    for told in (str(ROOT), "site-packages", "vqbet.py", "File "):
+        assert told.encode() not in content, told
+
+
+def test_an_export_names_its_weights_and_no_file_of_this_machine(checkpoints: Path, tmp_path: Path) -> None:
+    checkpoint = load_checkpoint(checkpoints / "draft")
+    export(checkpoint, tmp_path / "draft.onnx")
+    check_names_no_file(tmp_path / "draft.onnx")
+    model = onnx.load(tmp_path / "draft.onnx")
+    assert {each.key: each.value for each in model.metadata_props} == {DIGEST: checkpoint.digest()}
+    onnx.checker.check_model(model, full_check=True)
+    content = (tmp_path / "draft.onnx").read_bytes()
+    told = json.loads((tmp_path / "draft.json").read_text())
+    assert told == {"onnx_sha256": hashlib.sha256(content).hexdigest()}
+
+
+@pytest.mark.parametrize("name", SHIPPED, ids=str)
+def test_what_is_shipped_is_what_the_json_beside_it_tells_of(name: Path) -> None:
+    path = asset("checkpoints") / name
+    assert noted_hash(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("name", SHIPPED, ids=str)
+def test_what_is_shipped_names_no_file_of_the_machine_it_was_made_on(name: Path) -> None:
+    check_names_no_file(asset("checkpoints") / name)

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from adahi_ros.core.assets import asset
+from adahi_ros.lab.training.fitting import FitConfig
+from adahi_ros.lab.training.policy_recipe import CorrectorRecipe, load_pupils, load_recipe
+from adahi_ros.lab.training.training_recipe import RecipeError
+from adahi_ros.lab.training.vqbet_training import CodeFitConfig
+
+
+def whole() -> dict[str, Any]:
+    return {
+        "demonstrations": {"episodes": 3, "seed": 0, "action_noise": 0.1},
+        "tokenizer": {"seed": 1, "size": {"codebooks": 2, "hidden": 8}, "fit": {"steps": 5}},
+        "window_length": 2,
+        "policies": {
+            "draft": {"seed": 2, "size": {"width": 4, "heads": 2}, "fit": {"steps": 4, "learning_rate": 1}},
+        },
+    }
+
+
+def planning() -> dict[str, Any]:
+    """A recipe of a target that plans, and of a corrector of its plans."""
+    size = {"horizon": 4, "width": 8, "heads": 2, "noise": 0.5}
+    return {
+        "demonstrations": {"episodes": 3, "seed": 0, "action_noise": 0.1},
+        "window_length": 2,
+        "policies": {"target": {"kind": "flow", "seed": 2, "size": size, "fit": {"steps": 4}}},
+        "corrector": {
+            "seed": 3,
+            "size": {"hidden": 8},
+            "fit": {"steps": 5},
+            "rounds": 2,
+            "episodes": 6,
+            "asking_rates": [0, 0.5],
+        },
+    }
+
+
+def write(path: Path, recipe: Any) -> Path:
+    path.write_text(yaml.safe_dump(recipe))
+    return path
+
+
+def test_the_shipped_recipe_is_whole() -> None:
+    recipe = load_recipe(asset("config/recipes/ball.yaml"))
+    assert recipe.policies.keys() == {"draft", "target"}
+    assert recipe.policies["draft"].fit.steps < recipe.policies["target"].fit.steps
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path / "recipe.yaml", whole()))
+    assert recipe.demonstrations.episodes == 3
+    assert recipe.tokenizer.size == {"codebooks": 2, "hidden": 8}
+    assert recipe.tokenizer.fit == FitConfig(5)
+    assert recipe.policies["draft"].fit == CodeFitConfig(4, learning_rate=1)
+    assert recipe.window_length == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        (
+            "extra",
+            1,
+            "recipe.extra: unknown, must be one of corrector, demonstrations, distilled, policies, ",
+        ),
+        ("window_length", None, "recipe.window_length: missing"),
+        ("window_length", 0, "recipe: window_length: 0, must be at least 1"),
+        ("window_length", True, "recipe.window_length: True, must be an integer"),
+        ("demonstrations.episodes", 2.5, "recipe.demonstrations.episodes: 2.5, must be an integer"),
+        ("demonstrations.episodes", 0, "recipe.demonstrations: episodes: 0, must be at least 1"),
+        ("demonstrations.action_noise", 2, "recipe.demonstrations: action_noise: 2, must be 0 to 1"),
+        ("demonstrations.seed", -1, "recipe.demonstrations: seed: -1, must be at least 0"),
+        ("demonstrations", "many", "recipe.demonstrations: 'many', must be a mapping"),
+        ("tokenizer.size", [], "recipe.tokenizer.size: [], must be a mapping"),
+        ("tokenizer.size.depth", 2, "recipe.tokenizer.size.depth: unknown, must be one of chunk_length, "),
+        ("tokenizer.size.action_dim", 2, "recipe.tokenizer.size.action_dim: unknown"),
+        ("tokenizer.size.hidden", "8", "recipe.tokenizer.size.hidden: '8', must be an integer"),
+        ("tokenizer.size.codebooks", 99, "recipe.tokenizer.size: tokenizer.codebook_size ** codebooks: "),
+        ("tokenizer.seed", -1, "recipe.tokenizer: seed: -1, must be at least 0"),
+        ("tokenizer.fit", None, "recipe.tokenizer.fit: missing"),
+        ("policies", {}, "recipe: policies: none, must name at least one"),
+        ("policies", ["draft"], "recipe.policies: ['draft'], must be a mapping"),
+        ("policies.draft.fit.steps", None, "recipe.policies.draft.fit.steps: missing"),
+        ("policies.draft.fit.steps", 0, "recipe.policies.draft.fit: fit.steps: 0, must be at least 1"),
+        (
+            "policies.draft.fit.epochs",
+            3,
+            "recipe.policies.draft.fit.epochs: unknown, must be one of average, batch_size,",
+        ),
+        (
+            "policies.draft.fit.learning_rate",
+            "1e-3",
+            "recipe.policies.draft.fit.learning_rate: '1e-3', must be",
+        ),
+        (
+            "policies.draft.fit.learning_rate",
+            -1.0,
+            "recipe.policies.draft.fit: fit.learning_rate: -1.0, must be",
+        ),
+        (
+            "policies.draft.size.depth",
+            2,
+            "recipe.policies.draft.size.depth: unknown, must be one of head_hidden,",
+        ),
+        ("policies.draft.size.codebooks", 2, "recipe.policies.draft.size.codebooks: unknown"),
+        (
+            "policies.draft.size.heads",
+            3,
+            "recipe.policies.draft.size: policy.width: 4, must be a multiple of",
+        ),
+        ("policies.draft.size.layers", 0, "recipe.policies.draft.size: policy.layers: 0, must be at least 1"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, field: str, value: Any, message: str) -> None:
+    check_refused(tmp_path, whole(), field, value, message)
+
+
+def check_refused(folder: Path, recipe: dict[str, Any], field: str, value: Any, message: str) -> None:
+    """Check that a recipe is refused with a field changed, or left out where its value is None."""
+    part: dict[str, Any] = recipe
+    *parents, last = field.split(".")
+    for parent in parents:
+        part = part[parent]
+    if value is None:
+        del part[last]
+    else:
+        part[last] = value
+    path = write(folder / "recipe.yaml", recipe)
+    with pytest.raises(RecipeError, match=f"^{re.escape(f'{path}: {message}')}"):
+        load_recipe(path)
+
+
+def test_a_target_that_plans_and_its_corrector_are_read(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path / "recipe.yaml", planning()))
+    assert recipe.tokenizer is None
+    target = recipe.policies["target"]
+    assert (target.kind, target.fit) == ("flow", FitConfig(4))
+    assert target.size == {"horizon": 4, "width": 8, "heads": 2, "noise": 0.5}
+    asked = CorrectorRecipe(3, {"hidden": 8}, FitConfig(5), 2, 6, (0, 0.5))
+    assert recipe.corrector == asked
+    alone = planning()
+    del alone["corrector"]["asking_rates"], alone["corrector"]["rounds"]
+    corrector = load_recipe(write(tmp_path / "recipe.yaml", alone)).corrector
+    assert corrector is not None
+    assert (corrector.asking_rates, corrector.rounds) == (CorrectorRecipe.asking_rates, 3)
+    without = {name: value for name, value in planning().items() if name != "corrector"}
+    assert load_recipe(write(tmp_path / "recipe.yaml", without)).corrector is None
+
+
+def test_what_is_distilled_asks_its_target_at_every_step(tmp_path: Path) -> None:
+    values = planning()
+    values["distilled"] = {name: each for name, each in values["corrector"].items() if name != "asking_rates"}
+    recipe = load_recipe(write(tmp_path / "recipe.yaml", values))
+    assert recipe.corrector is not None
+    assert recipe.distilled == replace(recipe.corrector, asking_rates=(1.0,))
+    assert recipe.taught == {"corrector": recipe.corrector, "distilled": recipe.distilled}
+    assert load_recipe(write(tmp_path / "recipe.yaml", planning())).taught.keys() == {"corrector"}
+    message = "recipe.distilled.asking_rates: must be left out, the target is asked at every step"
+    check_refused(tmp_path, values, "distilled.asking_rates", [0.5], message)
+    values["policies"] = {"draft": values["policies"]["target"]}
+    del values["corrector"], values["distilled"]["asking_rates"]
+    check_refused(
+        tmp_path, values, "window_length", 1, "recipe: distilled: there is no policy named 'target'"
+    )
+
+
+def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path / "recipe.yaml", whole()))
+    assert recipe.policies["draft"].kind == "vqbet"
+    both = whole()
+    both["policies"]["target"] = planning()["policies"]["target"]
+    kinds = {
+        name: each.kind for name, each in load_recipe(write(tmp_path / "both.yaml", both)).policies.items()
+    }
+    assert kinds == {"draft": "vqbet", "target": "flow"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        (
+            "policies.target.kind",
+            "diffusion",
+            "recipe.policies.target.kind: 'diffusion', must be one of vqbet, flow",
+        ),
+        ("policies.target.kind", 3, "recipe.policies.target.kind: 3, must be one of vqbet, flow"),
+        ("policies.target.kind", "vqbet", "recipe.policies.target.size.horizon: unknown"),
+        ("policies.target.size.head_hidden", 8, "recipe.policies.target.size.head_hidden: unknown"),
+        ("policies.target.size.action_dim", 2, "recipe.policies.target.size.action_dim: unknown"),
+        (
+            "policies.target.size.horizon",
+            0,
+            "recipe.policies.target.size: policy.horizon: 0, must be from 1 to 4096",
+        ),
+        ("policies.target.size.steps", 2.5, "recipe.policies.target.size.steps: 2.5, must be an integer"),
+        (
+            "policies.target.size.noise",
+            "little",
+            "recipe.policies.target.size.noise: 'little', must be a number",
+        ),
+        ("policies.target.size.noise", -1.0, "recipe.policies.target.size: policy.noise: -1.0, must be"),
+        (
+            "policies.target.size.heads",
+            3,
+            "recipe.policies.target.size: policy.width: 8, must be a multiple of",
+        ),
+        ("policies.target.fit.code_weight", 1, "recipe.policies.target.fit.code_weight: unknown"),
+        (
+            "policies",
+            {"draft": planning()["policies"]["target"]},
+            "recipe: corrector: there is no policy named",
+        ),
+        ("tokenizer", whole()["tokenizer"], "recipe: tokenizer: no policy speaks codes, must be left out"),
+        ("corrector", [], "recipe.corrector: [], must be a mapping"),
+        (
+            "corrector.width",
+            8,
+            "recipe.corrector.width: unknown, must be one of asking_rates, beta, episodes,",
+        ),
+        ("corrector.seed", None, "recipe.corrector.seed: missing"),
+        ("corrector.seed", -1, "recipe.corrector: seed: -1, must be at least 0"),
+        ("corrector.size", 8, "recipe.corrector.size: 8, must be a mapping"),
+        ("corrector.size.hidden", 0, "recipe.corrector.size: corrector.hidden: 0, must be at least 1"),
+        ("corrector.size.horizon", 4, "recipe.corrector.size.horizon: unknown, must be one of hidden"),
+        ("corrector.fit.steps", 0, "recipe.corrector.fit: fit.steps: 0, must be at least 1"),
+        ("corrector.rounds", 0, "recipe.corrector: rounds: 0, must be at least 1"),
+        ("corrector.episodes", 0, "recipe.corrector: episodes: 0, must be at least 1"),
+        ("corrector.samples", 1.5, "recipe.corrector.samples: 1.5, must be an integer"),
+        ("corrector.beta", 1.5, "recipe.corrector: beta: 1.5, must be from 0 to 1"),
+        ("corrector.beta", -0.5, "recipe.corrector: beta: -0.5, must be from 0 to 1"),
+        ("corrector.noise", -0.1, "recipe.corrector: noise: -0.1, must be at least 0"),
+        ("corrector.asking_rates", 0.5, "recipe.corrector.asking_rates: 0.5, must be a list of numbers"),
+        (
+            "corrector.asking_rates",
+            [True],
+            "recipe.corrector.asking_rates: [True], must be a list of numbers",
+        ),
+        ("corrector.asking_rates", [], "recipe.corrector: asking_rates: [], must be numbers from 0 to 1"),
+        (
+            "corrector.asking_rates",
+            [1.5],
+            "recipe.corrector: asking_rates: [1.5], must be numbers from 0 to 1",
+        ),
+    ],
+)
+def test_what_is_wrong_with_plans_is_named(tmp_path: Path, field: str, value: Any, message: str) -> None:
+    check_refused(tmp_path, planning(), field, value, message)
+
+
+def test_codes_need_a_tokenizer(tmp_path: Path) -> None:
+    check_refused(tmp_path, whole(), "tokenizer", None, "recipe: tokenizer: missing, 'draft' speaks codes")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "recipe: None, must be a mapping"), ("a: [1", "not YAML: ")]
+)
+def test_another_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(RecipeError, match=f"^{re.escape(f'{path}: {message}')}"):
+        load_recipe(path)
+
+
+def test_an_offset_moves_every_seed_and_nothing_else(tmp_path: Path) -> None:
+    for written in (whole(), {**planning(), "distilled": {**planning()["corrector"]}}):
+        written.get("distilled", {}).pop("asking_rates", None)
+        recipe = load_recipe(write(tmp_path / "recipe.yaml", written))
+        for part in [written["demonstrations"], *written["policies"].values()]:
+            part["seed"] += 100
+        for name in ("tokenizer", "corrector", "distilled"):
+            if name in written:
+                written[name]["seed"] += 100
+        assert recipe.moved(100) == load_recipe(write(tmp_path / "moved.yaml", written)) != recipe
+
+
+def test_what_distils_needs_no_recipe_of_the_target(tmp_path: Path) -> None:
+    shipped = load_pupils(asset("config/recipes/distill/default.yaml"))
+    assert shipped.corrector.fit.steps == shipped.distilled.fit.steps > 1000
+    corrector = planning()["corrector"]
+    alone = load_pupils(write(tmp_path / "alone.yaml", {"corrector": corrector}))
+    assert alone.distilled == alone.corrector
+    assert load_pupils(write(tmp_path / "whole.yaml", planning())) == alone
+    distilled = {"seed": 9, "size": {"hidden": 4}, "fit": {"steps": 7}}
+    both = load_pupils(write(tmp_path / "both.yaml", {"corrector": corrector, "distilled": distilled}))
+    assert (both.corrector, both.distilled.seed) == (alone.corrector, 9)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ({"distilled": planning()["corrector"]}, "recipe.distilled.asking_rates: must be left out"),
+        ({"corrected": {}}, "recipe.corrected: unknown, must be one of corrector, distilled"),
+        (whole(), "recipe.corrector: missing"),
+        ({"corrector": {"seed": 1, "size": {}}}, "recipe.corrector.fit: missing"),
+        ([1], "recipe: [1], must be a mapping"),
+    ],
+)
+def test_what_is_wrong_with_a_recipe_to_distil_by_is_named(tmp_path: Path, recipe: Any, message: str) -> None:
+    path = write(tmp_path / "recipe.yaml", recipe)
+    with pytest.raises(RecipeError, match=f"^{re.escape(f'{path}: {message}')}"):
+        load_pupils(path)

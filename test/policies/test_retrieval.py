@@ -1,0 +1,172 @@
+"""What was recorded comes back where it was recorded, and neighbours tell where it is to be doubted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from adahi_ros.core.checkpoint_files import CheckpointError
+from adahi_ros.core.trajectories import Trajectories
+from adahi_ros.lab.training.retrieval_index import make_index, save_index
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.retrieval import Index, Kinematics, Retrieval, load_retrieval
+
+EPISODES, STEPS, T = 12, 20, 6
+NO_DRAWS = np.zeros((1, 0))
+
+
+def recorded(seed: int = 0, goals: int = 1) -> Trajectories:
+    """Walk about; what is done is a smooth function of where, but in the upper half, a toss-up there."""
+    draw = np.random.default_rng(seed)
+    observations = draw.uniform(-1.0, 1.0, size=(EPISODES, STEPS, 3)).astype(np.float32)
+    actions = observations[..., :2] * np.float32([1.0, 10.0])
+    sign = draw.choice([-1.0, 1.0], size=(EPISODES, 1, 1))
+    actions = np.where(observations[..., :1] > 0.0, sign * np.float32([3.0, 30.0]), actions)
+    ends = STEPS * np.arange(1, EPISODES + 1)
+    goal = draw.normal(size=(EPISODES, goals)).astype(np.float32)
+    return Trajectories(
+        "walk", observations.reshape(-1, 3), actions.reshape(-1, 2).astype(np.float32), goal, ends
+    )
+
+
+def saved(folder: Path, data: Trajectories, most_bytes: int = 2**20) -> Path:
+    index, _ = make_index(data, 1, neighbours=4, most_bytes=most_bytes)
+    sizes = {"observation_dim": 3, "goal_dim": data.goals.shape[1], "horizon": T, "neighbours": 4}
+    save_index(folder, "retrieval", index, sizes, {})
+    return folder / "retrieval"
+
+
+def asked(policy: Retrieval, data: Trajectories, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    goals = np.repeat(data.goals, STEPS, axis=0)[rows]
+    observations = policy.signature.observations(data.observations[rows][:, None], goals)
+    proposal = policy.propose(observations, np.zeros((len(rows), 0)))
+    assert proposal.expected_error is not None
+    return proposal.actions, proposal.expected_error
+
+
+@pytest.mark.parametrize("goals", [0, 1])
+def test_where_an_observation_was_recorded_the_recorded_plan_is_retrieved(tmp_path: Path, goals: int) -> None:
+    data = recorded(goals=goals)
+    policy = load_retrieval(saved(tmp_path, data))
+    rows = np.arange(len(data.observations))
+    plans, _ = asked(policy, data, rows)
+    for row in rows:
+        end = STEPS * (row // STEPS + 1)
+        expected = data.actions[np.minimum(row + np.arange(T), end - 1)]
+        np.testing.assert_array_equal(plans[row], expected)
+
+
+def test_a_robot_alone_is_answered_as_one_among_others(tmp_path: Path) -> None:
+    data = recorded()
+    policy = load_retrieval(saved(tmp_path, data))
+    rows = np.arange(0, len(data.observations), 7)
+    together = asked(policy, recorded(5), rows)
+    for place, row in enumerate(rows):
+        alone = asked(policy, recorded(5), np.array([row]))
+        np.testing.assert_array_equal(alone[0][0], together[0][place])
+        np.testing.assert_allclose(alone[1][0], together[1][place], rtol=1e-5)
+
+
+def test_more_is_doubted_where_neighbours_disagree_and_where_nothing_is_near(tmp_path: Path) -> None:
+    policy = load_retrieval(saved(tmp_path, recorded()))
+    unseen = recorded(9)
+    rows = np.arange(len(unseen.observations))
+    _, expected = asked(policy, unseen, rows)
+    torn = unseen.observations[:, 0] > 0.0
+    assert expected[torn].mean() > expected[~torn].mean()
+    index = replace(policy.index, error=np.array([0.0, 1.0]))
+    far = Retrieval(index, 3, T, 4, "far")
+    away = replace(unseen, observations=unseen.observations + np.float32(9.0))
+    assert asked(far, away, rows)[1].min() > asked(far, unseen, rows)[1].max()
+
+
+def test_neighbours_are_of_different_episodes_and_may_be_asked_for_but_one(tmp_path: Path) -> None:
+    data = recorded()
+    index = load_retrieval(saved(tmp_path, data)).index
+    queries = index.keys[:30]
+    rows, apart = index.nearest(queries, 5)
+    assert all(len(set(each)) == 5 for each in index.last[rows])
+    assert (np.diff(apart, axis=1) >= 0.0).all()
+    np.testing.assert_array_equal(rows[:, 0], np.arange(30))
+    without, _ = index.nearest(queries, 5, without=index.last[:30])
+    assert not (index.last[without] == index.last[:30, None]).any()
+
+
+def test_an_index_takes_no_more_than_it_may(tmp_path: Path) -> None:
+    data = recorded()
+    whole, part = (load_retrieval(saved(tmp_path, data, most)) for most in (2**20, 5600))
+    sizes = [
+        sum(getattr(each.index, name).nbytes for name in ("keys", "actions", "last"))
+        for each in (whole, part)
+    ]
+    assert sizes[1] <= 5600 < sizes[0]
+    assert len(part.index.keys) % STEPS == 0
+    with pytest.raises(ValueError, match=r"^episodes: 0 of 12 fit, must be at least 8"):
+        make_index(data, 1, neighbours=4, most_bytes=100)
+
+
+def test_the_same_seed_makes_the_same_index(tmp_path: Path) -> None:
+    one, other = (make_index(recorded(), 3, 4, 5600) for _ in range(2))
+    assert one[1] == other[1]
+    for name, values in vars(one[0]).items():
+        np.testing.assert_array_equal(values, getattr(other[0], name))
+
+
+def test_fast_and_straight_motion_counts_more_than_slow_or_bent() -> None:
+    rule = Kinematics(np.zeros(2), np.array([14.0, 3.5]), np.zeros(1))
+    there = np.linspace(0.0, 14.0, 15)
+    straight = np.stack([there, 0.0 * there], axis=1)
+    angle = there / 14.0 * 2.0 * np.pi
+    bent = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    fused = rule.fused(np.stack([straight, bent, 0.01 * straight]))
+    assert fused[0] > fused[1] > fused[2]
+    assert fused[0] == pytest.approx(1.0)
+
+
+def test_it_is_a_policy_like_any_other(tmp_path: Path) -> None:
+    path = saved(tmp_path, recorded())
+    policy = load_policy(path, "onnxruntime")
+    assert policy.signature.horizon == T
+    assert policy.digest == load_policy(path, "torch").digest
+    nothing = policy.propose(policy.signature.nothing(), NO_DRAWS)
+    policy.check(nothing.actions)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "fault"),
+    [
+        ("last", lambda values: values[::-1].copy(), "last: must be the row"),
+        ("last", lambda values: values + 1, "last: must be the row"),
+        ("keys", lambda values: values * np.float32(np.nan), "keys: must be finite"),
+        ("scale", lambda values: values * 0.0, "scale, action_scale, error: must be positive"),
+        ("keys", lambda values: values[1:], "keys: of shape"),
+    ],
+)
+def test_a_damaged_index_is_refused(tmp_path: Path, name: str, change: object, fault: str) -> None:
+    path = saved(tmp_path, recorded())
+    file = path.with_suffix(".safetensors")
+    tensors = load_file(file)
+    tensors[name] = np.ascontiguousarray(change(tensors[name]))  # type: ignore[operator]
+    save_file(tensors, file)
+    with pytest.raises(CheckpointError, match=fault):
+        load_retrieval(path)
+
+
+def test_another_checkpoint_is_no_index(tmp_path: Path) -> None:
+    path = saved(tmp_path, recorded())
+    json = path.with_suffix(".json")
+    json.write_text(json.read_text().replace('"retrieval"', '"corrector"'))
+    with pytest.raises(CheckpointError, match=r"kind: 'corrector', must be 'retrieval'"):
+        load_retrieval(path)
+
+
+def test_indices_are_made_of_what_they_say() -> None:
+    index, figures = make_index(recorded(), 1, 4, 2**20)
+    assert isinstance(index, Index)
+    assert figures["steps"] == EPISODES * STEPS
+    assert figures["error"] > 0.0
+    assert index.keys.dtype == np.float32

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adahi_ros.acceptance.interface import Acceptance, Verdict
+from adahi_ros.acceptance.replace import Replace
+from adahi_ros.acceptance.speculative import Speculative
+from adahi_ros.core.signature import GOAL, OBSERVATION, CodeSpace, Feature, Signature
+from adahi_ros.protocol.request import (
+    PROTOCOL_VERSION,
+    UNKNOWN_MS,
+    RequestError,
+    RequestFault,
+    check_protocol,
+    check_reply,
+    check_request,
+    check_round_trip,
+    told_round_trip_ms,
+)
+
+SERVICE = Path(__file__).parents[2] / "adahi_msgs" / "srv" / "VerifyDraft.srv"
+TARGET = Signature(
+    history=2,
+    horizon=2,
+    action_dim=2,
+    features=(Feature(OBSERVATION, 3),),
+    conditions=(Feature(GOAL, 1),),
+    codes=CodeSpace("feed", 2, 4),
+)
+RULE = Speculative()
+NONE = np.array([])
+WINDOW = np.arange(6, dtype=np.float32).reshape(2, 3)
+P = np.array([6553, 13107, 19661, 26214, 0, 0, 0, 65535])
+
+
+def with_entry(values: np.ndarray, index: int, value: float) -> np.ndarray:
+    changed = np.array(values)
+    changed[index] = value
+    return changed
+
+
+def test_the_fault_numbers_are_those_on_the_air() -> None:
+    on_the_air = dict(re.findall(r"STATUS_(\w+)=(\d+)", SERVICE.read_text()))
+    for fault in RequestFault:
+        assert on_the_air[fault.name] == str(fault.value)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_good_request_gets_its_shapes_and_types(dtype: type) -> None:
+    flat = (np.array([7.0], dtype), np.array([0, 3], np.uint16), P.astype(np.uint16))
+    request = check_request(TARGET, RULE, WINDOW, *flat, np.arange(4, dtype=dtype))
+    seen, drawn = request.observations, request.draft.distribution
+    assert drawn is not None
+    assert drawn.counts is not None
+    np.testing.assert_array_equal(seen.features[OBSERVATION], [[[0, 1, 2], [3, 4, 5]]])
+    np.testing.assert_array_equal(seen.conditions[GOAL], [[7]])
+    np.testing.assert_array_equal(drawn.codes, [[0, 3]])
+    np.testing.assert_allclose(drawn.probabilities, [[[0.1, 0.2, 0.3, 0.4], [0, 0, 0, 1]]], atol=1e-5)
+    np.testing.assert_array_equal(request.draft.actions, [[[0, 1], [2, 3]]])
+    assert drawn.codes.dtype == np.int64
+    assert drawn.counts.dtype == np.uint16
+    for values in (
+        *(seen.features[OBSERVATION], seen.conditions[GOAL]),
+        *(drawn.probabilities, request.draft.actions),
+    ):
+        assert values.dtype == np.float32
+
+
+def test_a_robot_may_have_no_actions_to_be_judged() -> None:
+    draft = check_request(TARGET, Near(), WINDOW, np.zeros(1), NONE, NONE, NONE).draft
+    assert draft.actions.shape == (1, 0, 2)
+
+
+def test_an_instruction_is_read_by_a_target_that_is_told_one() -> None:
+    flat = (WINDOW, np.zeros(1), np.array([0, 3]), P, np.zeros(0), "fold")
+    assert check_request(TARGET, RULE, *flat).observations.instructions == ()
+    told = replace(TARGET, instruction=True)
+    assert check_request(told, RULE, *flat).observations.instructions == ("fold",)
+
+
+class Near(Replace):
+    """A rule that compares actions."""
+
+    needs_actions = True
+
+
+@pytest.mark.parametrize(("rule", "codes"), [(Replace(), TARGET.codes), (Replace(), None), (Near(), None)])
+def test_what_a_rule_does_not_need_may_be_missing(rule: Acceptance, codes: CodeSpace | None) -> None:
+    actions = np.zeros(6 if rule.needs_actions else 0)
+    draft = check_request(replace(TARGET, codes=codes), rule, WINDOW, np.zeros(1), NONE, NONE, actions).draft
+    assert draft.distribution is None
+    assert draft.actions.shape == (1, 3 if rule.needs_actions else 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("rule", "codes", "counts", "actions", "message"),
+    [
+        (RULE, NONE, NONE, NONE, "codes: 0 values, expected 2 for shape (2,)"),
+        (RULE, NONE, P, NONE, "codes: 0 values, expected 2 for shape (2,)"),
+        (Replace(), np.array([0, 3]), NONE, NONE, "draft_probabilities: 0 values, expected 8"),
+        (Replace(), NONE, P, NONE, "codes: 0 values, expected 2"),
+        (
+            Replace(),
+            NONE,
+            NONE,
+            np.zeros(3),
+            "draft_actions: 3 values, must be a multiple of 2",
+        ),
+        (Near(), NONE, NONE, np.zeros(1), "draft_actions: 1 values, must be a multiple of 2"),
+    ],
+)
+def test_what_a_rule_needs_must_be_there_and_whole(
+    rule: Acceptance, codes: np.ndarray, counts: np.ndarray, actions: np.ndarray, message: str
+) -> None:
+    with pytest.raises(RequestError, match=re.escape(message)) as refusal:
+        check_request(TARGET, rule, WINDOW, np.zeros(1), codes, counts, actions)
+    assert refusal.value.fault is RequestFault.WRONG_SHAPE
+
+
+def test_codes_are_refused_by_a_target_that_has_none() -> None:
+    for codes, counts in ((np.array([0, 3]), P), (np.array([0]), NONE), (NONE, P)):
+        with pytest.raises(RequestError, match=r"(codes|draft_probabilities): \d values, expected 0"):
+            check_request(replace(TARGET, codes=None), Replace(), WINDOW, np.zeros(1), codes, counts)
+
+
+def test_drafted_actions_must_be_finite() -> None:
+    with pytest.raises(RequestError, match=r"draft_actions\[1\]: nan, must be finite") as refusal:
+        check_request(TARGET, Replace(), WINDOW, np.zeros(1), NONE, NONE, np.array([0.0, np.nan]))
+    assert refusal.value.fault is RequestFault.NOT_FINITE
+
+
+def test_another_protocol_is_refused_with_both_versions() -> None:
+    check_protocol(PROTOCOL_VERSION)
+    for version in (0, PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1):
+        message = f"protocol: the request's is {version}, the verifier's {PROTOCOL_VERSION}; must be the same"
+        with pytest.raises(RequestError, match=re.escape(message)) as refusal:
+            check_protocol(version)
+        assert refusal.value.fault is RequestFault.PROTOCOL_MISMATCH
+
+
+@pytest.mark.parametrize(
+    ("told_ms", "fault", "message"),
+    [
+        (math.nan, "NOT_FINITE", "nan, must be finite"),
+        (math.inf, "NOT_FINITE", "inf, must be finite"),
+        (-math.inf, "NOT_FINITE", "-inf, must be finite"),
+        (-1e-6, "WRONG_SHAPE", "-1e-06, must be from 0 to 60000"),
+        (60_000.1, "WRONG_SHAPE", "60000.1, must be from 0 to 60000"),
+        (3e38, "WRONG_SHAPE", "3e+38, must be from 0 to 60000"),
+    ],
+)
+def test_a_round_trip_that_can_be_none_is_refused(told_ms: float, fault: str, message: str) -> None:
+    with pytest.raises(RequestError, match=f"^round_trip_ms: {re.escape(message)}$") as refusal:
+        check_round_trip(told_ms)
+    assert refusal.value.fault is RequestFault[fault]
+
+
+@given(st.floats(0.0, 1e300) | st.just(math.nan))
+def test_what_a_robot_tells_of_a_round_trip_is_never_refused_and_0_is_what_nobody_knows(ms: float) -> None:
+    told_ms = float(np.float32(told_round_trip_ms(ms)))  # as it is sent
+    check_round_trip(told_ms)
+    assert (told_ms == UNKNOWN_MS) == math.isnan(ms)
+    if 1e-3 <= ms <= 60_000.0:
+        assert told_ms == pytest.approx(ms)
+
+
+def test_what_was_sent_of_a_round_trip_is_in_the_request_where_it_is_known() -> None:
+    known, unknown = (
+        check_request(TARGET, RULE, WINDOW, np.zeros(1), np.array([0, 3]), P, round_trip_ms=ms)
+        for ms in (12.5, UNKNOWN_MS)
+    )
+    assert known.round_trip_ms is not None
+    np.testing.assert_array_equal(known.round_trip_ms, [12.5])
+    assert unknown.round_trip_ms is None
+
+
+def test_a_policy_without_a_goal_takes_an_empty_one() -> None:
+    aimless = replace(TARGET, conditions=())
+    seen = check_request(aimless, RULE, WINDOW, np.array([]), np.array([0, 3]), P).observations
+    assert aimless.condition(seen).shape == (1, 0)
+    with pytest.raises(RequestError, match="goal: 1 values, expected 0"):
+        check_request(aimless, RULE, WINDOW, np.array([1.0]), np.array([0, 3]), P)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "fault", "message"),
+    [
+        ("goal", np.zeros(2), "WRONG_SHAPE", "goal: 2 values, expected 1 for shape (1,)"),
+        ("codes", np.array([1]), "WRONG_SHAPE", "codes: 1 values, expected 2 for shape (2,)"),
+        ("counts", P[:7], "WRONG_SHAPE", "draft_probabilities: 7 values, expected 8 for shape (2, 4)"),
+        ("goal", np.array([np.inf]), "NOT_FINITE", "goal[0]: inf, must be finite"),
+        ("codes", np.array([0, 4]), "CODE_OUT_OF_RANGE", "codes[1]: 4, must be at least 0 and below 4"),
+        ("codes", np.array([-1, 3]), "CODE_OUT_OF_RANGE", "codes[0]: -1, must be at least 0 and below 4"),
+        ("codes", np.array([65535, 0]), "CODE_OUT_OF_RANGE", "codes[0]: 65535"),
+        ("codes", np.array([0, 2]), "CODE_OUT_OF_RANGE", "codes[1]: 2, drafted with probability 0, must be"),
+        ("counts", with_entry(P, 4, 1), "NOT_A_DISTRIBUTION", "rows sum to [65535, 65536]"),
+        ("counts", with_entry(P, 7, 65534), "NOT_A_DISTRIBUTION", "rows sum to [65535, 65534]"),
+        ("counts", P - [6554, 0, 0, -6554] * 2, "NOT_A_DISTRIBUTION", "with smallest entry -6554"),
+        ("counts", 0 * P, "NOT_A_DISTRIBUTION", "must sum to 65535 and not be negative"),
+    ],
+)
+def test_a_bad_request_is_refused_with_its_fault(
+    field: str, value: np.ndarray, fault: str, message: str
+) -> None:
+    flat = {"goal": np.zeros(1), "codes": np.array([0, 3]), "counts": P}
+    with pytest.raises(RequestError, match=re.escape(message)) as refusal:
+        check_request(TARGET, RULE, WINDOW, **(flat | {field: value}))
+    assert refusal.value.fault is RequestFault[fault]
+
+
+def test_a_good_reply_gets_its_shapes_and_types() -> None:
+    verdict = check_reply(TARGET, 0, 2, [True, False], np.arange(4.0).tolist())
+    np.testing.assert_array_equal(verdict.accepted, [[True, False]])
+    np.testing.assert_array_equal(verdict.actions, [[[0, 1], [2, 3]]])
+    assert (verdict.accepted.dtype, verdict.actions.dtype) == (np.bool_, np.float32)
+    assert check_reply(TARGET, 0, 0, [], np.arange(4.0).tolist()).accepted.shape == (1, 0)
+    assert check_reply(TARGET, 0, None, [True] * 3, np.arange(4.0).tolist()).accepted.shape == (1, 3)
+
+
+def test_a_reply_that_begins_later_is_shorter() -> None:
+    assert check_reply(TARGET, 1, 0, [], [1.0, 2.0]).actions.tolist() == [[[1.0, 2.0]]]
+    with pytest.raises(RequestError, match=re.escape("actions: 4 values, expected 2 for shape (1, 2)")):
+        check_reply(TARGET, 1, 0, [], [0.0] * 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault", "message"),
+    [
+        ({"accepted": []}, "WRONG_SHAPE", "accepted: 0 values, expected 2"),
+        ({"accepted": [True] * 3}, "WRONG_SHAPE", "accepted: 3 values, expected 2"),
+        ({"actions": [0.0] * 3}, "WRONG_SHAPE", "actions: 3 values, expected 4 for shape (2, 2)"),
+        ({"actions": []}, "WRONG_SHAPE", "actions: 0 values, expected 4 for shape (2, 2)"),
+        ({"actions": [0.0, 0.0, np.nan, 0.0]}, "NOT_FINITE", "actions[2]: nan, must be finite"),
+        ({"actions": [0.0, 0.0, 0.0, -np.inf]}, "NOT_FINITE", "actions[3]: -inf, must be finite"),
+    ],
+)
+def test_a_bad_reply_is_refused(changes: dict[str, list[float]], fault: str, message: str) -> None:
+    flat = {"accepted": [True, True], "actions": [0.0] * 4}
+    with pytest.raises(RequestError, match=re.escape(message)) as refusal:
+        check_reply(TARGET, 0, 2, **(flat | changes))
+    assert refusal.value.fault is RequestFault[fault]
+
+
+def test_rows_of_a_verdict_by_mask_and_by_index() -> None:
+    verdict = Verdict(np.arange(6.0).reshape(3, 1, 2), np.arange(6).reshape(3, 2) % 2 == 0)
+    for which in (np.array([True, False, True]), np.array([0, 2])):
+        some = verdict.rows(which)
+        np.testing.assert_array_equal(some.accepted, [[True, False], [True, False]])
+        np.testing.assert_array_equal(some.actions, [[[0, 1]], [[4, 5]]])

@@ -1,0 +1,180 @@
+"""On Ray Serve a verifier says what it says in one process, whoever is killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import wait
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
+from adahi_ros.core.distribution import counted
+from adahi_ros.core.proposal import Proposal
+from adahi_ros.policies.backends import load_policy
+from adahi_ros.policies.interface import Policy, TargetUnavailableError, fingerprint_of
+from adahi_ros.protocol.request import VerificationRequest, sent_codes
+from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas
+from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
+from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
+from adahi_ros.server.verifier import TargetVerifier
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt"),
+    pytest.mark.timeout(180),  # Ray takes its time to start
+]
+LIMIT_S = 60.0
+BATCH = 4
+
+
+class OnRay:
+    """A Ray on this machine, with the policy `target` on two replicas, and by the rule semantic on one."""
+
+    def __init__(self, folder: Path, target: Path) -> None:
+        self.head = RayHead(2, folder)
+        self.policy = FleetPolicy(
+            "arm", str(target), rule="replace", batch=BATCH, replicas=Replicas(2, 2), num_cpus=0.5
+        )
+        policy = load_policy(target, "onnxruntime")
+        told = {"file": str(folder / "head.safetensors"), "tolerance": 0.2, "patience_ms": 100.0}
+        save_semantic_head(Path(told["file"]), random_head(policy))
+        semantic = FleetPolicy("semantic", str(target), rule="semantic", semantic=told, num_cpus=0.5)
+        self.said: list[str] = []
+        self.heard = threading.Condition()
+        self.policies = RayPolicies([self.policy, semantic], self.head.address, self.say)
+        self.verifier: RayVerifier
+        self.semantic: RayVerifier
+        self.verifier, self.semantic = self.policies.open()
+        self.here = TargetVerifier(policy, "replace")
+        self.semantic_here = TargetVerifier(policy, "semantic", arguments=told)
+
+    def say(self, line: str) -> None:
+        with self.heard:
+            self.said.append(line)
+            self.heard.notify_all()
+
+    def await_said(self, what: str) -> None:
+        with self.heard:
+            assert self.heard.wait_for(lambda: any(what in each for each in self.said), LIMIT_S), self.said
+
+    def request(self, robots: int, seed: int = 0) -> tuple[VerificationRequest, np.ndarray]:
+        signature, draw = self.verifier.signature, np.random.default_rng(seed)
+        seen = draw.normal(size=(robots, signature.history, signature.observation_dim))
+        goals = draw.normal(size=(robots, signature.goal_dim))
+        observations = signature.observations(seen.astype(np.float32), goals.astype(np.float32))
+        draft = Proposal(np.zeros((robots, 0, signature.action_dim), np.float32))
+        return VerificationRequest(observations, draft), draw.random((robots, self.verifier.draws, 2))
+
+
+def random_head(target: Policy) -> SemanticHead:
+    codes, draw = target.signature.codes, np.random.default_rng(0)
+    assert codes is not None
+    count = signs_of(codes, target.signature.action_dim)
+    weight = draw.normal(size=count) / np.sqrt(count)
+    return SemanticHead(np.zeros(count), np.ones(count), weight, np.zeros(1), fingerprint_of(target))
+
+
+@pytest.fixture(scope="module")
+def on_ray(exported: Path) -> Iterator[OnRay]:
+    with (
+        TemporaryDirectory(prefix="ray_", dir="/tmp", ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        made = OnRay(Path(folder), exported / "target")
+        yield made
+        made.policies.close()
+        made.head.end()
+
+
+def until_s() -> float:
+    return time.monotonic() + LIMIT_S
+
+
+@pytest.mark.parametrize("robots", [1, BATCH, 2 * BATCH + 1])
+def test_the_same_draws_give_the_same_verdicts_as_in_one_process(on_ray: OnRay, robots: int) -> None:
+    request, draws = on_ray.request(robots)
+    told = on_ray.verifier.submit(request, draws, until_s()).result()
+    for there, here in zip(told, on_ray.here.verify_each(request, draws), strict=True):
+        assert isinstance(there, Verdict)
+        assert isinstance(here, Verdict)
+        np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
+        np.testing.assert_array_equal(there.accepted, here.accepted)
+
+
+def test_batches_that_arrive_together_are_told_apart(on_ray: OnRay) -> None:
+    asked = [on_ray.request(1 + seed % 3, seed) for seed in range(24)]
+    told = [on_ray.verifier.submit(*each, until_s()) for each in asked]
+    for future, each in zip(told, asked, strict=True):
+        for there, here in zip(future.result(), on_ray.here.verify_each(*each), strict=True):
+            assert isinstance(there, Verdict)
+            assert isinstance(here, Verdict)
+            np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
+
+
+def test_the_head_of_the_rule_semantic_is_on_the_replica_and_goes_by_the_link(on_ray: OnRay) -> None:
+    there, here = on_ray.semantic, on_ray.semantic_here
+    assert there.acceptance.hears_link  # type: ignore[attr-defined]
+    assert there.fingerprint == here.fingerprint == on_ray.verifier.fingerprint != ""
+    codes = there.signature.codes
+    assert codes is not None
+    robots, draw = 24, np.random.default_rng(2)
+    bare, draws = on_ray.request(robots)
+    shape = robots, codes.codebooks
+    counts = counted(draw.dirichlet(np.ones(codes.codebook_size), size=shape))
+    drawn = sent_codes(counts.argmax(axis=-1), counts)
+    drafted = Proposal(bare.draft.actions, drawn)
+    stood = []
+    for trip_ms in (0.0, 50.0, 100.0):
+        request = VerificationRequest(bare.observations, drafted, round_trip_ms=np.full(robots, trip_ms))
+        told = there.submit(request, draws, until_s()).result()
+        for its, ours in zip(told, here.verify_each(request, draws), strict=True):
+            assert isinstance(its, Verdict), its
+            assert isinstance(ours, Verdict)
+            np.testing.assert_array_equal(its.accepted, ours.accepted)
+            np.testing.assert_allclose(its.actions, ours.actions, rtol=0.0, atol=1e-6)
+        stood.append(sum(bool(each.accepted.all()) for each in told if isinstance(each, Verdict)))
+    assert stood == sorted(stood)
+    assert stood[0] < stood[-1] == robots
+
+
+def test_what_is_of_no_use_any_more_is_not_asked(on_ray: OnRay) -> None:
+    (told,) = on_ray.verifier.submit(*on_ray.request(1), time.monotonic() - 1.0).result()
+    assert isinstance(told, TargetUnavailableError)
+    assert told.retry_after_s > 0.0
+
+
+def test_a_replica_is_killed_amid_the_load_and_nothing_is_lost(on_ray: OnRay) -> None:
+    asked = [on_ray.request(BATCH, seed) for seed in range(100)]
+    told = [on_ray.verifier.submit(*each, until_s()) for each in asked]
+    wait(told[:1])
+    os.kill(on_ray.head.replicas[0], signal.SIGKILL)
+    told += [on_ray.verifier.submit(*each, until_s()) for each in asked]
+    for future, each in zip(told, [*asked, *asked], strict=True):
+        for there, here in zip(future.result(), on_ray.here.verify_each(*each), strict=True):
+            assert isinstance(there, Verdict), there
+            assert isinstance(here, Verdict)
+            np.testing.assert_allclose(there.actions, here.actions, rtol=0.0, atol=1e-6)
+
+
+def test_while_ray_is_away_robots_are_told_so_at_once_and_served_when_it_is_back(on_ray: OnRay) -> None:
+    request, draws = on_ray.request(2)
+    on_ray.head.end()
+    on_ray.await_said("Ray is away")
+    for told in on_ray.verifier.submit(request, draws, until_s()).result():
+        assert isinstance(told, TargetUnavailableError)
+        assert told.retry_after_s > 0.0
+    on_ray.head.start()
+    on_ray.await_said("Ray is back")
+    assert all(
+        isinstance(told, Verdict) for told in on_ray.verifier.submit(request, draws, until_s()).result()
+    )
