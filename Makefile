@@ -16,7 +16,7 @@ demo: setup  ## balance a ball over DDS: robot, draft policy and target verifier
 
 test: lint  ## lint, types and tests
 	.venv/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/server/ray
-	.venv/bin/pytest -n $$(nproc) --dist loadfile test/faults test/server/ray  # these count control steps or start Ray
+	.venv/bin/pytest -n $$(nproc) --dist loadfile test/faults test/server/ray  # control steps or Ray
 
 lint: setup  ## ruff and mypy alone
 	.venv/bin/ruff check .

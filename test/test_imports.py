@@ -12,71 +12,40 @@ import pytest
 import adahi_ros
 
 PACKAGE = Path(adahi_ros.__file__).parent
-ANYONE = {
-    "assets",
-    "files",
-    "health",
-    "kinematics",
-    "parallel",
-    "parameter_sections",
-    "randomness",
-    "registry",
-    "signals",
-    "texts",
-    "trajectories",
-    "yaml_files",
-}
-ALGORITHM = {
-    "networks",
-    "policy",
-    "vision",
-    "contract",
-    "safety",
-    "acceptance",
-    "gates",
-    "wire",
-    "robot",
-    "server",
-    "fleet",
-    "targets",
-    "tasks",
-    "wireless.link",
-}
+POLICIES = {"policies", "policies.networks", "policies.corrector", "policies.flow", "policies.vqbet"}
 MAY_IMPORT = {
-    "networks": set(),
-    "policy": {"networks"},
-    "policy.vqbet": {"networks", "policy"},
-    "policy.flow": {"networks", "policy"},
-    "policy.corrector": {"networks", "policy"},
-    "policy.lerobot": {"networks", "policy", "policy.vqbet"},
-    "vision": {"networks", "policy.lerobot"},
-    "targets": {"networks", "policy", "vision"},
+    "core": set(),
     "contract": {"vision"},
+    "vision": {"policies.networks", "policies.lerobot"},
+    "acceptance": set(),
+    "protocol": {"acceptance"},
+    "gates": set(),
+    "policies": POLICIES | {"policies.lerobot"},
+    "policies.networks": set(),
+    "policies.corrector": {"policies", "policies.networks"},
+    "policies.flow": {"policies", "policies.networks"},
+    "policies.vqbet": {"policies", "policies.networks"},
+    "policies.lerobot": {"policies.networks", "policies.vqbet"},
+    "policies.remote": {"policies", "policies.networks"},
+    "proposers": {"acceptance", "policies", "policies.corrector"},
+    "robot": {"acceptance", "contract", "gates", "policies", "proposers", "protocol", "vision"},
     "safety": {"contract"},
-    "acceptance": {"networks", "policy"},
-    "wire": {"policy", "acceptance"},
-    "gates": {"networks", "policy"},
-    "robot": {"policy", "vision", "contract", "acceptance", "wire", "gates"},
-    "server": {"policy", "vision", "wire", "acceptance"},
-    "fleet": {"networks", "policy", "acceptance", "wire", "server", "targets"},
-    "tasks": {"vision", "contract"},
-    "wireless.link": set(),
+    "server": {"acceptance", "policies", "protocol", "vision"},
+    "server.ray": {"acceptance", "policies", "policies.remote", "protocol", "server"},
+    "bags": {"contract", "protocol", "vision"},
     "security": set(),
-    "evaluation": ALGORITHM,
-    "tuning": ALGORITHM | {"evaluation"},
-    "bags": ALGORITHM | {"evaluation"},
-    "reporting": ALGORITHM | {"evaluation", "bags"},
-    "nodes.common": ALGORITHM,
-    "nodes.robot": ALGORITHM | {"nodes.common"},
-    "nodes.server": ALGORITHM | {"nodes.common"},
-    "nodes.simulation": ALGORITHM | {"nodes.common"},
-    "nodes.monitoring": ALGORITHM | {"nodes.common", "bags", "reporting"},
-    "nodes.launching": ALGORITHM | {"nodes.common"},
-    "wireless.peers": ALGORITHM | {"evaluation"},
-    "nodes.measuring": ALGORITHM
-    | {"nodes.common", "nodes.robot", "nodes.simulation", "nodes.launching", "wireless.peers"},
-    "wireless": ALGORITHM | {"evaluation", "nodes"},
 }
+"""Rooms that know no ROS and no lab, and the rooms that each may import beside itself and core."""
+NODES_MAY_IMPORT = {
+    "nodes": set(),
+    "nodes.common": {"contract", "gates", "policies", "policies.corrector", "protocol", "vision"},
+    "nodes.robot": {"contract", "gates", "policies", "proposers", "protocol", "robot", "safety", "vision"},
+    "nodes.server": {"acceptance", "policies", "protocol", "server", "server.ray"},
+    "nodes.monitoring": {"bags", "contract", "protocol", "robot", "safety"},
+    "nodes.launching": {"policies", "server.ray"},
+}
+"""Rooms that know ROS; each may import nodes.common as well."""
+LAB_WITH_ROS = {"lab.nodes"}
 ROS = {
     "action_msgs",
     "adahi_msgs",
@@ -111,49 +80,60 @@ def imported(file: Path) -> set[str]:
     return names
 
 
+def room_of(file: Path) -> str:
+    return ".".join(file.parent.relative_to(PACKAGE).parts)
+
+
+def rooms_imported(file: Path) -> set[str]:
+    """Return the rooms of this package that a file imports."""
+    rooms = set()
+    for name in imported(file):
+        parts = name.split(".")
+        if parts[0] == "adahi_ros" and len(parts) > 1:
+            folder = PACKAGE.joinpath(*parts[1:])
+            rooms.add(".".join(parts[1:] if folder.is_dir() else parts[1:-1]))
+    return rooms
+
+
 def test_every_folder_is_a_room_that_is_known() -> None:
-    folders = {".".join(path.parent.relative_to(PACKAGE).parts) for path in PACKAGE.rglob("__init__.py")}
-    assert folders == MAY_IMPORT.keys() | {"", "cli", "nodes"}
+    folders = {room_of(path) for path in PACKAGE.rglob("__init__.py")}
+    free = {room for room in folders if room.partition(".")[0] in ("", "cli", "lab")}
+    assert folders - free == MAY_IMPORT.keys() | NODES_MAY_IMPORT.keys()
 
 
-@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
+@pytest.mark.parametrize("room", sorted(MAY_IMPORT | NODES_MAY_IMPORT))
 def test_a_room_imports_only_what_it_may(room: str) -> None:
-    allowed = MAY_IMPORT[room] | {room}
+    allowed = (MAY_IMPORT | NODES_MAY_IMPORT)[room] | {room, "core"}
+    if room in NODES_MAY_IMPORT:
+        allowed |= {"nodes.common"}
     for file in sorted((PACKAGE / room.replace(".", "/")).glob("*.py")):
-        for name in imported(file):
-            parts = name.split(".")
-            if parts[0] == "adahi_ros" and len(parts) > 1 and parts[1] not in ANYONE:
-                inner = name.removeprefix("adahi_ros.")
-                assert any(f"{inner}.".startswith(f"{each}.") for each in allowed), f"{file.name}: {name}"
-            if not room.startswith("nodes."):
-                assert parts[0] not in ROS, f"{file.name} imports {name}"
+        assert rooms_imported(file) <= allowed, file.name
 
 
-def test_only_the_verb_that_runs_nodes_imports_them() -> None:
-    files = sorted((PACKAGE / "cli").glob("*.py"))
-    importers = [
-        file.name
+def test_ros_is_imported_in_rooms_of_nodes_alone() -> None:
+    allowed = NODES_MAY_IMPORT.keys() | LAB_WITH_ROS
+    files = [file for file in PACKAGE.rglob("*.py") if room_of(file) not in allowed]
+    with_ros = {
+        str(file.relative_to(PACKAGE))
         for file in files
-        if any(name.startswith("adahi_ros.nodes") or name.split(".")[0] in ROS for name in imported(file))
-    ]
-    assert importers == ["fleet_up.py", "over_dds.py", "top.py"]
-
-
-def test_beside_the_rooms_is_only_what_anyone_may_import_and_the_client() -> None:
-    assert {file.stem for file in PACKAGE.glob("*.py")} == ANYONE | {
-        "__init__",
-        "__main__",
-        "client",
-        "start",
+        if any(name.split(".")[0] in ROS for name in imported(file))
     }
+    assert with_ros == {"client.py"}  # the library for a user's own program
+
+
+def test_nothing_outside_of_the_lab_imports_it() -> None:
+    for file in PACKAGE.rglob("*.py"):
+        room = room_of(file)
+        if room.partition(".")[0] == "lab" or room == "cli.lab":
+            continue
+        strange = {each for each in rooms_imported(file) if each.startswith(("lab", "cli.lab"))}
+        assert not strange or file == PACKAGE / "cli/__init__.py", file
+
+
+def test_beside_the_rooms_are_only_the_entry_points_and_the_client() -> None:
+    assert {file.stem for file in PACKAGE.glob("*.py")} == {"__init__", "__main__", "client", "start"}
     importers = [str(file) for file in PACKAGE.rglob("*.py") if "adahi_ros.client" in imported(file)]
     assert not importers
-
-
-def test_what_anyone_may_import_imports_no_room() -> None:
-    for name in ANYONE:
-        ours = [each for each in imported(PACKAGE / f"{name}.py") if each.startswith("adahi_ros.")]
-        assert {each.split(".")[1] for each in ours} <= ANYONE, name
 
 
 def test_the_robots_node_needs_no_more_than_robot_txt() -> None:

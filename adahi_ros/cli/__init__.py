@@ -18,6 +18,7 @@ from adahi_ros.cli.lab.calibration import calibrate
 from adahi_ros.cli.lab.committee import committee
 from adahi_ros.cli.lab.comparison import compare, evaluate
 from adahi_ros.cli.lab.curve import curve
+from adahi_ros.cli.lab.dataset import dataset_app
 from adahi_ros.cli.lab.demonstrations import demos
 from adahi_ros.cli.lab.distill import distill
 from adahi_ros.cli.lab.encoder import app as encoder
@@ -31,9 +32,10 @@ from adahi_ros.cli.lab.methods import methods
 from adahi_ros.cli.lab.over_dds import demo
 from adahi_ros.cli.lab.paper import figures, report, table
 from adahi_ros.cli.lab.replay import replay
+from adahi_ros.cli.lab.task_contract import write
 from adahi_ros.cli.lab.training import export, train
 from adahi_ros.cli.lab.tuning import tune
-from adahi_ros.cli.robot.bags import bag_app, dataset_app, record
+from adahi_ros.cli.robot.bags import bag_app, record
 from adahi_ros.cli.robot.contracts import contract_app
 from adahi_ros.cli.robot.fleet_up import app as fleet_app
 from adahi_ros.cli.robot.security import secure
@@ -94,6 +96,7 @@ for verb in (
     app.command()(verb)
 app.add_typer(acceptance, name="acceptance")
 app.add_typer(bag_app, name="bag")
+contract_app.command()(write)
 app.add_typer(contract_app, name="contract")
 app.add_typer(dataset_app, name="dataset")
 app.add_typer(encoder, name="encoder")

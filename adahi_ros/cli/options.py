@@ -11,41 +11,11 @@ import typer
 
 from adahi_ros.core.assets import asset, is_shipped, shipped
 from adahi_ros.core.files import check_writable
-from adahi_ros.lab.parallel import cores
 
 if TYPE_CHECKING:
     from adahi_ros.core.trajectories import Trajectories
 
-TASKS_THERE_ARE = (  # those shipped; to ask the registry would load what help does not need
-    "The task: ball, inverted_pendulum, kitchen, swarm, with an instruction ball_instructed, "
-    "kitchen_instructed, metaworld, metaworld_10, metaworld_50, swarm_instructed, by a camera ball_camera, "
-    "kitchen_camera, for the target alone ball_seen, or a YAML file of another"
-)
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp")
-
-
-def known_task(name: str) -> str:
-    """Return the name of a task, or raise the registry's error before anything is loaded."""
-    from adahi_ros.lab.tasks import make
-
-    make(name)
-    return name
-
-
-def file_name(task: str) -> str:
-    """Return what the files of a task are called; the task may be given as a file itself."""
-    from adahi_ros.lab.tasks import make
-
-    return make(task).spec.name
-
-
-def folder_of(task: str, checkpoints: Path | None) -> Path:
-    """Return the folder of a task's checkpoints.
-
-    Raises:
-        ValueError: nobody gave one, and none is shipped.
-    """
-    return checkpoints if checkpoints is not None else folder_named(file_name(task))
 
 
 def folder_named(name: str) -> Path:
@@ -169,10 +139,6 @@ def _tried(param: typer.CallbackParam, value: Path | None) -> Path | None:
     return None if value is None else tried(param.opts[0], value)
 
 
-TaskName = Annotated[
-    str,
-    typer.Argument(help=f"{TASKS_THERE_ARE}.", callback=known_task),
-]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random draw.")]
 JsonFile = Annotated[
     Path | None,
@@ -183,9 +149,6 @@ Checkpoints = Annotated[
     Path | None, typer.Option(help="Folder with tokenizer, draft and target. Default: the shipped one.")
 ]
 Backend = Annotated[str, typer.Option(help="Inference backend: onnxruntime, int8, torch or lerobot.")]
-Workers = Annotated[
-    int, typer.Option(min=1, default_factory=cores, show_default="all cores", help="Processes to work in.")
-]
 Rate = Annotated[
     float | None,
     typer.Option(callback=share, help="Recalibrate every gate to this transmission rate first."),

@@ -13,7 +13,7 @@ SHIPPED = ("config", "checkpoints")  # what verbs write, too
 
 def _roots() -> list[Path]:
     module = Path(__file__)
-    checkout = module.resolve().parents[1]  # resolved: colcon --symlink-install links to the source
+    checkout = module.resolve().parents[2]  # resolved: colcon --symlink-install links to the source
     if (checkout / "package.xml").is_file():
         return [checkout]
     # Installed at PREFIX/lib/pythonX.Y/site-packages (or dist-packages): share/ is at PREFIX.

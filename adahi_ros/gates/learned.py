@@ -3,7 +3,7 @@
 
 Harm is the distance, in action scales, of what would be executed from what a fresh plan says. A small network
 predicts it from the signs that other gates score by, and a rising curve that was fitted on other episodes
-corrects the prediction; so a threshold is an expected distance. No torch: training is in `evaluation/`.
+corrects the prediction; so a threshold is an expected distance. No torch: training is in `lab/evaluation/`.
 """
 
 from __future__ import annotations

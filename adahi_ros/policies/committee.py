@@ -3,7 +3,7 @@
 
 After CoSine (arXiv 2503.10325), where specialised drafters propose together, work goes to those whose drafts
 are accepted, and tokens are fused by confidence. *Credit* is what a robot has learned of each member from the
-target's replies; a policy remembers nothing, so `robot/committee_proposer.py` keeps it.
+target's replies; a policy remembers nothing, so `proposers/committee.py` keeps it.
 
 A member's confidence in a code is 1 - H / log K, H the entropy of its distribution: 1 where it is certain,
 0 where it knows nothing. Members without codes are weighted by the inverse square of the error that they

@@ -9,17 +9,8 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import (
-    Backend,
-    Checkpoints,
-    JsonFile,
-    Seed,
-    TaskName,
-    Workers,
-    finite,
-    folder_of,
-    tried,
-)
+from adahi_ros.cli.lab.task_options import TaskName, Workers, folder_of
+from adahi_ros.cli.options import Backend, Checkpoints, JsonFile, Seed, finite, tried
 from adahi_ros.cli.terminal import console, say, write_json
 
 app = typer.Typer(help="Train a rule that decides what of a draft stands.", no_args_is_help=True)

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.options import (
     Backend,
     Checkpoints,
     JsonFile,
     ProfileName,
     Seed,
-    TaskName,
-    Workers,
-    file_name,
     finite,
-    folder_of,
     picture_file,
     share,
 )

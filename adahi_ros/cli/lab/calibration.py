@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from adahi_ros.cli.lab.task_options import TASKS_THERE_ARE, Workers, file_name, folder_of, known_task
 from adahi_ros.cli.options import (
-    TASKS_THERE_ARE,
     TEMPERATURES,
     Backend,
     Checkpoints,
@@ -21,12 +21,8 @@ from adahi_ros.cli.options import (
     Namespace,
     Overwrite,
     Seed,
-    Workers,
     existing,
-    file_name,
     finite,
-    folder_of,
-    known_task,
     picture_file,
     policy_there,
     replaceable,

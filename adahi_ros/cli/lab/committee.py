@@ -8,15 +8,8 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import (
-    Checkpoints,
-    Overwrite,
-    TaskName,
-    Workers,
-    folder_of,
-    recipe_file,
-    replaceable,
-)
+from adahi_ros.cli.lab.task_options import TaskName, Workers, folder_of
+from adahi_ros.cli.options import Checkpoints, Overwrite, recipe_file, replaceable
 from adahi_ros.cli.terminal import command_line, say
 
 SPLITS = ("fit", "goal")

@@ -10,6 +10,7 @@ import typer
 
 from adahi_ros.cli.lab.calibration import calibration_for
 from adahi_ros.cli.lab.paper import FULL_EPISODES, QUICK_EPISODES, Episodes, comparisons
+from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.options import (
     Backend,
     CalibrationFile,
@@ -18,10 +19,6 @@ from adahi_ros.cli.options import (
     JsonFile,
     Rate,
     Seed,
-    TaskName,
-    Workers,
-    file_name,
-    folder_of,
     tried,
 )
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adahi_ros.cli.lab.paper import FULL_POINT, QUICK_POINT, comparisons
-from adahi_ros.cli.options import Backend, JsonFile, Seed, Workers, finite, picture_file, tried
+from adahi_ros.cli.lab.task_options import Workers
+from adahi_ros.cli.options import Backend, JsonFile, Seed, finite, picture_file, tried
 from adahi_ros.cli.terminal import command_line, console, progress, say, write_json
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import JsonFile, Seed, TaskName, Workers, finite, tried
+from adahi_ros.cli.lab.task_options import TaskName, Workers
+from adahi_ros.cli.options import JsonFile, Seed, finite, tried
 from adahi_ros.cli.terminal import progress, say, write_json
 
 

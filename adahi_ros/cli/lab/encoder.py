@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import JsonFile, Overwrite, Workers, replaceable, tried
+from adahi_ros.cli.lab.task_options import Workers
+from adahi_ros.cli.options import JsonFile, Overwrite, replaceable, tried
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
 from adahi_ros.core.assets import asset
 

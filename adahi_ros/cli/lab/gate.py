@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from adahi_ros.cli.lab.task_options import TASKS_THERE_ARE, Workers, file_name, known_task
 from adahi_ros.cli.options import (
-    TASKS_THERE_ARE,
     Backend,
     Checkpoints,
     JsonFile,
     Seed,
-    Workers,
-    file_name,
     folder_named,
-    known_task,
     picture_file,
     recorded,
     tried,

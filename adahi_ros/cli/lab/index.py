@@ -8,18 +8,8 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import (
-    TASKS_THERE_ARE,
-    JsonFile,
-    Overwrite,
-    Seed,
-    Workers,
-    file_name,
-    finite,
-    known_task,
-    recorded,
-    replaceable,
-)
+from adahi_ros.cli.lab.task_options import TASKS_THERE_ARE, Workers, file_name, known_task
+from adahi_ros.cli.options import JsonFile, Overwrite, Seed, finite, recorded, replaceable
 from adahi_ros.cli.terminal import command_line, progress, say, write_json
 
 

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.options import (
     CalibrationFile,
     Checkpoints,
     JsonFile,
     Overwrite,
     Seed,
-    TaskName,
-    Workers,
     existing,
-    file_name,
     finite,
     folder_named,
-    folder_of,
     picture_file,
     recipe_file,
     recorded,

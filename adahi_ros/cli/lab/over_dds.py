@@ -11,6 +11,7 @@ import typer
 
 from adahi_ros.cli.lab.calibration import calibration_for
 from adahi_ros.cli.lab.comparison import comparison_figures
+from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
 from adahi_ros.cli.options import (
     Backend,
     CalibrationFile,
@@ -19,11 +20,7 @@ from adahi_ros.cli.options import (
     JsonFile,
     Rate,
     Seed,
-    TaskName,
-    Workers,
-    file_name,
     finite,
-    folder_of,
     picture_file,
 )
 from adahi_ros.cli.terminal import console, say, write_json

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from adahi_ros.cli.lab.literature import LITERATURE_TASKS, measure_literature
-from adahi_ros.cli.options import Backend, Incomplete, JsonFile, Namespace, Seed, Workers, tried
+from adahi_ros.cli.lab.task_options import Workers
+from adahi_ros.cli.options import Backend, Incomplete, JsonFile, Namespace, Seed, tried
 from adahi_ros.cli.terminal import command_line, console, episode_bars, progress, say, write_json
 from adahi_ros.core.assets import asset
 from adahi_ros.core.files import parse_json, read_bytes

@@ -18,18 +18,20 @@ from adahi_ros.cli.lab.learning import (
     learn_from_bags,
     learning_config,
 )
-from adahi_ros.cli.options import (
+from adahi_ros.cli.lab.task_options import (
     TASKS_THERE_ARE,
-    Checkpoints,
-    Incomplete,
-    JsonFile,
-    Namespace,
-    Overwrite,
     TaskName,
     Workers,
     file_name,
     folder_of,
     known_task,
+)
+from adahi_ros.cli.options import (
+    Checkpoints,
+    Incomplete,
+    JsonFile,
+    Namespace,
+    Overwrite,
     recipe_file,
     recorded,
     replaceable,

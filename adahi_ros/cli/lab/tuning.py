@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adahi_ros.cli.options import (
-    CalibrationFile,
-    Checkpoints,
-    JsonFile,
-    Seed,
-    TaskName,
-    Workers,
-    existing,
-    file_name,
-    finite,
-    folder_of,
-)
+from adahi_ros.cli.lab.task_options import TaskName, Workers, file_name, folder_of
+from adahi_ros.cli.options import CalibrationFile, Checkpoints, JsonFile, Seed, existing, finite
 from adahi_ros.cli.terminal import command_line, console, say, write_json
 from adahi_ros.core.assets import asset, shipped
 

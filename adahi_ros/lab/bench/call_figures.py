@@ -20,7 +20,7 @@ def distribution(values: Sequence[float]) -> dict[str, float] | None:
 
 
 def call_figures(records: Sequence[Mapping[str, Any]], skipped: int = 0) -> dict[str, Any]:
-    """Return the figures of a driver's records (`wireless/peers/driving.py`), taken together.
+    """Return the figures of a driver's records (`lab/peers/driving.py`), taken together.
 
     Args:
         records: of each `calls`, and `bytes_up` and `bytes_down` over all of them.

@@ -2,8 +2,8 @@
 """What every method costs across an emulated link: the latency of each action, the bytes that crossed.
 
 The target of single actions is the trained one, grown until a server's compute shows
-(`policy/vqbet/growth.py`); it decides as it did. That of plans is the trained one as it is. The robot drafts,
-asks and acts in real processes. The world waits for it; where a method goes on while it asks, the world runs
+(`policies/vqbet/growth.py`); it decides as it did. That of plans is the trained one as it is. The robot
+drafts, asks and acts in real processes. The world waits for it; where a method goes on while it asks, the world runs
 by the clock, for all of them.
 """
 

@@ -2,7 +2,7 @@
 """Ways to ask a remote policy for every action, side by side: one link, one model, the same drafts.
 
 The ways are the programs in `wireless/peers`, each with packages of its own, and ours over DDS. All are asked
-the same, and do the same for it (`wireless/peers/driving.py`).
+the same, and do the same for it (`lab/peers/driving.py`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Trial:
 
 def program(name: str) -> list[str]:
     """Return what the interpreter is given to run a peer."""
-    room = "nodes.measuring" if name == OURS else "wireless.peers"
+    room = "lab.nodes" if name == OURS else "lab.peers"
     return ["-m", f"adahi_ros.{room}.{name}"]
 
 

@@ -44,7 +44,7 @@ class UnderWay:
     """Replies that take control steps; a robot has one request under way at most.
 
     Who goes on by plans goes on by the plan that there is. Across a link it asks, as the robot's node does
-    (`robot/ahead.py`), where its gate says so or the plan is not longer than a reply usually takes. Who
+    (`robot/prefetch.py`), where its gate says so or the plan is not longer than a reply usually takes. Who
     drafts waits: it is held from the step that asked, executes the reply for one control period once it is
     there, and drafts anew after that; of what is lost it hears nothing, gives up, and asks with a new draft.
     Either begins an episode with its first reply: until then the world rests, too.

@@ -2,7 +2,7 @@
 """Ours: asks a target verifier node about every draft, over DDS.
 
 Of a window it sends what is new, as the robot does. The server is the node itself; address and port mean
-nothing to DDS, which finds it. See `wireless/peers/driving.py` for how to run it.
+nothing to DDS, which finds it. See `lab/peers/driving.py` for how to run it.
 """
 
 from __future__ import annotations

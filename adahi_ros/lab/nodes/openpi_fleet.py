@@ -3,7 +3,7 @@
 
     python -m adahi_ros.lab.nodes.openpi_fleet ASKED.json RECORDS.json
 
-with openpi's packages on PYTHONPATH (`wireless/peers/environments.py`). The first file has the arguments of
+with openpi's packages on PYTHONPATH (`lab/peers/environments.py`). The first file has the arguments of
 `run_robots`; the second is written, as `fleet_robots.py` does. Plans, asking ahead and what is late are
 those of our robots, so that the servers alone differ: `peers/openpi_loop.py` has openpi's own client.
 """

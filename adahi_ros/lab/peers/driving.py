@@ -2,7 +2,7 @@
 """What the peers share: the command line, the control loop, what it reads and writes.
 
 A peer is a way to ask a remote policy for every action. Each is one program, beside this file or, for ours,
-`nodes/measuring/adahi_dds.py`, run with its packages (`environments.py`) on PYTHONPATH:
+`lab/nodes/adahi_dds.py`, run with its packages (`environments.py`) on PYTHONPATH:
 
     python -m MODULE serve --address A --port P --checkpoint DIR/target
     python -m MODULE drive --address A --port P --checkpoint DIR/draft --observations FILE.safetensors \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the target should see of cameras, as `wireless/cameras.py` measured it: a table, and a picture."""
+"""What the target should see of cameras, as `lab/bench/cameras.py` measured it: a table, and a picture."""
 
 from __future__ import annotations
 

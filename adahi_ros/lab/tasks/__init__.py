@@ -30,7 +30,7 @@ class Registered:
 
 
 TASKS: Registry[Registered] = Registry(
-    "adahi_ros.lab.tasks",
+    "adahi_ros.tasks",
     {
         "ball": Registered("adahi_ros.lab.tasks.ball:BallBalancing", "adahi_ros.lab.tasks.ball:BallExpert"),
         "ball_camera": Registered(

@@ -36,7 +36,7 @@ _X, _Y = _SIDE[None, :, None], _SIDE[None, None, :]
 
 
 class BallView:
-    """Photographs plates. Implements `adahi_ros.lab.tasks.camera.View`."""
+    """Photographs plates. Implements `View`."""
 
     image_size = (ROWS, COLUMNS)
     label_names: tuple[str, ...] = ("plate_roll_rad", "plate_pitch_rad", "ball_x_m", "ball_y_m")
@@ -81,7 +81,7 @@ class BallView:
 
 
 class BallAndGoalView(BallView):
-    """Photographs plates with a mark where the ball is to rest. Implements `adahi_ros.lab.tasks.camera.View`."""
+    """Photographs plates with a mark where the ball is to rest. Implements `View`."""
 
     label_names = (*BallView.label_names, "goal_x_m", "goal_y_m")
 

@@ -58,7 +58,7 @@ class Plan:
 
 
 class KitchenExpert:
-    """Does the four sub-tasks in an order drawn per episode. Implements `adahi_ros.lab.tasks.task_interface.Expert`.
+    """Does the four sub-tasks in an order drawn per episode. Implements `Expert`.
 
     The order, and how far it has come in it, is all it remembers. The arm moves by damped least squares
     where the hand's place matters, and straight in joint space where it does not.

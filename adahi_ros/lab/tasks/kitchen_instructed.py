@@ -23,7 +23,7 @@ LONGEST = 200  # steps
 
 
 class KitchenInstructed(Kitchen):
-    """E kitchens side by side, each with an instruction of its own. Implements `adahi_ros.lab.tasks.task_interface.Task`.
+    """E kitchens side by side, each with an instruction of its own. Implements `Task`.
 
     Goal: of the first sub-task, then of the next two, a 1 at its place in `SUBTASKS`, 0 elsewhere. One that
     is completed out of turn fails the episode.

@@ -17,7 +17,7 @@ GAIN = 2.0  # on their motions, which are meant for a hand that nothing disturbs
 
 
 class MetaWorldExpert:
-    """Does what each episode asks for. Implements `adahi_ros.lab.tasks.task_interface.Expert`; remembers nothing.
+    """Does what each episode asks for. Implements `Expert`; remembers nothing.
 
     Raises:
         ValueError: Meta-World is not installed; the message says how to.

@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
-from adahi_ros.core.checkpoint_files import FORMAT, CheckpointError
+from adahi_ros.core.checkpoint_files import FORMAT
 from adahi_ros.core.files import replacing, save_json
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.training.fitting import FitConfig, Run, digest_of, fit
 from adahi_ros.policies.corrector.corrector import Network
-from adahi_ros.policies.corrector.corrector_checkpoint import KIND, CorrectorCheckpoint
+from adahi_ros.policies.corrector.corrector_checkpoint import KIND
 from adahi_ros.policies.corrector.corrector_features import FeatureScales
 from adahi_ros.policies.corrector.corrector_network import (
     CorrectorConfig,
@@ -27,7 +26,6 @@ from adahi_ros.policies.corrector.corrector_network import (
     corrector_loss,
     weights_count,
 )
-from adahi_ros.policies.networks.onnx_export import write_onnx
 from adahi_ros.policies.networks.step_dataset import Moments
 
 SMALLEST_CHANGE = 1e-3  # of an observation's scale: what hardly ever moves must not drown the rest
@@ -126,22 +124,6 @@ def save_corrector(
     )
 
 
-def load_network(checkpoint: CorrectorCheckpoint) -> CorrectorNetwork:
-    """Build the network of a checkpoint, ready to predict.
-
-    Raises:
-        CheckpointError: the weights are damaged or do not fit the configuration.
-    """
-    try:
-        weights = load_file(checkpoint.weights)
-        mean, std = weights["mean"], weights["std"]
-        network = CorrectorNetwork(checkpoint.config["action_dim"], checkpoint.config["hidden"], mean, std)
-        network.load_state_dict({name: weights[name] for name in network.state_dict()})
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"{checkpoint.weights}: {error}") from None
-    return network.eval().requires_grad_(False)
-
-
 def learn_on(
     network: CorrectorNetwork,
     old: tuple[np.ndarray, np.ndarray],
@@ -178,22 +160,3 @@ def learn_on(
     recipe = {"rehearsal": rehearsal, "beta": beta, "data": data}
     losses = fit(learned, loss_of, len(old[0]) * len(new[0]), fit_config, run, recipe)
     return learned.requires_grad_(False), losses
-
-
-def export(checkpoint: CorrectorCheckpoint, path: Path) -> None:
-    """Write the network of a checkpoint as one ONNX file with a free batch size.
-
-    Raises:
-        CheckpointError: the weights are damaged or do not fit the configuration.
-    """
-    network = load_network(checkpoint)
-    batch = torch.export.Dim("batch")
-    write_onnx(
-        network,
-        (torch.zeros(2, len(network.mean)),),
-        path,
-        checkpoint.digest(),
-        input_names=["features"],
-        output_names=["correction", "log_variance"],
-        dynamic_shapes=({0: batch},),
-    )

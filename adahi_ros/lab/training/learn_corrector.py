@@ -23,7 +23,7 @@ from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.methods.plan_methods import CORRECTOR, PlanMethod
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.corrector_data import Examples, Teacher
-from adahi_ros.lab.training.corrector_training import export, learn_on, load_network, running, save_corrector
+from adahi_ros.lab.training.corrector_training import learn_on, running, save_corrector
 from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.learn import LearningConfig, learned_within
 from adahi_ros.lab.training.learn_rounds import Rounds, calibrated_by, restored, saved
@@ -31,6 +31,7 @@ from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
 from adahi_ros.lab.training.reservoir import Reservoir
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.corrector.corrector_export import export, load_network
 from adahi_ros.policies.corrector.corrector_features import features
 from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork
 from adahi_ros.policies.interface import Policy

@@ -18,7 +18,6 @@ from adahi_ros.lab.tasks import make
 from adahi_ros.lab.training.corrector_data import Examples, Teacher
 from adahi_ros.lab.training.corrector_recorded import recorded_examples
 from adahi_ros.lab.training.corrector_training import (
-    export,
     running,
     save_corrector,
     scales_of,
@@ -28,6 +27,7 @@ from adahi_ros.lab.training.fitting import Run
 from adahi_ros.lab.training.policy_recipe import CORRECTOR, DISTILLED, CorrectorRecipe
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
+from adahi_ros.policies.corrector.corrector_export import export
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
 from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork, weights_count
 from adahi_ros.policies.interface import Policy

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 MODULES = {
-    name: f"adahi_ros.nodes.{trade}.{name}"
-    for trade, names in {
-        "robot": ("draft_policy_node", "policy_runner_node"),
-        "server": ("target_verifier_node",),
-        "simulation": ("robot_simulator_node", "recording_robot_node"),
-        "monitoring": ("bag_recorder_node", "path_markers_node"),
+    name: f"adahi_ros.{room}.{name}"
+    for room, names in {
+        "nodes.robot": ("draft_policy_node", "policy_runner_node"),
+        "nodes.server": ("target_verifier_node",),
+        "nodes.monitoring": ("bag_recorder_node", "path_markers_node"),
+        "lab.nodes": ("robot_simulator_node", "recording_robot_node"),
     }.items()
     for name in names
 }

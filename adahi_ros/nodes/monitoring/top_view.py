@@ -29,7 +29,7 @@ class TopView:
     """Shows robots as wide as the terminal is; what does not fit is left out, the least important first.
 
     Args:
-        robots: figures of each; as `HeardRobot.figures` (`reporting/heard.py`) returns them.
+        robots: figures of each; as `HeardRobot.figures` (`nodes/monitoring/robot_status.py`) returns them.
         place: where they were looked for, for people.
     """
 

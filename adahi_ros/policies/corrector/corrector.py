@@ -67,7 +67,7 @@ class Corrector:
 
 def _exported(checkpoint: CorrectorCheckpoint) -> Network:
     def export_to(path: Path) -> None:
-        from adahi_ros.lab.training.corrector_training import export
+        from adahi_ros.policies.corrector.corrector_export import export
 
         export(checkpoint, path)
 

@@ -18,13 +18,14 @@ from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, PolicyFiles
 from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.methods.plan_methods import PlanMethod
-from adahi_ros.lab.training.corrector_training import learn_on, load_network, save_corrector, scales_of
+from adahi_ros.lab.training.corrector_training import learn_on, save_corrector, scales_of
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.learn import LearningConfig
 from adahi_ros.lab.training.learn_corrector import CorrectorLearner, corrected_plans
 from adahi_ros.lab.training.learn_rounds import Rounds, learn_in_rounds
 from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
+from adahi_ros.policies.corrector.corrector_export import load_network
 from adahi_ros.policies.corrector.corrector_features import feature_count
 from adahi_ros.policies.corrector.corrector_network import CorrectorConfig, CorrectorNetwork
 
