@@ -3,8 +3,8 @@
 
 The target of single actions is the trained one, grown until a server's compute shows
 (`policies/vqbet/growth.py`); it decides as it did. That of plans is the trained one as it is. The robot
-drafts, asks and acts in real processes. The world waits for it; where a method goes on while it asks, the world runs
-by the clock, for all of them.
+drafts, requests and acts in real processes. The world waits for it. Where a method goes on during a request,
+the world runs by the clock, for all methods.
 """
 
 from __future__ import annotations

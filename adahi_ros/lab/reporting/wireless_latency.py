@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What methods cost across an emulated link, measured by `lab/bench/loop_latency.py`: a table and a picture."""
+"""What methods cost across an emulated link, measured by `lab/bench/loop_latency.py`: table and picture."""
 
 from __future__ import annotations
 
