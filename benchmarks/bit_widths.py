@@ -26,7 +26,7 @@ from adahi_ros.core.checkpoint_files import read_tensors
 from adahi_ros.core.history import History
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.rollout import for_target, rollout
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.lab.tasks import make
@@ -59,7 +59,7 @@ class _Watched:
 def observed(task: str, target: Policy, draft: Policy, seed: int, episodes: int) -> list[dict]:
     """Return what is observed, step by step, while the target acts."""
     world = _Watched(make(task), [])
-    controller = Controller(draft, ControllerConfig(Trigger("always")))
+    controller = Controller(draft, ControllerConfig(ThresholdedGate("always")))
     rollout(world, controller, TargetVerifier(target, "replace"), seed, range(episodes))
     return world.seen
 

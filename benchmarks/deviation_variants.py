@@ -22,7 +22,7 @@ from rich.table import Table
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.calibrate import SMOOTHINGS, measure
 from adahi_ros.lab.evaluation.episodes import calibration_episodes
 from adahi_ros.lab.evaluation.rollout import rollout
@@ -41,7 +41,7 @@ def main(
     """Compare the forms of action deviation."""
     folder = asset(f"checkpoints/{task}")
     draft, target = (load_policy(folder / name, "onnxruntime") for name in ("draft", "target"))
-    controller = Controller(draft, ControllerConfig(Trigger("always")))
+    controller = Controller(draft, ControllerConfig(ThresholdedGate("always")))
     numbers = calibration_episodes(episodes)
     executed = rollout(make(task), controller, TargetVerifier(target), seed, numbers)
     logs = {"executed": executed, "drafted": replace(executed, action=executed.draft_action)}

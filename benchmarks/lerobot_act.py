@@ -27,7 +27,7 @@ import yaml
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.tasks import make
@@ -144,7 +144,7 @@ def success_of_ours(
     world = make(task)
     spec = world.spec
     robot = AbsentPolicy(spec.observation_dim, 0, spec.action_dim)
-    controller = Controller(robot, ControllerConfig(Trigger("age", steps - 1.0)), "plan")
+    controller = Controller(robot, ControllerConfig(ThresholdedGate("age", steps - 1.0)), "plan")
     verifier = TargetVerifier(load_policy(target, "torch"), "replace")
     log = rollout(world, controller, verifier, seed, episodes)
     asked = float((log.transmitted & log.active).sum()) / len(episodes)

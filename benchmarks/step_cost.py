@@ -25,7 +25,7 @@ from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Sampling
 
@@ -68,7 +68,7 @@ def main(
     action = draft.actions[:, 0]
     tracker = DeviationTracker(eager.action_scale, calibration.smoothing, calibration.normalization)
     tracker.update(action)
-    gate = Trigger("deviation", calibration.thresholds["deviation"])
+    gate = ThresholdedGate("deviation", calibration.thresholds["deviation"])
 
     def gate_and_bookkeeping() -> bool:
         deviation = tracker.deviation(action)

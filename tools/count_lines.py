@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Count lines of code: without docstrings, comments and blank lines.
 
-    python tools/count_lines.py adahi_ros test          # a line per folder, and the sum
-    python tools/count_lines.py --imports MODULE ...     # of what importing these modules loads of this package
+python tools/count_lines.py adahi_ros test          # a line per folder, and the sum
+python tools/count_lines.py --imports MODULE ...     # of what importing these modules loads of this package
 """
 
 from __future__ import annotations

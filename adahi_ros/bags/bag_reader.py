@@ -26,7 +26,7 @@ from adahi_ros.bags.definitions import (
     in_words,
     types_of,
 )
-from adahi_ros.bags.partial_bag import Remains
+from adahi_ros.bags.partial_bag import PartialBag
 from adahi_ros.bags.recorded_topics import NO_TOPICS, Kinds, absolute
 
 CDR_HEADER_BYTES = 4
@@ -108,12 +108,12 @@ def _faults_of(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(path: Path, on_loss: OnLoss | None) -> Iterator[Reader | Remains]:
+def _opened(path: Path, on_loss: OnLoss | None) -> Iterator[Reader | PartialBag]:
     if on_loss is None:
         with Reader(closed(path)) as reader:
             yield reader
     else:
-        remains = Remains(path)
+        remains = PartialBag(path)
         if remains.loss:
             on_loss(remains.loss)
         yield remains

@@ -66,7 +66,7 @@ def _unpacked(file: Path) -> Iterator[Path]:
         yield copy
 
 
-class Remains:
+class PartialBag:
     """The messages of a bag, of each file up to its first fault. Reads all of them once as it is made.
 
     Has what `Reader` has for who reads: `connections` and `messages`.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ControllerConfig:
         ValueError: names the field, the value and what was allowed.
     """
 
-    trigger: Trigger
+    trigger: ThresholdedGate
     smoothing: float = 0.5
     normalization: str = "std"
     draft_temperature: float = 1.0

@@ -37,7 +37,7 @@ class LinkEstimate:
 
 
 @dataclass(frozen=True)
-class Course:
+class PlanContext:
     """What B robots have done, would do, and are to do by what the target has said; in action scales.
 
     Attributes:
@@ -80,5 +80,5 @@ class GateContext:
     age: np.ndarray
     uniforms: np.ndarray
     link: LinkEstimate | None = None
-    course: Course | None = None
+    course: PlanContext | None = None
     begins: bool = False

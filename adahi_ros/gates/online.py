@@ -132,7 +132,7 @@ class OnlineGate:
         pace: float = 0.02,
         **arguments: Any,
     ) -> None:
-        from adahi_ros.gates.scores import Trigger  # it has this gate in its registry
+        from adahi_ros.gates.scores import ThresholdedGate  # it has this gate in its registry
 
         if math.isnan(rate) == math.isnan(wrong):
             raise ValueError(f"rate, wrong: {rate}, {wrong}, must be one of the two")
@@ -149,7 +149,7 @@ class OnlineGate:
             if not least < value < most:
                 raise ValueError(f"{name}: {value}, must be between {max(least, 0.0)} and {most}")
         self._explore, self._pace, self._tolerance = explore, pace, tolerance
-        self._of = Trigger(gate, arguments=arguments)
+        self._of = ThresholdedGate(gate, arguments=arguments)
         self.blind = self._of.blind
         self._start(0)
 

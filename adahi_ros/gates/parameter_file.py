@@ -16,7 +16,7 @@ from adahi_ros.core.files import replacing
 from adahi_ros.core.parameter_sections import PARAMETERS
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ORACLE, WITHOUT_THRESHOLD, Gate, Trigger
+from adahi_ros.gates.scores import ORACLE, WITHOUT_THRESHOLD, Gate, ThresholdedGate
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Calibration:
             ValueError: no such gate, or it was not calibrated.
         """
         return ControllerConfig(
-            Trigger(gate, self.threshold(gate), oracle),
+            ThresholdedGate(gate, self.threshold(gate), oracle),
             self.smoothing,
             self.normalization,
             self.draft_temperature,

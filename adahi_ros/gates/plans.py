@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.core.signature import OBSERVATION
-from adahi_ros.gates.gate_context import Course, GateContext
+from adahi_ros.gates.gate_context import GateContext, PlanContext
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -179,7 +179,7 @@ class Overlap:
         self._ahead, self._left = np.zeros((robots, 1, 1)), np.zeros(robots, dtype=np.int64)
         self._asked = np.full(robots, -1.0)
 
-    def update(self, step: int, age: np.ndarray, course: Course) -> tuple[np.ndarray, np.ndarray]:
+    def update(self, step: int, age: np.ndarray, course: PlanContext) -> tuple[np.ndarray, np.ndarray]:
         """Take in the plans of a step, steps in order.
 
         Args:

@@ -126,7 +126,7 @@ WITHOUT_THRESHOLD = ("always", "never")  # decide the same at any threshold
 
 
 @dataclass(frozen=True)
-class Trigger:
+class ThresholdedGate:
     """A gate with its threshold.
 
     Attributes:

@@ -17,7 +17,7 @@ LONGEST_HISTORY = 64  # observations that a robot keeps to send
 MOST_PICTURED = 8  # of them with their images, where these are sent as they are
 
 
-def unservable(target: Signature) -> str | None:
+def why_not_served(target: Signature) -> str | None:
     """Name what no robot can do for a target; None where there is nothing."""
     if not 1 <= target.history <= LONGEST_HISTORY:
         return f"history: the target's is {target.history}, must be from 1 to {LONGEST_HISTORY}"
@@ -65,7 +65,7 @@ class Description:
             return ahead
         return max(ahead, min(draft.actions.shape[1], self.signature.horizon))
 
-    def unlike(self, other: Description) -> str | None:
+    def difference_from(self, other: Description) -> str | None:
         """Name the first thing by which this is no description of another's target; None where none is.
 
         A fingerprint that nobody knows is not unlike another.
@@ -116,7 +116,7 @@ class Wants:
             return f"target: the robot wants {self.target!r}, the verifier has {described.target!r}"
         if described.acceptance not in ACCEPTANCES:
             return f"acceptance: {described.acceptance!r}, must be one of {', '.join(sorted(ACCEPTANCES))}"
-        fault = unservable(theirs)
+        fault = why_not_served(theirs)
         if fault is not None:
             return fault
         if theirs.horizon < 1:

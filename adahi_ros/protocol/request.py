@@ -15,7 +15,7 @@ from adahi_ros.core.distribution import UNITS, probabilities_of
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import CodeSpace, Observations, Signature
 
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 """Of the messages. Another one means another thing by the same bytes."""
 UNKNOWN_MS = 0.0
 """In the place of a round trip that nobody knows."""
@@ -66,9 +66,9 @@ class RequestFault(IntEnum):
     WINDOW_UNKNOWN = 7
     PROTOCOL_MISMATCH = 8
     UNKNOWN_TARGET = 9
-    OVERTAKEN = 10
+    SUPERSEDED = 10
     TARGET_UNAVAILABLE = 11
-    NOT_TOLD = 12
+    NO_INSTRUCTION = 12
     BUSY = 13
     UNKNOWN_ROBOT = 14
 
@@ -98,7 +98,7 @@ def check_protocol(version: int) -> None:
         )
 
 
-def told_round_trip_ms(measured_ms: float) -> float:
+def reported_round_trip_ms(measured_ms: float) -> float:
     """Return what is sent of a round trip as it was measured, NaN where it was not: `UNKNOWN_MS` then."""
     least, most = ROUND_TRIP_MS
     return UNKNOWN_MS if math.isnan(measured_ms) else min(max(measured_ms, least), most)
@@ -223,7 +223,8 @@ def check_request(
 def _told(instruction: str) -> str:
     if not instruction.strip():
         raise RequestError(
-            RequestFault.NOT_TOLD, "instruction: empty, must say what to do: the target is told in a sentence"
+            RequestFault.NO_INSTRUCTION,
+            "instruction: empty, must say what to do: the target is told in a sentence",
         )
     return instruction
 

@@ -14,7 +14,7 @@ from adahi_ros.robot.requests import Outcome, PendingRequest
 
 
 @dataclass
-class Begun:
+class ActiveStep:
     """A step that has begun, and its request where it has one."""
 
     observation: Observation

@@ -29,8 +29,8 @@ from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import Course, GateContext, LinkEstimate
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.gate_context import GateContext, LinkEstimate, PlanContext
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import PROPOSERS, Proposer, ProposerContext
 from adahi_ros.protocol.records import UNSAID
@@ -65,7 +65,7 @@ class Step:
     sound: np.ndarray
     intended: np.ndarray
     deviation: np.ndarray
-    trigger: Trigger
+    trigger: ThresholdedGate
     score: np.ndarray
     transmit: np.ndarray
     planned: np.ndarray
@@ -321,10 +321,10 @@ class Controller:
         self._deviation.update(actions)
         self._executed = actions
 
-    def _course(self, index: int, intended: np.ndarray) -> Course:
+    def _course(self, index: int, intended: np.ndarray) -> PlanContext:
         left, scale = self._plan.left(index), self.policy.action_scale
         ahead = self._plan.ahead(index, max(1, int(left.max())))
-        return Course(self._executed / scale, intended / scale, ahead / scale, left)
+        return PlanContext(self._executed / scale, intended / scale, ahead / scale, left)
 
     def _executable(
         self, actions: np.ndarray, stand_in: np.ndarray | None, unplanned: np.ndarray | None = None

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.robot.loop import ControlLoop
-from adahi_ros.robot.robot_health import NO_OBSERVATION_S, HealthWatch, LinkNews, News, Vitals
+from adahi_ros.robot.robot_health import NO_OBSERVATION_S, HealthWatch, LinkNews, News, RobotState
 from adahi_ros.robot.session import VerifierSession
 
 
-class Condition:
+class Diagnosis:
     """Keeps what a robot's diagnostics tell of it beside what its loop and its session know.
 
     Attributes:
@@ -108,7 +108,7 @@ class Condition:
             now_ns: the time on the clock of the observations' stamps.
         """
         age_s = (now_ns - self._newest_ns) / NANOSECONDS if self._newest_ns else math.inf
-        vitals = Vitals(
+        vitals = RobotState(
             self.active,
             self.refusal,
             session.link,

@@ -28,7 +28,7 @@ from adahi_ros.robot.retransmission import FIRST_S
 from adahi_ros.robot.robot_health import News
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, WATCH_PERIOD_S
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
-from adahi_ros.robot.verifier_endpoint import SOONEST_S, Asked, Message, VerifierEnd
+from adahi_ros.robot.verifier_endpoint import SOONEST_S, Asked, Message, VerifierEndpoint
 
 UNKNOWN = "policy_fingerprint: unknown, so its weights may differ; verification.hedge_unknown: true allows it"
 HEDGES = ("late", "at_once", "off")
@@ -69,7 +69,7 @@ class HedgedTransport:
         hedge_unknown: bool = False,
     ) -> None:
         self._hedge_unknown = hedge_unknown
-        self._ends = [VerifierEnd(name, transport) for name, transport in transports.items()]
+        self._ends = [VerifierEndpoint(name, transport) for name, transport in transports.items()]
         self._first = self._leading = self._ends[0]
         self._hedge = hedge
         self._clock = clock
@@ -167,7 +167,7 @@ class HedgedTransport:
 
     # Requests
 
-    def _ready(self, now_s: float) -> list[VerifierEnd]:
+    def _ready(self, now_s: float) -> list[VerifierEndpoint]:
         """Return the verifiers that can be asked, in the order in which they are."""
         fit = [end for end in self._ends if self._fits(end) and end.transport.present]
         fit = fit or [self._first]
@@ -193,10 +193,10 @@ class HedgedTransport:
         if len(others) > 1 and self._hedge == "late":
             asked.hedge_s = now_s + others[0].late_s
 
-    def _send_more(self, asked: Asked, end: VerifierEnd, now_s: float) -> None:
+    def _send_more(self, asked: Asked, end: VerifierEndpoint, now_s: float) -> None:
         self._arrived.append(Sent(asked.ids[-1], end.send(asked, now_s)))
 
-    def _replied(self, end: VerifierEnd, reply: Reply, now_s: float) -> None:
+    def _replied(self, end: VerifierEndpoint, reply: Reply, now_s: float) -> None:
         message = end.under_way.pop(reply.id, None)
         if message is None:
             return
@@ -216,16 +216,16 @@ class HedgedTransport:
         else:
             self._refused(asked, end, reply, now_s)
 
-    def _refused(self, asked: Asked, end: VerifierEnd, reply: Reply, now_s: float) -> None:
+    def _refused(self, asked: Asked, end: VerifierEndpoint, reply: Reply, now_s: float) -> None:
         """Ask another verifier; where none is left that may answer, tell the session."""
         if not end.is_asked(asked):  # by another copy, which it may have let in
             asked.refused.add(end.name)
-        if reply.status != RequestFault.OVERTAKEN:  # which is the robot's own doing
+        if reply.status != RequestFault.SUPERSEDED:  # which is the robot's own doing
             self._ask_another(asked, now_s)
         if asked.refused >= asked.sent_s.keys():
             self._hand_over(asked, self._refusal(reply, now_s))
 
-    def _judge(self, end: VerifierEnd, message: Message, reply: Reply, now_s: float) -> bool:
+    def _judge(self, end: VerifierEndpoint, message: Message, reply: Reply, now_s: float) -> bool:
         """Return whether a reply is an answer; take note of what it says of the verifier, if it is none."""
         if reply.status in OF_ANOTHER:
             end.description = None
@@ -252,7 +252,7 @@ class HedgedTransport:
 
     # Verifiers
 
-    def _fits(self, end: VerifierEnd) -> bool:
+    def _fits(self, end: VerifierEndpoint) -> bool:
         return end.description is not None and not end.trouble
 
     def _look(self, now_s: float) -> None:
@@ -276,7 +276,7 @@ class HedgedTransport:
                     self._settle(end, end.description, now_s)
                     break
 
-    def _described(self, end: VerifierEnd, described: Described, now_s: float) -> None:
+    def _described(self, end: VerifierEndpoint, described: Described, now_s: float) -> None:
         if described.id not in end.probes:
             return
         end.forget_probes()
@@ -294,7 +294,7 @@ class HedgedTransport:
                 self._describe(described)
         end.describe_s = now_s + (REFRESH_S if self._fits(end) else DESCRIBE_RETRY_S)
 
-    def _settle(self, by: VerifierEnd, target: Description, now_s: float) -> None:
+    def _settle(self, by: VerifierEndpoint, target: Description, now_s: float) -> None:
         """Take a target for that of all; where it is not the one before, the session is to see that."""
         changed = self._target not in (None, target)
         self._target, self._named_by = target, by
@@ -305,17 +305,17 @@ class HedgedTransport:
             self._anew_s = now_s + ANEW_S
         self._describe(Described(0, target))
 
-    def _compare(self, end: VerifierEnd) -> None:
+    def _compare(self, end: VerifierEndpoint) -> None:
         assert self._target is not None
         assert end.description is not None
-        trouble = end.description.unlike(self._target) or ""
+        trouble = end.description.difference_from(self._target) or ""
         known = end.description.policy_fingerprint and self._target.policy_fingerprint
         if known or trouble or end is self._named_by:
             self._refuse(end, trouble)
             return
         self._refuse_unknown(end)
 
-    def _refuse_unknown(self, end: VerifierEnd) -> None:
+    def _refuse_unknown(self, end: VerifierEndpoint) -> None:
         """Ask a backup with unknown weights only where the operator allows it; warn once."""
         end.trouble = "" if self._hedge_unknown else UNKNOWN
         if not end.unknown_told:
@@ -327,7 +327,7 @@ class HedgedTransport:
             )
             self._on_news(News(Level.WARN, f"verifier {end.name} {what}"))
 
-    def _tell_of(self, end: VerifierEnd, now_s: float) -> None:
+    def _tell_of(self, end: VerifierEndpoint, now_s: float) -> None:
         """Say once that a verifier is gone, or back."""
         lost = end.lost
         if lost == end.told or now_s < end.told_s + QUIET_S:
@@ -336,7 +336,7 @@ class HedgedTransport:
         level, what = (Level.WARN, lost) if lost else (Level.OK, "is back")
         self._on_news(News(level, f"verifier {end.name} {what}"))
 
-    def _refuse(self, end: VerifierEnd, trouble: str) -> None:
+    def _refuse(self, end: VerifierEndpoint, trouble: str) -> None:
         """Take note why a verifier is not asked, or that nothing is the matter with it."""
         if trouble and trouble != end.trouble:
             self._on_news(News(Level.ERROR, f"verifier {end.name} is not asked: {trouble}"))

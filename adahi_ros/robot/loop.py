@@ -14,22 +14,22 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.request import told_round_trip_ms
-from adahi_ros.robot.active_step import Begun
+from adahi_ros.protocol.request import reported_round_trip_ms
+from adahi_ros.robot.active_step import ActiveStep
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.requests import Outcome
-from adahi_ros.robot.session import Link, VerifierSession
+from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.step_totals import Totals
 from adahi_ros.robot.target_view import TargetView
 from adahi_ros.robot.transport import StepRequest
 
 WAIT_POLICIES = ("wait", "ahead")
 WITHOUT_REQUEST = {
-    Link.ABSENT: Reason.NO_VERIFIER,
-    Link.MISMATCHED: Reason.REFUSED,
-    Link.DOUBTED: Reason.BREAKER_OPEN,
+    VerifierState.ABSENT: Reason.NO_VERIFIER,
+    VerifierState.MISMATCHED: Reason.REFUSED,
+    VerifierState.UNRESPONSIVE: Reason.BREAKER_OPEN,
 }
 BUSY = "the verifier has more to do than it can, and is left alone for as long as it said"
 UNTOLD = "instruction: none was told, and the target is told what to do in a sentence"
@@ -109,8 +109,8 @@ class ControlLoop:
         self._status = status
         self._clock = clock
         self._alone_s = 0.0
-        self._waiting: Begun | None = None
-        self._last: Begun | None = None
+        self._waiting: ActiveStep | None = None
+        self._last: ActiveStep | None = None
         self._ahead: RequestsAhead | None = None
         if ahead_period_s is not None:
             self._ahead = RequestsAhead(session, ahead_period_s, self._received)
@@ -216,12 +216,12 @@ class ControlLoop:
         except ValueError as error:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
-        begun = Begun(observation, step, received_s, self._milliseconds_since(received_s))
+        begun = ActiveStep(observation, step, received_s, self._milliseconds_since(received_s))
         self._view.add({**observation.named, **observed}, observation.images)
         self._commands.heard()
         self._go_on(begun)
 
-    def _go_on(self, begun: Begun) -> None:
+    def _go_on(self, begun: ActiveStep) -> None:
         """Ask the target where it is time, and command, now or when the reply is there."""
         withheld = self.fallback.withholds and not self._goes_by_plan(begun)
         wanted = bool(begun.step.transmit[0]) or withheld
@@ -250,7 +250,7 @@ class ControlLoop:
     def _trouble(self) -> Outcome | None:
         """What comes of a step that wants the target and cannot ask; None where it can."""
         link = self._session.link
-        if link is not Link.READY:
+        if link is not VerifierState.READY:
             return Outcome(None, WITHOUT_REQUEST[link], self._session.trouble)
         if self._session.target.instruction and not self.instruction.strip():
             return Outcome(None, Reason.REFUSED, UNTOLD)
@@ -259,7 +259,7 @@ class ControlLoop:
         return None
 
     def _is_unattended(self) -> bool:
-        return self._session.link is Link.ABSENT and self.totals.steps == 0
+        return self._session.link is VerifierState.ABSENT and self.totals.steps == 0
 
     def _continues(self, observation: Observation) -> bool:
         assert self._last is not None
@@ -279,7 +279,7 @@ class ControlLoop:
             self._last = None
             self.totals.dropped += 1
 
-    def _request(self, begun: Begun, needed_in_s: float, committed: int = 0) -> StepRequest:
+    def _request(self, begun: ActiveStep, needed_in_s: float, committed: int = 0) -> StepRequest:
         """Return what is asked, and how soon, with the actions that are executed before a reply comes."""
         draft = begun.step.draft(np.array([0]))
         if committed:
@@ -290,7 +290,7 @@ class ControlLoop:
         told = self.instruction if target.instruction else ""
         self._told |= bool(told)
         key, window = begun.observation.key, self._view.window(target)
-        trip_ms = told_round_trip_ms(self._session.estimate(self._clock()).rtt_ms)
+        trip_ms = reported_round_trip_ms(self._session.estimate(self._clock()).rtt_ms)
         return StepRequest(draft, *key, window, committed, told, needed_in_s, trip_ms)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
@@ -305,7 +305,7 @@ class ControlLoop:
                 self.controller.receive(verdict, step, np.array([True]), committed)
         self._arrived = outcome
 
-    def _so_far(self, begun: Begun) -> Outcome:
+    def _so_far(self, begun: ActiveStep) -> Outcome:
         """Return what came since the step before; why there is no plan, where there is none."""
         arrived, self._arrived = self._arrived, None
         if arrived is None:
@@ -314,7 +314,7 @@ class ControlLoop:
             return arrived
         return self._trouble or replace(arrived, reason=Reason.NO_PLAN)
 
-    def _goes_by_plan(self, begun: Begun) -> bool:
+    def _goes_by_plan(self, begun: ActiveStep) -> bool:
         """Whether the robot has no will of its own in a step: the target's plan is there, and executed."""
         return begun.planned and not self.controller.drafts
 
@@ -330,7 +330,7 @@ class ControlLoop:
         assert waiting is not None
         self._finish(waiting, outcome)
 
-    def _finish(self, begun: Begun, outcome: Outcome) -> None:
+    def _finish(self, begun: ActiveStep, outcome: Outcome) -> None:
         step, observation = begun.step, begun.observation
         # Where replies are not waited for, this one is in the plan already.
         verdict = outcome.verification if self._ahead is None else None

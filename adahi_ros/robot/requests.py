@@ -120,7 +120,7 @@ def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: f
     size = reply.size_bytes
     if reply.fault:
         return Outcome(None, Reason.BAD_REPLY, reply.fault, reply_bytes=size)
-    if reply.status == RequestFault.OVERTAKEN:
+    if reply.status == RequestFault.SUPERSEDED:
         return Outcome(None, Reason.SUPERSEDED, reply.message, reply_bytes=size)
     if reply.status == RequestFault.BUSY:
         after_s = reply.retry_after_s if 0.0 < reply.retry_after_s < RETRY_MOST_S else RETRY_MOST_S

@@ -10,15 +10,18 @@ from dataclasses import dataclass
 
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.gates.gate_context import LinkEstimate
-from adahi_ros.robot.session import Link
+from adahi_ros.robot.session import VerifierState
 from adahi_ros.robot.step_totals import Totals
 
 NO_OBSERVATION_S = 1.0  # then an active robot is in error
-QUIET_S = {Link.ABSENT: 1.0, Link.DOUBTED: 10.0}  # after news of that kind; it may stay too slow
+QUIET_S = {
+    VerifierState.ABSENT: 1.0,
+    VerifierState.UNRESPONSIVE: 10.0,
+}  # after news of that kind; it may stay too slow
 
 
 @dataclass(frozen=True)
-class Vitals:
+class RobotState:
     """What a robot's health shows in.
 
     Attributes:
@@ -42,7 +45,7 @@ class Vitals:
 
     active: bool
     refusal: str
-    link: Link
+    link: VerifierState
     trouble: str
     totals: Totals
     estimate: LinkEstimate
@@ -79,7 +82,7 @@ class HealthWatch:
     def __init__(self, now_s: float) -> None:
         self._reported = _Counts(now_s)
 
-    def report(self, vitals: Vitals, now_s: float) -> Health:
+    def report(self, vitals: RobotState, now_s: float) -> Health:
         """Return how bad it is, what it is, and figures by their names."""
         totals, fallbacks = vitals.totals, vitals.totals.fallbacks
         before = self._reported
@@ -89,8 +92,8 @@ class HealthWatch:
         return Health(*_verdict(vitals, before, now), _figures(vitals, before, now))
 
 
-def _verdict(vitals: Vitals, before: _Counts, now: _Counts) -> tuple[Level, str]:
-    if vitals.refusal or vitals.link is Link.MISMATCHED:
+def _verdict(vitals: RobotState, before: _Counts, now: _Counts) -> tuple[Level, str]:
+    if vitals.refusal or vitals.link is VerifierState.MISMATCHED:
         return Level.ERROR, vitals.refusal or vitals.trouble
     if not vitals.active:
         return Level.OK, "inactive"
@@ -112,7 +115,7 @@ def _verdict(vitals: Vitals, before: _Counts, now: _Counts) -> tuple[Level, str]
     return Level.OK, "stepping"
 
 
-def _figures(vitals: Vitals, before: _Counts, now: _Counts) -> dict[str, object]:
+def _figures(vitals: RobotState, before: _Counts, now: _Counts) -> dict[str, object]:
     totals, estimate = vitals.totals, vitals.estimate
     return {
         "active": vitals.active,
@@ -165,10 +168,10 @@ class LinkNews:
     """Tells what a change of the link means."""
 
     def __init__(self) -> None:
-        self._told_s: dict[Link, float] = {}
+        self._told_s: dict[VerifierState, float] = {}
 
     def of(
-        self, link: Link, trouble: str, on_trial: bool, steps: int, fallback: str, now_s: float
+        self, link: VerifierState, trouble: str, on_trial: bool, steps: int, fallback: str, now_s: float
     ) -> News | None:
         """Return what is worth a word; None where nothing is, or the same was said a moment ago.
 
@@ -180,7 +183,7 @@ class LinkNews:
             fallback: what becomes of its drafts meanwhile, for people.
             now_s: the time.
         """
-        if link is Link.READY:
+        if link is VerifierState.READY:
             return None if on_trial else News(Level.OK, link.label)
         if link in QUIET_S:
             if now_s - self._told_s.get(link, -math.inf) < QUIET_S[link]:

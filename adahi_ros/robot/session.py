@@ -39,22 +39,22 @@ UNREADABLE = (
 OnOutcome = Callable[[Outcome], None]
 
 
-class Link(IntEnum):
+class VerifierState(IntEnum):
     """Whether there is a verifier to send to. The numbers are those of `LinkState.msg`."""
 
     ABSENT = 0
     READY = 1
     MISMATCHED = 2
-    DOUBTED = 3
+    UNRESPONSIVE = 3
 
     @property
     def label(self) -> str:
         """For people."""
         return {
-            Link.ABSENT: "no verifier",
-            Link.READY: "verifier ready",
-            Link.MISMATCHED: "verifier of another kind",
-            Link.DOUBTED: "verifier too slow, or gone",
+            VerifierState.ABSENT: "no verifier",
+            VerifierState.READY: "verifier ready",
+            VerifierState.MISMATCHED: "verifier of another kind",
+            VerifierState.UNRESPONSIVE: "verifier too slow, or gone",
         }[self]
 
 
@@ -110,7 +110,7 @@ class VerifierSession:
         self._forget()
 
     def _forget(self) -> None:
-        self.link = Link.ABSENT
+        self.link = VerifierState.ABSENT
         self.trouble = "no verifier has described itself"
         self._described_target: Description | None = None
         self.windows_resent = 0
@@ -260,10 +260,10 @@ class VerifierSession:
         if reply.status in OF_ANOTHER:
             self._lose(f"the verifier refuses the {OF_ANOTHER[RequestFault(reply.status)]}")
         elif (
-            self.link is Link.DOUBTED
+            self.link is VerifierState.UNRESPONSIVE
         ):  # of several requests, the one that brought the doubt was not the last
-            self._change(Link.READY, "")
-        elif on_trial and self.link is Link.READY:
+            self._change(VerifierState.READY, "")
+        elif on_trial and self.link is VerifierState.READY:
             self._on_change()
 
     def _send_whole(self, pending: PendingRequest, now_s: float) -> None:
@@ -291,7 +291,10 @@ class VerifierSession:
         self._estimator.missed()
         self._breaker.missed(now_s)
         if self._breaker.open:
-            self._change(Link.DOUBTED, f"{Link.DOUBTED.label}: several replies not by the deadline")
+            self._change(
+                VerifierState.UNRESPONSIVE,
+                f"{VerifierState.UNRESPONSIVE.label}: several replies not by the deadline",
+            )
 
     # The verifier
 
@@ -299,21 +302,21 @@ class VerifierSession:
         present = self._transport.present
         if not present:
             self._unanswered = 0
-            if self.link is not Link.ABSENT:
+            if self.link is not VerifierState.ABSENT:
                 self._lose("verifier lost: its services are gone")
-        if not present or self.link is Link.READY:
+        if not present or self.link is VerifierState.READY:
             return
-        if self.link is Link.DOUBTED:
+        if self.link is VerifierState.UNRESPONSIVE:
             if self._breaker.probe_due(now_s):
                 self._breaker.probed(now_s)
                 self._probe()
         elif now_s >= self._describe_s:
-            if self._probes and self.link is Link.MISMATCHED:
+            if self._probes and self.link is VerifierState.MISMATCHED:
                 self._lose("verifier lost: it does not describe itself any more")
             elif self._probes:
                 self._unanswered += 1
-            if self._unanswered >= UNDESCRIBED and self.link is Link.ABSENT:
-                self._change(Link.ABSENT, UNREADABLE)
+            if self._unanswered >= UNDESCRIBED and self.link is VerifierState.ABSENT:
+                self._change(VerifierState.ABSENT, UNREADABLE)
             self._forget_probes(0)
             self._describe_s = now_s + DESCRIBE_RETRY_S
             self._probe()
@@ -334,7 +337,7 @@ class VerifierSession:
         mismatch = described.fault if description is None else self._wants.mismatch(description)
         if mismatch is None:
             self._described_target = description
-        self._change(Link.READY if mismatch is None else Link.MISMATCHED, mismatch or "")
+        self._change(VerifierState.READY if mismatch is None else VerifierState.MISMATCHED, mismatch or "")
 
     def _forget_probes(self, kept: int) -> None:
         while len(self._probes) > kept:
@@ -344,9 +347,9 @@ class VerifierSession:
         self._describe_s = -math.inf
         self._breaker.reset()
         self._forget_probes(0)
-        self._change(Link.ABSENT, trouble)
+        self._change(VerifierState.ABSENT, trouble)
 
-    def _change(self, link: Link, trouble: str) -> None:
+    def _change(self, link: VerifierState, trouble: str) -> None:
         if (link, trouble) != (self.link, self.trouble):
             self.link, self.trouble = link, trouble
             self._on_change()

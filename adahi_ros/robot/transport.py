@@ -26,8 +26,7 @@ class StepRequest:
             replied; the reply begins after them.
         instruction: what the target is told to do; empty for one that is told nothing.
         needed_in_s: how soon its reply is needed, from when it is made; 0 where nobody says.
-        round_trip_ms: what one takes now, as `told_round_trip_ms` has it. Where the request is sent again, or
-            to another verifier, it says the same: by it a reply may be another.
+        round_trip_ms: as `reported_round_trip_ms` returns it; the same where the request is sent again.
     """
 
     draft: Proposal

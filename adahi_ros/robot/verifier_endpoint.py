@@ -68,7 +68,7 @@ class Message:
 
 
 @dataclass(eq=False)
-class VerifierEnd:
+class VerifierEndpoint:
     """See the module. Whoever asks several has one of these for each.
 
     Attributes:

@@ -76,7 +76,7 @@ class _Checked(NamedTuple):
 
 
 @dataclass(eq=False)
-class Begun:
+class BatchInFlight:
     """Requests that are being verified.
 
     Attributes:
@@ -161,14 +161,14 @@ class Engine:
         """
         return self.finish(self.begin(requests), now_s)
 
-    def begin(self, requests: Sequence[SentRequest], until_s: float = math.inf) -> Begun:
+    def begin(self, requests: Sequence[SentRequest], until_s: float = math.inf) -> BatchInFlight:
         """Complete and check requests, and have the verifier asked about them; raises nothing.
 
         Args:
             requests: unchecked.
             until_s: when their replies are of no use any more, by the clock of the verifier.
         """
-        asked = [_or_fault(self._complete, request) for request in requests]
+        asked = [_result_or_error(self._complete, request) for request in requests]
         verdicts: dict[Hashable, Verdict | Exception] = {}
         fresh: dict[Hashable, _Checked] = {}
         for each in asked:
@@ -177,16 +177,16 @@ class Engine:
             if each.key in self._remembered:
                 verdicts[each.key] = self._remembered[each.key]
                 continue
-            checked = _or_fault(self._checked, each)
+            checked = _result_or_error(self._checked, each)
             if isinstance(checked, Exception):
                 verdicts[each.key] = checked
             else:
                 fresh[each.key] = checked
         kinds = dict.fromkeys(kind_of(each.request) for each in fresh.values())
         alike = [[each for each in fresh.values() if kind_of(each.request) == kind] for kind in kinds]
-        return Begun(asked, verdicts, [(checked, self._told(checked, until_s)) for checked in alike])
+        return BatchInFlight(asked, verdicts, [(checked, self._told(checked, until_s)) for checked in alike])
 
-    def finish(self, begun: Begun, now_s: float) -> list[Replied | Exception]:
+    def finish(self, begun: BatchInFlight, now_s: float) -> list[Replied | Exception]:
         """Return what becomes of requests that have been verified, or waits until they are; raises nothing.
 
         Args:
@@ -294,7 +294,7 @@ def _each_of(told: Future[list[Verdict | Exception]], count: int) -> list[Verdic
     return each
 
 
-def _or_fault(read: Callable[[A], B], what: A) -> B | Exception:
+def _result_or_error(read: Callable[[A], B], what: A) -> B | Exception:
     """Return what is made of one request, or what is wrong with it, which is nothing to the others."""
     try:
         return read(what)

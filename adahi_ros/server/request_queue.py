@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from adahi_ros.server.service import Heading
+from adahi_ros.server.service import RequestHeader
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class Turn(Generic[T]):
         image_bytes: what its images take.
     """
 
-    heading: Heading
+    heading: RequestHeader
     request: T
     came_s: float
     due_s: float
@@ -45,7 +45,7 @@ class Turn(Generic[T]):
     @classmethod
     def of(
         cls,
-        heading: Heading,
+        heading: RequestHeader,
         request: T,
         now_s: float,
         image_bytes: int = 0,
@@ -60,7 +60,7 @@ class Turn(Generic[T]):
         return cls(heading, request, now_s, due_s, image_bytes)
 
 
-def needed_in_s(heading: Heading, unsaid_s: float = UNSAID_S) -> float:
+def needed_in_s(heading: RequestHeader, unsaid_s: float = UNSAID_S) -> float:
     """Return how soon a reply is needed, within what is sensible.
 
     Args:
@@ -70,7 +70,7 @@ def needed_in_s(heading: Heading, unsaid_s: float = UNSAID_S) -> float:
     return min(max(heading.needed_in_s or unsaid_s, SOONEST_S), LATEST_S)
 
 
-class Waiting(Generic[T]):
+class RequestQueue(Generic[T]):
     """Requests in the order in which they are served.
 
     Args:
@@ -122,7 +122,7 @@ class Waiting(Generic[T]):
         self._count += 1 + len(kept) - len(turns)
         return [each.request for each in overtaken]
 
-    def take(self, most: int, held: Callable[[Heading], bool] = lambda heading: False) -> list[T]:
+    def take(self, most: int, held: Callable[[RequestHeader], bool] = lambda heading: False) -> list[T]:
         """Take the requests whose turn it is: those that are needed first, of each robot one.
 
         Args:
@@ -152,6 +152,6 @@ class Waiting(Generic[T]):
         return [turn.request for turn in late]
 
 
-def _of_one_episode(one: Heading, other: Heading) -> bool:
+def _of_one_episode(one: RequestHeader, other: RequestHeader) -> bool:
     """Whether one start of one robot asks, and about one episode: of others nobody knows which is newer."""
     return (one.session, one.episode) == (other.session, other.episode)

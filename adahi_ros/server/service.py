@@ -16,7 +16,7 @@ from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, Sent
 from adahi_ros.protocol.sent_request import SentRequest
 from adahi_ros.protocol.texts import NAME_LENGTH, shortened
 from adahi_ros.server.admission import Refusal
-from adahi_ros.server.engine import Begun, Replied
+from adahi_ros.server.engine import BatchInFlight, Replied
 from adahi_ros.server.robot_sessions import Sessions
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 
@@ -39,7 +39,7 @@ def target_name(told: str, checkpoint: str) -> str:
     return name
 
 
-class Heading(NamedTuple):
+class RequestHeader(NamedTuple):
     """What is known of a request before the rest of it is read. Nothing of it is checked.
 
     Attributes:
@@ -102,7 +102,7 @@ class Counts:
 
 
 @dataclass(eq=False)
-class UnderWay:
+class InFlight:
     """Requests to one target that are being verified together.
 
     Attributes:
@@ -114,8 +114,8 @@ class UnderWay:
 
     target: ServedTarget | None
     places: list[int]
-    headings: list[Heading]
-    begun: Begun
+    headings: list[RequestHeader]
+    begun: BatchInFlight
 
 
 class VerificationService:
@@ -132,10 +132,10 @@ class VerificationService:
         self.counts = Counts()
         self.targets = targets
         self._sessions = Sessions()
-        self._under_way: list[UnderWay] = []
+        self._under_way: list[InFlight] = []
 
     def replies(
-        self, asked: Sequence[tuple[Heading, Callable[[], SentRequest]]], now_s: float
+        self, asked: Sequence[tuple[RequestHeader, Callable[[], SentRequest]]], now_s: float
     ) -> list[Served]:
         """Return what becomes of requests that are served together, once that is known; raises nothing.
 
@@ -150,8 +150,8 @@ class VerificationService:
         return [found[place] for place in range(len(asked))]
 
     def begin(
-        self, asked: Sequence[tuple[Heading, Callable[[], SentRequest]]], until_s: float = math.inf
-    ) -> list[UnderWay]:
+        self, asked: Sequence[tuple[RequestHeader, Callable[[], SentRequest]]], until_s: float = math.inf
+    ) -> list[InFlight]:
         """Have requests verified that were taken together, those to one target together; raises nothing.
 
         Args:
@@ -159,22 +159,22 @@ class VerificationService:
             until_s: see `Engine.begin`.
         """
         by_target: dict[ServedTarget, list[tuple[int, SentRequest]]] = {}
-        begun: list[UnderWay] = []
+        begun: list[InFlight] = []
         for place, (heading, read) in enumerate(asked):
             try:
                 request = read()
                 by_target.setdefault(self.targets.named(request.target), []).append((place, request))
             except Exception as error:  # noqa: BLE001  one robot's request must not end the service of others
                 fault = error.with_traceback(None)  # which would keep the request in memory
-                begun.append(UnderWay(None, [place], [heading], Begun([fault], {}, [])))
+                begun.append(InFlight(None, [place], [heading], BatchInFlight([fault], {}, [])))
         for target, requests in by_target.items():
             places = [place for place, _ in requests]
             engines = target.engine.begin([request for _, request in requests], until_s)
-            begun.append(UnderWay(target, places, [asked[place][0] for place in places], engines))
+            begun.append(InFlight(target, places, [asked[place][0] for place in places], engines))
         self._under_way += begun
         return begun
 
-    def finish(self, under_way: UnderWay, now_s: float) -> list[Served]:
+    def finish(self, under_way: InFlight, now_s: float) -> list[Served]:
         """Return what becomes of requests that are under way, or waits until that is known; raises nothing.
 
         Args:
@@ -189,11 +189,11 @@ class VerificationService:
             for heading, replied in zip(under_way.headings, found, strict=True)
         ]
 
-    def abandon(self, under_way: UnderWay) -> None:
+    def abandon(self, under_way: InFlight) -> None:
         """Forget requests that are under way; nobody is told what becomes of them."""
         self._under_way.remove(under_way)
 
-    def held(self) -> Callable[[Heading], bool]:
+    def held(self) -> Callable[[RequestHeader], bool]:
         """Return what says of a request whether it must wait, because of those that are under way now.
 
         It does where its target has as many as it verifies side by side, or it is a copy of one of them,
@@ -209,7 +209,7 @@ class VerificationService:
         first = self.targets.names[0]
         return lambda heading: (heading.target or first) in full or _alike(heading) in copies
 
-    def _served(self, heading: Heading, replied: object, now_s: float) -> Served:
+    def _served(self, heading: RequestHeader, replied: object, now_s: float) -> Served:
         about, shared = heading.about, ""
         if isinstance(replied, Replied):
             verdict, kept = replied
@@ -230,21 +230,21 @@ class VerificationService:
             reply = SentReply(INTERNAL_ERROR, shortened(message), *about)
         return Served(reply, self._counted(heading, reply), shared)
 
-    def overtaken(self, heading: Heading) -> SentReply:
+    def overtaken(self, heading: RequestHeader) -> SentReply:
         """Return what is replied to a request that is not verified, because a later one overtook it."""
         message = f"step_id: {heading.step}, was overtaken by a later request while it waited for its turn"
-        reply = SentReply(int(RequestFault.OVERTAKEN), message, *heading.about)
+        reply = SentReply(int(RequestFault.SUPERSEDED), message, *heading.about)
         self._counted(heading, reply)
         return reply
 
-    def busy(self, heading: Heading, refusal: Refusal) -> SentReply:
+    def busy(self, heading: RequestHeader, refusal: Refusal) -> SentReply:
         """Return what is replied to a request that is not let in."""
         about = heading.about
         reply = SentReply(int(RequestFault.BUSY), refusal.why, *about, retry_after_s=refusal.retry_after_s)
         self.counts.replies[STATUS_NAMES[reply.status]] += 1
         return reply
 
-    def dismissed(self, heading: Heading) -> SentReply:
+    def dismissed(self, heading: RequestHeader) -> SentReply:
         """Return what is replied to a request that waits when the service ends."""
         message = "the verifier was deactivated before the turn of this request"
         reply = SentReply(INTERNAL_ERROR, message, *heading.about)
@@ -258,7 +258,7 @@ class VerificationService:
         self.counts.compute_ms += 1e3 * took_s
         self.counts.recent_ms.append(1e3 * took_s)
 
-    def unheard(self, heading: Heading, reliability: str) -> str:
+    def unheard(self, heading: RequestHeader, reliability: str) -> str:
         """Count a reply that cannot reach who asked; return what is to be said of him.
 
         Args:
@@ -276,16 +276,16 @@ class VerificationService:
         """Return the names that robots share at present, and how often a session of each has come back."""
         return self._sessions.shared(now_s)
 
-    def _counted(self, heading: Heading, reply: SentReply) -> str:
+    def _counted(self, heading: RequestHeader, reply: SentReply) -> str:
         """Count a reply; return what is to be said of a refusal."""
         self.counts.replies[STATUS_NAMES[reply.status]] += 1
-        if reply.status in (OK, RequestFault.WINDOW_UNKNOWN, RequestFault.OVERTAKEN):
+        if reply.status in (OK, RequestFault.WINDOW_UNKNOWN, RequestFault.SUPERSEDED):
             return ""  # nobody's fault: the whole window, or a later request, is on its way
         self.counts.refused += 1
         robot = shortened(heading.robot_id, NAME_LENGTH)
         return f"refused {robot!r}, episode {heading.episode}, step {heading.step}: {reply.message}"
 
 
-def _alike(heading: Heading) -> tuple[str, int, tuple[int, int, int]]:
+def _alike(heading: RequestHeader) -> tuple[str, int, tuple[int, int, int]]:
     """Return what is the same of copies of a request, and of no others."""
     return heading.robot_id, heading.session, heading.about

@@ -12,7 +12,7 @@ from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Offer, Signature
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.protocol.description import Description, Wants
@@ -130,7 +130,7 @@ def test_a_reply_that_says_yes_to_more_than_was_asked_is_none() -> None:
 
 @pytest.mark.parametrize("proposer", ["plan", "draft_checks_plan"])
 def test_a_robot_that_goes_by_plans_and_has_none_gets_the_target_s(proposer: str) -> None:
-    controller = Controller(Still(), ControllerConfig(Trigger("always", 0.0)), proposer)
+    controller = Controller(Still(), ControllerConfig(ThresholdedGate("always", 0.0)), proposer)
     step = controller.begin({OBSERVATION: np.zeros((1, 1), np.float32)})
     wants = Wants(Still().signature, Offer({OBSERVATION: 1}))
     outcome = outcome_of(wants.to_send(step.draft(np.array([0])), DESCRIPTION), 0, T)

@@ -20,7 +20,7 @@ from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.gate_context import LinkEstimate
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.bag_plans import Asked, plan_bags
 from adahi_ros.lab.calibration.target_inputs import Jpeg
 from adahi_ros.lab.calibration.target_plans import Planned
@@ -33,7 +33,7 @@ from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.sent_windows import SentWindows
-from adahi_ros.robot.session import Link
+from adahi_ros.robot.session import VerifierState
 from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.server.engine import Engine
@@ -70,7 +70,7 @@ class LiveSession:
     """Asks an engine as over the air, and replies when the test says so."""
 
     def __init__(self, policy: Seeing) -> None:
-        self.link, self.trouble, self.target = Link.READY, "", policy.signature
+        self.link, self.trouble, self.target = VerifierState.READY, "", policy.signature
         self._engine, self._windows = Engine(TargetVerifier(policy, "replace"), 0), SentWindows()
         self._waiting: Any = None
 
@@ -114,7 +114,7 @@ def read_live(lines: list[Line], contract: Contract) -> list[Observations]:
     )
     own = AbsentPolicy(contract.number_dim, contract.goal_dim, contract.action.size)
     loop = ControlLoop(
-        Controller(own, ControllerConfig(Trigger("always")), "plan", own),
+        Controller(own, ControllerConfig(ThresholdedGate("always")), "plan", own),
         session,  # type: ignore[arg-type]
         view,
         "robot",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.bench.link_stage import Stage, stage_across
 from adahi_ros.lab.bench.robot_log import LogPart, Replay, Shown, mistimed, never, unaccounted
 from adahi_ros.lab.link.emulator import emulated_link
@@ -24,7 +24,7 @@ RATE_HZ = 30.0
 DEADLINE_S = 0.025
 RESUME = 60  # observations, until one is verified again after a fault
 UNHURRIED = {"max_age_s": 60.0, "safety.hold_after_s": 60.0}  # however late what was shown is, it is acted on
-GATE = Trigger("random", 0.1)  # the other steps are asked about
+GATE = ThresholdedGate("random", 0.1)  # the other steps are asked about
 JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adahi_ros.lab.bench.robot_log import SILENCE, RobotLog, Shown, Told, mistimed, unaccounted
+from adahi_ros.lab.bench.robot_log import SILENCE, Command, RobotLog, Shown, mistimed, unaccounted
 from adahi_ros.protocol.records import Reason, StepRecord
 
 COUNT = 6
@@ -21,7 +21,7 @@ def log(tmp_path: Path, step_record: Callable[..., StepRecord]) -> RobotLog:
     log = RobotLog(tmp_path / "nothing")
     for step in range(COUNT):
         log.shown.append(Shown(0.1 * step, step, 0, step, [0.0], []))
-        log.told.append(Told(0.1 * step + 0.01, step, [0.0, 0.0]))
+        log.told.append(Command(0.1 * step + 0.01, step, [0.0, 0.0]))
         counts = (step + 1, *[0] * (len(Reason) - 1))
         log.records.append(step_record(stamp_ns=step, step=step, reason_counts=counts))
     return log
@@ -82,7 +82,7 @@ def test_a_draft_policy_that_stops_is_found_and_one_that_starts_anew_counts_anew
         log.shown.append(replace(log.shown[-1], stamp_ns=step, step=step))
     assert unaccounted(log) == [f"no command for the last {SILENCE + 1} observations"]
     last = log.shown[-1]
-    log.told.append(Told(2.01, last.stamp_ns, [0.0, 0.0]))
+    log.told.append(Command(2.01, last.stamp_ns, [0.0, 0.0]))
     counts = (1, *[0] * (len(Reason) - 1))
     log.records.append(replace(log.records[0], stamp_ns=last.stamp_ns, step=last.step, reason_counts=counts))
     assert unaccounted(log) == []

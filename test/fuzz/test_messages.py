@@ -24,7 +24,7 @@ from adahi_ros.core.assets import asset
 from adahi_ros.core.distribution import UNITS
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.nodes.common.messages import describe, from_request, to_reply
 from adahi_ros.nodes.robot.request_messages import described_of, reply_of
 from adahi_ros.policies.backends import load_policy
@@ -146,7 +146,7 @@ class Robot:
         offered = Offer({OBSERVATION: draft.signature.observation_dim, GOAL: 2})
         self.session = VerifierSession(self, Wants(draft.signature, offered), True, lambda: None)
         self.loop = ControlLoop(
-            Controller(draft, ControllerConfig(Trigger("always"))),
+            Controller(draft, ControllerConfig(ThresholdedGate("always"))),
             self.session,
             Features(draft.signature.observation_dim),
             "robot",

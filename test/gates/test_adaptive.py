@@ -9,7 +9,7 @@ import pytest
 
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.adaptive import AdaptiveAgeGate
-from adahi_ros.gates.gate_context import Course, GateContext
+from adahi_ros.gates.gate_context import GateContext, PlanContext
 
 HORIZON = 16
 
@@ -33,7 +33,7 @@ def follow(gate: AdaptiveAgeGate, jumps: list[float], horizon: int = HORIZON) ->
 
 def context(step: int, age: float, value: float, left: int) -> GateContext:
     nothing, one = np.zeros(1), np.zeros((1, 2))
-    course = Course(one, one, np.full((1, max(left, 1), 2), value), np.array([left]))
+    course = PlanContext(one, one, np.full((1, max(left, 1), 2), value), np.array([left]))
     observations = Observations({}, {})
     ages = np.array([age])
     return GateContext(step, {}, observations, None, nothing, ages, nothing, None, course, step == 0)

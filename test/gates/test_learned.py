@@ -11,7 +11,7 @@ import pytest
 
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import OBSERVATION, Observations
-from adahi_ros.gates.gate_context import Course, GateContext
+from adahi_ros.gates.gate_context import GateContext, PlanContext
 from adahi_ros.gates.learned import (
     SIGNS,
     HarmModel,
@@ -21,7 +21,7 @@ from adahi_ros.gates.learned import (
     load_harm_model,
     save_harm_model,
 )
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 
 F = len(SIGNS)
 
@@ -29,7 +29,7 @@ F = len(SIGNS)
 def context(age: np.ndarray, left: np.ndarray) -> GateContext:
     robots = len(age)
     seen, nothing = np.zeros((robots, 3)), np.zeros(robots)
-    course = Course(np.zeros((robots, 2)), np.zeros((robots, 2)), np.zeros((robots, 4, 2)), left)
+    course = PlanContext(np.zeros((robots, 2)), np.zeros((robots, 2)), np.zeros((robots, 4, 2)), left)
     observations = Observations({OBSERVATION: seen[:, None]}, {})
     return GateContext(0, {OBSERVATION: seen}, observations, None, nothing, age, nothing, None, course)
 
@@ -98,6 +98,6 @@ def test_a_file_of_anything_else_is_refused(
 
 def test_weights_that_are_missing_are_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no such checkpoint"):
-        Trigger("learned", arguments={"file": str(tmp_path / "none.safetensors")})
+        ThresholdedGate("learned", arguments={"file": str(tmp_path / "none.safetensors")})
     with pytest.raises(ValueError, match="gate learned: missing a required argument: 'file'"):
-        Trigger("learned")
+        ThresholdedGate("learned")

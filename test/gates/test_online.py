@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.gates.online import LATEST_REPLY, OnlineGate, Ranks
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.drifting_clocks import (
     BOUND,
     DRIFTS,
@@ -150,4 +150,4 @@ def test_ranks_do_not_depend_on_units_and_forget() -> None:
 )
 def test_what_cannot_be_wanted_is_told(arguments: dict[str, float], fault: str) -> None:
     with pytest.raises(ValueError, match=re.escape(fault)):
-        Trigger("online", arguments={"gate": "surprise", **arguments})
+        ThresholdedGate("online", arguments={"gate": "surprise", **arguments})

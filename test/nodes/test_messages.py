@@ -46,7 +46,7 @@ from adahi_ros.protocol.sent_request import SentRequest
 from adahi_ros.protocol.sizes import reply_bytes, request_bytes
 from adahi_ros.protocol.window import WireRows
 from adahi_ros.protocol.window_updates import WindowUpdate
-from adahi_ros.robot.session import Link
+from adahi_ros.robot.session import VerifierState
 
 
 def test_reasons_and_faults_have_the_numbers_of_the_messages() -> None:
@@ -67,7 +67,7 @@ def test_a_command_has_the_fields_of_the_message() -> None:
 
 
 def test_links_and_levels_have_the_numbers_of_the_messages() -> None:
-    for link in Link:
+    for link in VerifierState:
         assert getattr(LinkState, f"VERIFIER_{link.name}") == link
     for level in Level:
         assert getattr(DiagnosticStatus, level.name) == bytes([level])
@@ -303,7 +303,7 @@ def test_a_status_survives_the_wire() -> None:
 
 def test_a_link_state_survives_the_wire() -> None:
     estimate = LinkEstimate(12.5, 0.25, 0.125, math.nan, 2048.0, 10, 9)
-    sent = to_link_state(estimate, "robot", LinkState.VERIFIER_DOUBTED, 2, 1_500_000_000)
+    sent = to_link_state(estimate, "robot", LinkState.VERIFIER_UNRESPONSIVE, 2, 1_500_000_000)
     state = deserialize_message(serialize_message(sent), LinkState)
     assert (state.robot_id, state.verifier, state.windows_resent) == ("robot", 3, 2)
     assert (state.rtt_ms, state.rtt_deviation_ms, state.loss) == (12.5, 0.25, 0.125)

@@ -31,7 +31,7 @@ from adahi_ros.nodes.common.messages import from_request
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.server import target_verifier_parameters
 from adahi_ros.nodes.server.request_reading import heading_of, response_of
-from adahi_ros.nodes.server.request_scheduler import BatchParameters, Turns
+from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.policies.interface import Policy, Sampling
 from adahi_ros.protocol.fingerprints import fingerprint_number
@@ -325,7 +325,9 @@ def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
 ) -> None:
     node, _ = running
     asked = Asked()
-    turns = Turns([("", asked)], node._service, BatchParameters(size=1), node._served, node._unheard)
+    turns = RequestScheduler(
+        [("", asked)], node._service, BatchParameters(size=1), node._served, node._unheard
+    )
     asked.waiting = [
         VerifyDraft.Request(robot_id=robot, step_id=step, first_step=step, episode_id=77)
         for robot, step in (("arm", 3), ("leg", 1), ("arm", 4))
@@ -335,14 +337,14 @@ def test_of_the_requests_of_a_robot_that_wait_only_the_newest_is_verified(
     assert turns.most_waited() == 1  # beside the one that was served; the overtaken one does not wait
     assert turns.most_waited() == 0
     assert [asked.replies[number].status for number in (0, 2)] == [
-        RequestFault.OVERTAKEN,
+        RequestFault.SUPERSEDED,
         RequestFault.PROTOCOL_MISMATCH,  # it was looked at
     ]
     assert "step_id: 3, was overtaken" in asked.replies[0].message
     assert (asked.replies[0].episode_id, asked.replies[0].step_id) == (77, 3)
     asked.waiting = [VerifyDraft.Request(robot_id="leg", step_id=2, episode_id=77)]
     assert turns.serve()
-    assert asked.replies[1].status == RequestFault.OVERTAKEN
+    assert asked.replies[1].status == RequestFault.SUPERSEDED
     assert asked.replies[3].status == RequestFault.PROTOCOL_MISMATCH
     assert turns.wait_s == float("inf")
     assert not turns.serve()
@@ -355,7 +357,9 @@ def test_a_reply_that_cannot_reach_its_robot_is_told_by_name(
 ) -> None:
     node, _ = running
     asked = Asked()
-    turns = Turns([("", asked)], node._service, BatchParameters(size=1), node._served, node._unheard)
+    turns = RequestScheduler(
+        [("", asked)], node._service, BatchParameters(size=1), node._served, node._unheard
+    )
     before = node._service.counts.unheard
     asked.waiting = [VerifyDraft.Request(robot_id="leg")]
     assert turns.serve()

@@ -14,7 +14,7 @@ from adahi_msgs.srv import VerifyDraft
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations, Signature, observed_features
-from adahi_ros.nodes.server.request_scheduler import BatchParameters, Turns
+from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
 from adahi_ros.policies.interface import AS_TRAINED, Sampling, TargetUnavailableError
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, VerificationRequest
@@ -97,7 +97,7 @@ class Front:
         targets.put(self._served(self.other, OTHER))
         batch = batch or BatchParameters(size=size, late=late)
         self.service = VerificationService(targets)
-        self.turns = Turns(
+        self.turns = RequestScheduler(
             [("", service or self.air)],
             self.service,
             batch,

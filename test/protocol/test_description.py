@@ -12,7 +12,7 @@ from adahi_ros.core.distribution import counted
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Offer, Signature
 from adahi_ros.protocol import description
-from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED, Description, Wants, unservable
+from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED, Description, Wants, why_not_served
 from adahi_ros.protocol.request import PROTOCOL_VERSION, sent_codes
 
 DRAFT = Signature(3, 1, 2, (Feature("state", 5),), (), CodeSpace("a", 2, 4))
@@ -58,7 +58,7 @@ def test_a_verifier_and_a_robot_agree_on_how_much_of_the_past_there_is(
     changes: dict[str, Any], allowed: str | None
 ) -> None:
     target = told(**changes)
-    fault = unservable(target.signature)
+    fault = why_not_served(target.signature)
     expected = allowed and f"history: the target's is {changes['history']}, must be {allowed}"
     assert fault == expected
     offered = replace(OFFERED, images=("observation.images.front",))
@@ -77,10 +77,10 @@ ONE, OTHER = "0123456789abcdef", "fedcba9876543210"
 
 def test_other_weights_are_told_apart_where_both_are_known_and_what_reads_otherwise_by_that() -> None:
     one, other = told(policy_fingerprint=ONE), told(policy_fingerprint=OTHER)
-    assert one.unlike(other) == f"policy_fingerprint: {ONE}, must be {OTHER}; it has other weights"
-    assert one.unlike(one) is None
-    assert one.unlike(GOOD) is GOOD.unlike(one) is GOOD.unlike(GOOD) is None
-    assert one.unlike(told(policy_fingerprint=OTHER, horizon=4)) == "horizon: 1, must be 4"
+    assert one.difference_from(other) == f"policy_fingerprint: {ONE}, must be {OTHER}; it has other weights"
+    assert one.difference_from(one) is None
+    assert one.difference_from(GOOD) is GOOD.difference_from(one) is GOOD.difference_from(GOOD) is None
+    assert one.difference_from(told(policy_fingerprint=OTHER, horizon=4)) == "horizon: 1, must be 4"
     assert one.without_weights == told(policy_fingerprint=OTHER, parameters=7).without_weights
     assert one.without_weights != told(policy_fingerprint=ONE, horizon=4).without_weights
 

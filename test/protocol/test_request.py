@@ -23,7 +23,7 @@ from adahi_ros.protocol.request import (
     check_reply,
     check_request,
     check_round_trip,
-    told_round_trip_ms,
+    reported_round_trip_ms,
 )
 
 SERVICE = Path(__file__).parents[2] / "adahi_msgs" / "srv" / "VerifyDraft.srv"
@@ -165,7 +165,7 @@ def test_a_round_trip_that_can_be_none_is_refused(told_ms: float, fault: str, me
 
 @given(st.floats(0.0, 1e300) | st.just(math.nan))
 def test_what_a_robot_tells_of_a_round_trip_is_never_refused_and_0_is_what_nobody_knows(ms: float) -> None:
-    told_ms = float(np.float32(told_round_trip_ms(ms)))  # as it is sent
+    told_ms = float(np.float32(reported_round_trip_ms(ms)))  # as it is sent
     check_round_trip(told_ms)
     assert (told_ms == UNKNOWN_MS) == math.isnan(ms)
     if 1e-3 <= ms <= 60_000.0:

@@ -16,7 +16,7 @@ import pytest
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.records import StepRecord
@@ -28,7 +28,7 @@ from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.requests import Outcome, PendingRequest
-from adahi_ros.robot.session import Link, VerifierSession
+from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
 
@@ -248,7 +248,7 @@ class Session(VerifierSession):
     def submit(
         self, request: StepRequest, deadline_s: float, now_s: float, on_outcome: Callable[[Outcome], None]
     ) -> PendingRequest:
-        assert self.link is Link.READY
+        assert self.link is VerifierState.READY
         number = len(self.submitted)
 
         def ended(outcome: Outcome) -> None:
@@ -288,9 +288,11 @@ class Robot:
         self.session = Session(transport, policy, lambda: self.changes.append(self.session.link))
         self.commands = Commands()
         self.records: list[StepRecord] = []
-        self.changes: list[Link] = []
+        self.changes: list[VerifierState] = []
         self.loop = ControlLoop(
-            Controller(policy, ControllerConfig(Trigger(gate, 0.5)), "plan" if plans else "draft", policy),
+            Controller(
+                policy, ControllerConfig(ThresholdedGate(gate, 0.5)), "plan" if plans else "draft", policy
+            ),
             self.session,
             Features(policy.signature.observation_dim),
             "robot",
@@ -314,13 +316,13 @@ class Robot:
         return self.link.next_arrival_s
 
     def choose(self, gate: str, threshold: float = 0.5) -> None:
-        self.loop.change(ControllerConfig(Trigger(gate, threshold)), self.loop.deadline_s)
+        self.loop.change(ControllerConfig(ThresholdedGate(gate, threshold)), self.loop.deadline_s)
 
     def connect(self) -> None:
         """Start, and wait for the handshake."""
         self.loop.start(10.0)
         self.pass_time(1.0)
-        assert self.session.link is Link.READY
+        assert self.session.link is VerifierState.READY
 
     def observation(self, episode: int, step: int, goal: float = 0.0) -> Observation:
         """Return another observation."""

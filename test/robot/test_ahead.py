@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.prefetch import UNDER_WAY_MOST
 from adahi_ros.robot.requests import Fate
-from adahi_ros.robot.session import Link
+from adahi_ros.robot.session import VerifierState
 from test.robot.conftest import PERIOD_S, Robot, planned
 
 HORIZON = 8
@@ -118,7 +118,7 @@ def test_where_no_reply_comes_only_so_many_requests_are_under_way(planner: Robot
     assert most == UNDER_WAY_MOST
     assert fates(planner).count(Fate.PENDING) <= UNDER_WAY_MOST
     assert Fate.SUPERSEDED in fates(planner)
-    assert planner.session.link is Link.DOUBTED
+    assert planner.session.link is VerifierState.UNRESPONSIVE
 
 
 def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(
@@ -126,17 +126,17 @@ def test_what_a_gate_has_learned_outlasts_a_change_of_something_else(
 ) -> None:
     robot = make_robot("always", plans=HORIZON)
     arguments = {"gate": "random", "rate": 0.5}
-    config = ControllerConfig(Trigger("online", 0.0, arguments=arguments))
+    config = ControllerConfig(ThresholdedGate("online", 0.0, arguments=arguments))
     robot.loop.change(config, 0.1)
     robot.connect()
     see_steps(robot, range(20))
     before = robot.loop.controller.config.trigger.state
     assert (before["steps"], math.isnan(before["wrong"])) == (20, True)
-    again = ControllerConfig(Trigger("online", 0.0, arguments=arguments), smoothing=0.25)
+    again = ControllerConfig(ThresholdedGate("online", 0.0, arguments=arguments), smoothing=0.25)
     robot.loop.change(again, 0.1)
     assert repr(robot.loop.controller.config.trigger.state) == repr(before)
     assert robot.loop.controller.config.smoothing == 0.25
-    other = ControllerConfig(Trigger("online", 0.0, arguments={**arguments, "rate": 0.25}))
+    other = ControllerConfig(ThresholdedGate("online", 0.0, arguments={**arguments, "rate": 0.25}))
     robot.loop.change(other, 0.1)
     assert robot.loop.controller.config.trigger.state == {}
 
@@ -147,14 +147,14 @@ def test_a_target_that_is_slower_than_expected_is_not_asked_ever_more(planner: R
     assert sum(record.transmitted for record in records[:9]) <= UNDER_WAY_MOST
     assert all(record.plan_left > 0 or record.transmitted for record in records[20:])
     assert sum(record.plan_left > 0 for record in records[20:]) >= 36
-    assert planner.session.link is Link.READY
+    assert planner.session.link is VerifierState.READY
 
 
 def test_a_reply_that_comes_just_as_the_verifier_is_doubted_ends_the_doubt(planner: Robot) -> None:
     planner.verifier.replies = False
     planner.link.delay_s = (0.1, 0.1)
     step = 0
-    while planner.session.link is Link.READY:
+    while planner.session.link is VerifierState.READY:
         missed = sum(fate in (Fate.SUPERSEDED, Fate.MISSED) for fate in fates(planner))
         planner.verifier.replies = missed == 2
         planner.see(1, step)
@@ -163,7 +163,7 @@ def test_a_reply_that_comes_just_as_the_verifier_is_doubted_ends_the_doubt(plann
     assert Fate.PENDING in fates(planner)
     planner.pass_time(0.25)
     assert Fate.REPLIED in fates(planner)
-    assert (planner.session.link, planner.session.trouble) == (Link.READY, "")
+    assert (planner.session.link, planner.session.trouble) == (VerifierState.READY, "")
     records = see_steps(planner, range(step, step + 40))
     assert all(record.plan_left > 0 for record in records[-20:])
 

@@ -13,7 +13,7 @@ from adahi_ros.core.blends import BLENDS, ENSEMBLE_RATE, LATEST
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.robot.controller import Controller
 
 STEP = 5
@@ -80,7 +80,7 @@ class Still(ActionRange):
 
 @pytest.mark.parametrize(("blend", "done"), [(LATEST, [0.0, 10.0]), ("average", [0.0, 5.0])])
 def test_a_reply_within_the_step_is_blended_before_it_is_done(blend: str, done: list[float]) -> None:
-    made = Controller(Still(), ControllerConfig(Trigger("always")), "plan", blend=blend)
+    made = Controller(Still(), ControllerConfig(ThresholdedGate("always")), "plan", blend=blend)
     executed = []
     for value in (0.0, 10.0):
         reply = Verdict(np.full((1, 3, 1), value, np.float32), np.zeros((1, 0), dtype=bool))

@@ -9,7 +9,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.speculative import speculative_sample
 from adahi_ros.core.signature import OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.policies.committee import FUSIONS, Committee, CommitteeRules
 from adahi_ros.proposers.committee import LATEST_REPLY, CommitteeProposer
 from adahi_ros.proposers.interface import PROPOSERS, DraftProposer
@@ -24,7 +24,7 @@ SEEN = {OBSERVATION: np.zeros((B, 1), np.float32)}
 def robots(*members: FixedAction, episode: int = 0, **rules: object) -> tuple[Controller, CommitteeProposer]:
     committee = Committee(members, CommitteeRules(**rules))  # type: ignore[arg-type]
     proposer = CommitteeProposer(committee)
-    made = Controller(committee, ControllerConfig(Trigger("always")), made=proposer)
+    made = Controller(committee, ControllerConfig(ThresholdedGate("always")), made=proposer)
     made.reset(1, [episode + each for each in range(B)])
     return made, proposer
 
@@ -124,6 +124,6 @@ def test_one_draft_runs_as_ever_and_several_learn() -> None:
     several = Committee([alone, FixedCodes(RIGHT)], CommitteeRules())
     assert isinstance(PROPOSERS["draft"](several), CommitteeProposer)
     one, _ = robots(alone)
-    plain = Controller(alone, ControllerConfig(Trigger("always")))
+    plain = Controller(alone, ControllerConfig(ThresholdedGate("always")))
     plain.reset(1, list(range(B)))
     np.testing.assert_array_equal(live(one, [RIGHT] * B, 10), live(plain, [RIGHT] * B, 10))

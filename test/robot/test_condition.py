@@ -9,13 +9,13 @@ import pytest
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.protocol.request import RequestFault
-from adahi_ros.robot.diagnosis import Condition
+from adahi_ros.robot.diagnosis import Diagnosis
 from adahi_ros.robot.robot_health import News
 
 PERIOD_S = 0.05
 
 
-def report(condition: Condition, robot: Any, **changes: Any) -> Health:
+def report(condition: Diagnosis, robot: Any, **changes: Any) -> Health:
     values: dict[str, Any] = {
         "enabled": True,
         "stopped": False,
@@ -28,13 +28,13 @@ def report(condition: Condition, robot: Any, **changes: Any) -> Health:
 
 
 @pytest.fixture
-def condition(robot: Any) -> Condition:
-    made = Condition(robot.link.now_s)
+def condition(robot: Any) -> Diagnosis:
+    made = Diagnosis(robot.link.now_s)
     made.active = True
     return made
 
 
-def test_inputs_are_counted_until_the_next_activation(robot: Any, condition: Condition) -> None:
+def test_inputs_are_counted_until_the_next_activation(robot: Any, condition: Diagnosis) -> None:
     for _ in range(2):
         condition.ignored("goal[0]")
     condition.missed("joint_states")
@@ -51,7 +51,7 @@ def test_inputs_are_counted_until_the_next_activation(robot: Any, condition: Con
 
 
 def test_a_robot_that_hears_nothing_is_in_error_and_tells_how_old_its_newest_observation_is(
-    robot: Any, condition: Condition
+    robot: Any, condition: Diagnosis
 ) -> None:
     robot.pass_time(0.9)
     level, message, figures = report(condition, robot)
@@ -68,7 +68,7 @@ def test_a_robot_that_hears_nothing_is_in_error_and_tells_how_old_its_newest_obs
     assert (level, message, figures["observation_age_s"]) == (Level.OK, "stepping", "inf")
 
 
-def test_observations_that_are_back_after_a_silence_are_news(robot: Any, condition: Condition) -> None:
+def test_observations_that_are_back_after_a_silence_are_news(robot: Any, condition: Diagnosis) -> None:
     def observed() -> News | None:
         now_s = robot.link.now_s
         return condition.observed(int(now_s * NANOSECONDS), now_s)
@@ -85,7 +85,7 @@ def test_observations_that_are_back_after_a_silence_are_news(robot: Any, conditi
 
 
 def test_steps_are_counted_from_where_it_began(robot: Any) -> None:
-    condition = Condition(robot.link.now_s)
+    condition = Diagnosis(robot.link.now_s)
     for step in range(4):
         robot.see(1, step)
         robot.pass_time(PERIOD_S)
@@ -99,7 +99,7 @@ def test_steps_are_counted_from_where_it_began(robot: Any) -> None:
     [({"stopped": True}, "held: stopped by the operator"), ({"enabled": False}, "held: not enabled")],
 )
 def test_a_robot_that_may_not_move_says_so(
-    robot: Any, condition: Condition, changes: dict[str, Any], message: str
+    robot: Any, condition: Diagnosis, changes: dict[str, Any], message: str
 ) -> None:
     robot.pass_time(0.1)
     assert report(condition, robot, **changes)[:2] == (Level.WARN, message)
@@ -114,7 +114,7 @@ def mismatched(robot: Any) -> None:
 
 
 def test_a_robot_that_refused_to_begin_tells_why_until_it_is_to_begin_again(
-    robot: Any, condition: Condition
+    robot: Any, condition: Diagnosis
 ) -> None:
     mismatched(robot)
     news = condition.news(robot.session, robot.loop, robot.link.now_s)
@@ -132,7 +132,7 @@ def test_a_robot_that_refused_to_begin_tells_why_until_it_is_to_begin_again(
     assert report(condition, robot)[:2] == (Level.OK, "inactive")
 
 
-def test_a_mismatch_amid_the_steps_refuses_nothing(robot: Any, condition: Condition) -> None:
+def test_a_mismatch_amid_the_steps_refuses_nothing(robot: Any, condition: Diagnosis) -> None:
     robot.see(1, 0)
     robot.pass_time(PERIOD_S)
     robot.verifier.speak("0" * 16)
@@ -146,7 +146,7 @@ def test_a_mismatch_amid_the_steps_refuses_nothing(robot: Any, condition: Condit
 
 
 def test_a_robot_whose_name_is_refused_is_told_so_once_an_activation(
-    robot: Any, condition: Condition
+    robot: Any, condition: Diagnosis
 ) -> None:
     now_s = robot.link.now_s
     for _ in range(2):
@@ -161,7 +161,7 @@ def test_a_robot_whose_name_is_refused_is_told_so_once_an_activation(
         assert again.text == "verifier ready"
 
 
-def test_a_verifier_that_is_there_is_told_and_refuses_nothing(robot: Any, condition: Condition) -> None:
+def test_a_verifier_that_is_there_is_told_and_refuses_nothing(robot: Any, condition: Diagnosis) -> None:
     news = condition.news(robot.session, robot.loop, robot.link.now_s)
     assert news is not None
     assert (news.level, news.refuses, condition.refusal) == (Level.OK, False, "")

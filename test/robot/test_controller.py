@@ -11,7 +11,7 @@ from scipy import stats
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.gate_context import GateContext, LinkEstimate
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.protocol.request import VerificationRequest
@@ -45,7 +45,7 @@ def execute(
 
 
 def executed(
-    make: Make, gate: Trigger, rule: str = "speculative", **config: Any
+    make: Make, gate: ThresholdedGate, rule: str = "speculative", **config: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Codes (T * B, 2) and offsets (T * B,) read off the actions, and whether transmitted (T, B)."""
     controller = Controller(make(DRAFT, offset=0.25), ControllerConfig(gate, **config))
@@ -75,32 +75,32 @@ def assert_joint(codes: np.ndarray, probabilities: np.ndarray) -> None:
 
 
 def test_asking_always_executes_the_targets_distribution_and_offset(fixed_policy: Make) -> None:
-    codes, offsets, asked = executed(fixed_policy, Trigger("always"))
+    codes, offsets, asked = executed(fixed_policy, ThresholdedGate("always"))
     assert asked.all()
     assert_joint(codes, np.array(TARGET))
     np.testing.assert_array_equal(offsets, 0.5)
 
 
 def test_asking_never_executes_the_drafts_distribution_and_offset(fixed_policy: Make) -> None:
-    codes, offsets, asked = executed(fixed_policy, Trigger("never"))
+    codes, offsets, asked = executed(fixed_policy, ThresholdedGate("never"))
     assert not asked.any()
     assert_joint(codes, np.array(DRAFT))
     np.testing.assert_array_equal(offsets, 0.25)
 
 
 def test_asking_always_is_the_target_at_any_draft_temperature(fixed_policy: Make) -> None:
-    codes, _, _ = executed(fixed_policy, Trigger("always"), draft_temperature=0.3)
+    codes, _, _ = executed(fixed_policy, ThresholdedGate("always"), draft_temperature=0.3)
     assert_joint(codes, np.array(TARGET))
 
 
 def test_the_draft_temperature_cools_what_is_executed_without_the_target(fixed_policy: Make) -> None:
-    codes, _, _ = executed(fixed_policy, Trigger("never"), draft_temperature=0.5)
+    codes, _, _ = executed(fixed_policy, ThresholdedGate("never"), draft_temperature=0.5)
     cooled = np.array(DRAFT) ** 2
     assert_joint(codes, cooled / cooled.sum(axis=1, keepdims=True))
 
 
 def test_a_random_gate_draws_apart_from_the_codes(fixed_policy: Make) -> None:
-    codes, offsets, asked = executed(fixed_policy, Trigger("random", 0.5))
+    codes, offsets, asked = executed(fixed_policy, ThresholdedGate("random", 0.5))
     assert abs(asked.mean() - 0.5) < 5 * 0.5 / np.sqrt(ROBOTS * STEPS)
     np.testing.assert_array_equal(offsets == 0.5, asked.ravel())
     assert_joint(codes[asked.ravel()], np.array(TARGET))
@@ -125,7 +125,7 @@ def verdict_for(rows: int, code: int) -> Verdict:
 
 @pytest.mark.parametrize("rows", [np.array([False, True, False, True]), np.array([1, 3])])
 def test_a_verdict_is_executed_by_those_that_asked(fixed_policy: Make, rows: np.ndarray) -> None:
-    controller = Controller(fixed_policy(DRAFT, chunk_length=2), ControllerConfig(Trigger("never")))
+    controller = Controller(fixed_policy(DRAFT, chunk_length=2), ControllerConfig(ThresholdedGate("never")))
     controller.reset(0, [0, 1, 2, 3])
     step = controller.begin(observe(4))
     before = step.intended.copy()
@@ -142,7 +142,7 @@ def test_a_verdict_is_executed_by_those_that_asked(fixed_policy: Make, rows: np.
 
 
 def test_a_verdict_for_all_and_none_at_all(fixed_policy: Make) -> None:
-    controller = Controller(fixed_policy(DRAFT, chunk_length=2), ControllerConfig(Trigger("never")))
+    controller = Controller(fixed_policy(DRAFT, chunk_length=2), ControllerConfig(ThresholdedGate("never")))
     controller.reset(0, [0, 1, 2])
     step = controller.begin(observe(3))
     np.testing.assert_array_equal(controller.finish(step, None), step.intended)
@@ -154,7 +154,7 @@ def test_a_verdict_for_all_and_none_at_all(fixed_policy: Make) -> None:
 
 def test_the_deviation_is_from_what_was_executed(fixed_policy: Make) -> None:
     controller = Controller(
-        fixed_policy(DRAFT, chunk_length=2), ControllerConfig(Trigger("deviation", 1.0), 1.0)
+        fixed_policy(DRAFT, chunk_length=2), ControllerConfig(ThresholdedGate("deviation", 1.0), 1.0)
     )
     controller.reset(0, [0, 1])
     first = controller.begin(observe(2))
@@ -171,7 +171,7 @@ def test_the_deviation_is_from_what_was_executed(fixed_policy: Make) -> None:
 
 def test_the_deviation_is_not_from_what_was_wanted_and_never_commanded(fixed_policy: Make) -> None:
     controller = Controller(
-        fixed_policy(DRAFT, chunk_length=2), ControllerConfig(Trigger("deviation", 1.0), 0.5)
+        fixed_policy(DRAFT, chunk_length=2), ControllerConfig(ThresholdedGate("deviation", 1.0), 0.5)
     )
     controller.finish(controller.begin(observe(1)), None)
     step = controller.begin(observe(1))  # nothing was commanded yet
@@ -188,7 +188,7 @@ def test_the_deviation_is_not_from_what_was_wanted_and_never_commanded(fixed_pol
 
 def test_a_score_at_the_threshold_is_not_transmitted(fixed_policy: Make) -> None:
     policy = fixed_policy([[1.0, 1e-30, 1e-30, 1e-30]] * 2)  # always the same action: deviation 0
-    controller = Controller(policy, ControllerConfig(Trigger("deviation", 0.0)))
+    controller = Controller(policy, ControllerConfig(ThresholdedGate("deviation", 0.0)))
     execute(controller, controller.begin(observe(1)))
     step = controller.begin(observe(1))
     assert step.deviation.tolist() == [0.0]
@@ -205,7 +205,7 @@ def run(controller: Controller, episodes: list[int], steps: int = 70) -> list[St
 
 
 def test_an_episode_is_the_same_alone_and_among_others_and_after_a_reset(fixed_policy: Make) -> None:
-    controller = Controller(fixed_policy(DRAFT), ControllerConfig(Trigger("random", 0.4)))
+    controller = Controller(fixed_policy(DRAFT), ControllerConfig(ThresholdedGate("random", 0.4)))
     together = run(controller, [3, 8])
     alone = run(controller, [8])
     for both, one in zip(together, alone, strict=True):
@@ -229,7 +229,7 @@ def test_an_episode_is_the_same_alone_and_among_others_and_after_a_reset(fixed_p
 def test_garbage_is_refused_and_leaves_no_trace(
     fixed_policy: Make, observations: np.ndarray, goals: np.ndarray, message: str
 ) -> None:
-    controller = Controller(fixed_policy(DRAFT), ControllerConfig(Trigger("deviation", 0.5)))
+    controller = Controller(fixed_policy(DRAFT), ControllerConfig(ThresholdedGate("deviation", 0.5)))
     undisturbed = run(controller, [0], steps=3)
     controller.reset(5, [0])
     for index, expected in enumerate(undisturbed):
@@ -254,7 +254,7 @@ def test_garbage_is_refused_and_leaves_no_trace(
 )
 def test_wrong_settings_are_refused_before_the_first_step(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        ControllerConfig(Trigger("always"), **changes)
+        ControllerConfig(ThresholdedGate("always"), **changes)
 
 
 class Brittle(CodePolicy):
@@ -272,7 +272,7 @@ class Brittle(CodePolicy):
 
 def test_an_observation_that_the_policy_makes_nothing_of_leaves_no_trace(fixed_policy: Make) -> None:
     brittle, sound = (
-        Controller(policy, ControllerConfig(Trigger("deviation", 0.1)))
+        Controller(policy, ControllerConfig(ThresholdedGate("deviation", 0.1)))
         for policy in (Brittle(fixed_policy(DRAFT)), fixed_policy(DRAFT))
     )
     for controller in (brittle, sound):
@@ -292,7 +292,7 @@ def test_an_observation_that_the_policy_makes_nothing_of_leaves_no_trace(fixed_p
 def test_a_verdict_that_is_no_action_is_refused_and_leaves_no_trace(
     fixed_policy: Make, offset: float
 ) -> None:
-    controller = Controller(fixed_policy(DRAFT), ControllerConfig(Trigger("always")))
+    controller = Controller(fixed_policy(DRAFT), ControllerConfig(ThresholdedGate("always")))
     step = controller.begin(observe(1))
     bad = Verdict(np.full((1, 1, 2), offset, np.float32), np.ones((1, 2), bool))
     with pytest.raises(ValueError, match=r"action\[0\]: .* must be from"):
@@ -307,7 +307,7 @@ def test_a_score_that_is_not_a_number_asks(fixed_policy: Make) -> None:
         def score(self, context: GateContext) -> np.ndarray:
             return np.array([np.nan, 0.0, 1.0])
 
-    controller = Controller(fixed_policy(DRAFT), ControllerConfig(Trigger("unsure", 0.5, Unsure())))
+    controller = Controller(fixed_policy(DRAFT), ControllerConfig(ThresholdedGate("unsure", 0.5, Unsure())))
     controller.reset(0, [0, 1, 2])
     assert controller.begin(observe(3)).transmit.tolist() == [True, False, True]
 
@@ -318,7 +318,7 @@ def test_a_gate_can_go_by_the_state_of_the_link(fixed_policy: Make) -> None:
             lost = 0.0 if context.link is None else context.link.loss
             return np.full(len(context.deviation), 1.0 - lost)
 
-    gate = Trigger("good link", 0.5, WhileTheLinkIsGood())
+    gate = ThresholdedGate("good link", 0.5, WhileTheLinkIsGood())
     controller = Controller(fixed_policy(DRAFT), ControllerConfig(gate))
     for link, asks in ((None, True), (LinkEstimate(loss=0.1), True), (LinkEstimate(loss=0.9), False)):
         controller.reset(0, [0])
@@ -343,7 +343,7 @@ def test_a_gate_forgets_an_episode_that_is_over_though_the_next_one_is_not_seen_
         return found
 
     fresh, used = (
-        Controller(fixed_policy(DRAFT), ControllerConfig(Trigger(gate, 0.1)), "plan") for _ in "ab"
+        Controller(fixed_policy(DRAFT), ControllerConfig(ThresholdedGate(gate, 0.1)), "plan") for _ in "ab"
     )
     scores(used, 900)
     np.testing.assert_array_equal(scores(used, 3), scores(fresh, 3))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adahi_ros.lab.nodes.fleet_robot import FleetRobot
-from adahi_ros.robot.session import Link
+from adahi_ros.robot.session import VerifierState
 from test.robot.conftest import Robot
 
 PERIOD_S, HORIZON = 0.05, 8
@@ -45,7 +45,7 @@ def test_periods_without_a_verifier_that_is_ready_are_counted(robot: Robot) -> N
     go_on(one, robot, 4)
     robot.verifier.replies = False
     go_on(one, robot, 200)
-    assert robot.session.link is not Link.READY
+    assert robot.session.link is not VerifierState.READY
     assert one.record.steps == 204
     assert one.record.starved > 180
     assert one.record.reasons["deadline"] > 0

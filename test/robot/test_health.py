@@ -14,17 +14,17 @@ from adahi_ros.robot.robot_health import (
     NO_OBSERVATION_S,
     HealthWatch,
     LinkNews,
-    Vitals,
+    RobotState,
     calibration_warning,
     deadline_warnings,
 )
-from adahi_ros.robot.session import Link
+from adahi_ros.robot.session import VerifierState
 from adahi_ros.robot.step_totals import Totals
 
-WELL = Vitals(
+WELL = RobotState(
     active=True,
     refusal="",
-    link=Link.READY,
+    link=VerifierState.READY,
     trouble="",
     totals=Totals(),
     estimate=LinkEstimate(),
@@ -67,8 +67,8 @@ def after_steps(make: Callable[..., StepRecord], count: int, reason: Reason = Re
         ({}, Level.OK, "stepping"),
         ({"active": False}, Level.OK, "inactive"),
         ({"active": False, "refusal": "refused to start"}, Level.ERROR, "refused to start"),
-        ({"link": Link.MISMATCHED, "trouble": "action_dim: 2"}, Level.ERROR, "action_dim: 2"),
-        ({"link": Link.DOUBTED, "trouble": "too slow"}, Level.OK, "stepping"),
+        ({"link": VerifierState.MISMATCHED, "trouble": "action_dim: 2"}, Level.ERROR, "action_dim: 2"),
+        ({"link": VerifierState.UNRESPONSIVE, "trouble": "too slow"}, Level.OK, "stepping"),
         ({"totals": Totals(undrafted=1)}, Level.ERROR, "no sound action for an observation, no command"),
         ({"faults": Counter(goal=1)}, Level.WARN, "input ignored"),
         ({"stopped": True, "enabled": False}, Level.WARN, "held: stopped by the operator"),
@@ -125,13 +125,13 @@ def test_figures(step_record: Callable[..., StepRecord]) -> None:
 
 def test_news_of_the_link() -> None:
     news = LinkNews()
-    ready = news.of(Link.READY, "", False, 0, "drafts are executed", 0.0)
+    ready = news.of(VerifierState.READY, "", False, 0, "drafts are executed", 0.0)
     assert ready is not None
     assert (ready.level, ready.text) == (Level.OK, "verifier ready")
     assert (
-        news.of(Link.READY, "", True, 0, "drafts are executed", 0.0) is None
+        news.of(VerifierState.READY, "", True, 0, "drafts are executed", 0.0) is None
     )  # on trial: it may be gone in a moment
-    for link, quiet_s in ((Link.ABSENT, 1.0), (Link.DOUBTED, 10.0)):
+    for link, quiet_s in ((VerifierState.ABSENT, 1.0), (VerifierState.UNRESPONSIVE, 10.0)):
         told = [
             news.of(link, "gone", False, 5, "drafts are executed", quiet_s * part)
             for part in (0.0, 0.9, 1.0, 1.5)
@@ -143,7 +143,7 @@ def test_news_of_the_link() -> None:
 
 def test_a_mismatch_keeps_a_robot_from_beginning_but_does_not_stop_it() -> None:
     before, amid = (
-        LinkNews().of(Link.MISMATCHED, "action_dim: 2", False, steps, "drafts are executed", 0.0)
+        LinkNews().of(VerifierState.MISMATCHED, "action_dim: 2", False, steps, "drafts are executed", 0.0)
         for steps in (0, 1)
     )
     assert before is not None

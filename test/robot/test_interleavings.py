@@ -26,7 +26,7 @@ from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.retransmission import RETRANSMISSIONS
-from adahi_ros.robot.session import PROBES_OUT, Link
+from adahi_ros.robot.session import PROBES_OUT, VerifierState
 
 FATE_OF = {
     Reason.NONE: {Fate.REPLIED},
@@ -303,7 +303,7 @@ class Interleavings(RuleBasedStateMachine):
     @invariant()
     def trouble_is_told_where_there_is_any(self) -> None:
         session = self.robot.session
-        assert bool(session.trouble) == (session.link is not Link.READY)
+        assert bool(session.trouble) == (session.link is not VerifierState.READY)
 
     def teardown(self) -> None:
         if getattr(self, "running", False):

@@ -12,12 +12,12 @@ import pytest
 
 from adahi_ros.contract.fields import InputError
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.requests import RETRY_MOST_S, Fate
-from adahi_ros.robot.session import Link
+from adahi_ros.robot.session import VerifierState
 
 PERIOD_S = 0.05
 
@@ -48,7 +48,7 @@ def test_a_draft_that_the_gate_lets_pass_is_executed_at_once(robot: Any) -> None
 def test_what_is_changed_holds_from_the_next_step_on(robot: Any) -> None:
     robot.verifier.replies = False
     before = robot.see(1, 0)
-    robot.loop.change(ControllerConfig(Trigger("always", 0.25)), 0.02)
+    robot.loop.change(ControllerConfig(ThresholdedGate("always", 0.25)), 0.02)
     robot.pass_time(0.099)
     assert not robot.commands.sent  # it waits as long as it was to
     robot.pass_time(0.002)
@@ -57,7 +57,7 @@ def test_what_is_changed_holds_from_the_next_step_on(robot: Any) -> None:
     first, second = robot.record(before), robot.record(after)
     assert (first.threshold, first.total_ms) == (0.5, pytest.approx(100.0))
     assert (second.threshold, second.total_ms) == (0.25, pytest.approx(20.0))
-    robot.loop.change(ControllerConfig(Trigger("never", 0.0)), 0.02)
+    robot.loop.change(ControllerConfig(ThresholdedGate("never", 0.0)), 0.02)
     assert not robot.record(robot.see(1, 2)).transmitted
 
 
@@ -197,7 +197,7 @@ def test_a_verifier_that_is_busy_is_left_alone_for_as_long_as_it_says(robot: Any
     assert [record.transmitted for record in records] == [True, False, False, True, True]
     assert [record.reason for record in records] == [*[Reason.BUSY] * 3, Reason.NONE, Reason.NONE]
     assert records[0].message == "so many wait"
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
 
 
 @pytest.mark.parametrize("said", [math.nan, math.inf, -1.0, 1e9])
@@ -246,4 +246,4 @@ def test_nothing_of_before_is_left_after_a_stop(robot: Any) -> None:
     again = robot.see(1, 0)
     robot.pass_time(PERIOD_S)
     assert robot.record(again).verified
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY

@@ -13,7 +13,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.gate_context import GateContext
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.policies.corrector.corrector import Correction
 from adahi_ros.policies.corrector.corrector_features import PlanView
 from adahi_ros.policies.interface import Sampling
@@ -67,7 +67,7 @@ def verdict(requested_at: int, count: int = B) -> Verdict:
     return Verdict(planned(requested_at, count), np.zeros((count, 0), dtype=bool))
 
 
-def controller(proposer: str, gate: Trigger, batch: int = B) -> tuple[Controller, StubCorrector]:
+def controller(proposer: str, gate: ThresholdedGate, batch: int = B) -> tuple[Controller, StubCorrector]:
     corrector = StubCorrector()
     made = Controller(corrector, ControllerConfig(gate), proposer)
     made.reset(1, list(range(batch)))
@@ -90,7 +90,9 @@ def test_a_corrector_says_nothing_where_there_is_no_plan() -> None:
 
 
 def test_no_more_of_a_plan_is_gone_by_than_the_execution_horizon() -> None:
-    made = Controller(StubCorrector(), ControllerConfig(Trigger("never")), "plan", execution_horizon=2)
+    made = Controller(
+        StubCorrector(), ControllerConfig(ThresholdedGate("never")), "plan", execution_horizon=2
+    )
     made.reset(1, list(range(B)))
     first = made.begin(observed(0))
     made.finish(first, verdict(0), EVERYONE)
@@ -102,7 +104,7 @@ def test_no_more_of_a_plan_is_gone_by_than_the_execution_horizon() -> None:
 
 @pytest.mark.parametrize("proposer", ["corrector", "plan"])
 def test_who_has_no_plan_asks_whatever_the_gate_and_rests_without_a_reply(proposer: str) -> None:
-    made, _ = controller(proposer, Trigger("never"))
+    made, _ = controller(proposer, ThresholdedGate("never"))
     step = made.begin(observed(0))
     assert step.transmit.all()
     assert step.sound.all()
@@ -115,7 +117,7 @@ def test_who_has_no_plan_asks_whatever_the_gate_and_rests_without_a_reply(propos
 
 
 def test_a_corrected_action_is_executed_between_replies() -> None:
-    made, corrector = controller("corrector", Trigger("never"))
+    made, corrector = controller("corrector", ThresholdedGate("never"))
     for index in range(T + 1):
         step = made.begin(observed(index))
         assert step.transmit.tolist() == [index in (0, T)] * B  # at the end of its plan it asks
@@ -137,7 +139,7 @@ def test_a_corrected_action_is_executed_between_replies() -> None:
 
 @pytest.mark.parametrize(("threshold", "asks"), [(0.4, True), (0.6, False)])
 def test_the_gate_goes_by_the_error_that_the_corrector_expects(threshold: float, asks: bool) -> None:
-    made, _ = controller("corrector", Trigger("expected_error", threshold))
+    made, _ = controller("corrector", ThresholdedGate("expected_error", threshold))
     first = made.begin(observed(0))
     assert np.isinf(first.score).all()
     made.finish(first, verdict(0))
@@ -147,7 +149,7 @@ def test_the_gate_goes_by_the_error_that_the_corrector_expects(threshold: float,
 
 
 def test_a_corrector_that_goes_wild_is_refused_by_name_or_stood_in_for() -> None:
-    made, corrector = controller("corrector", Trigger("never"))
+    made, corrector = controller("corrector", ThresholdedGate("never"))
     made.finish(made.begin(observed(0)), verdict(0))
     corrector.low = np.full(A, 900.0)  # now nothing is sound
     with pytest.raises(ValueError, match=r"action\[0\]: 1.25, must be from 900"):
@@ -159,7 +161,7 @@ def test_a_corrector_that_goes_wild_is_refused_by_name_or_stood_in_for() -> None
 
 
 def test_robots_side_by_side_are_planned_for_apart() -> None:
-    made, _ = controller("plan", Trigger("never"))
+    made, _ = controller("plan", ThresholdedGate("never"))
     some = np.array([True, False, True])
     rest = np.zeros((B, A), np.float32)
     action = made.finish(made.begin(observed(0)), verdict(0, 2), some, rest)
@@ -200,7 +202,9 @@ def test_a_draft_tells_how_far_it_is_from_the_plan_and_the_plan_goes_on() -> Non
 
 
 def test_where_the_draft_disagrees_the_target_is_asked_and_the_draft_never_executed() -> None:
-    made = Controller(StubDraft(), ControllerConfig(Trigger("expected_error", 50.0)), "draft_checks_plan")
+    made = Controller(
+        StubDraft(), ControllerConfig(ThresholdedGate("expected_error", 50.0)), "draft_checks_plan"
+    )
     made.reset(1, list(range(B)))
     assert not made.drafts
     first = made.begin(observed(0))
@@ -216,7 +220,7 @@ def test_where_the_draft_disagrees_the_target_is_asked_and_the_draft_never_execu
 
 
 def test_of_a_late_reply_the_actions_for_later_steps_are_used() -> None:
-    made, _ = controller("plan", Trigger("never"))
+    made, _ = controller("plan", ThresholdedGate("never"))
     made.finish(made.begin(observed(0)), verdict(0))
     assert followed(made, 1).tolist() == [1.0] * B
     assert followed(made, 2).tolist() == [2.0] * B
@@ -229,7 +233,7 @@ def test_of_a_late_reply_the_actions_for_later_steps_are_used() -> None:
 
 
 def test_of_a_late_reply_what_is_no_action_is_dropped() -> None:
-    made, _ = controller("plan", Trigger("age", 1.5))
+    made, _ = controller("plan", ThresholdedGate("age", 1.5))
     made.finish(made.begin(observed(0)), verdict(0))
     bad = verdict(1)
     bad.actions[0, 3, 1], bad.actions[2, 0, 0] = np.nan, 1e6
@@ -241,7 +245,7 @@ def test_of_a_late_reply_what_is_no_action_is_dropped() -> None:
 
 
 def test_of_a_reply_in_time_what_is_no_action_leaves_the_plan_alone() -> None:
-    made, _ = controller("plan", Trigger("age", 0.5))
+    made, _ = controller("plan", ThresholdedGate("age", 0.5))
     made.finish(made.begin(observed(0)), verdict(0))
     bad, resting = verdict(1), np.full((B, A), 7.0, np.float32)
     bad.actions[1, 2, 0] = np.nan
@@ -251,7 +255,7 @@ def test_of_a_reply_in_time_what_is_no_action_leaves_the_plan_alone() -> None:
 
 
 def test_a_reply_that_was_overtaken_does_no_harm() -> None:
-    made, _ = controller("plan", Trigger("never"))
+    made, _ = controller("plan", ThresholdedGate("never"))
     made.finish(made.begin(observed(0)), verdict(0))
     for index in (1, 2):
         followed(made, index)
@@ -285,7 +289,7 @@ def test_the_gate_is_told_what_is_done_and_planned_in_action_scales() -> None:
             told.append(context)
             return np.zeros(B)
 
-    made, corrector = controller("corrector", Trigger("listening", 0.5, Listening()))
+    made, corrector = controller("corrector", ThresholdedGate("listening", 0.5, Listening()))
     corrector.action_scale = np.float32([1.0, 2.0])
     made.finish(made.begin(observed(0)), verdict(0))
     made.executed(np.full((B, A), 6.0, np.float32))
@@ -314,7 +318,7 @@ def test_a_gate_that_learns_is_told_what_fresh_plans_say_of_the_step_that_asked(
         def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:
             told.append((requested_at, fresh, rows))
 
-    made, corrector = controller("corrector", Trigger("learning", 0.5, Learning()))
+    made, corrector = controller("corrector", ThresholdedGate("learning", 0.5, Learning()))
     corrector.action_scale = np.float32([1.0, 2.0])
     some, reply = np.array([False, True, True]), verdict(0, 2)
     reply.actions[:] = [[[3.0]], [[5000.0]]]  # of which the second is no action
@@ -349,7 +353,9 @@ def test_a_goal_that_the_policy_is_not_told_reaches_nobody_on_the_robot(
     done = []
     for goal in (-1.0, 1000.0):
         corrector = StubCorrector() if told else Untold()
-        controller = Controller(corrector, ControllerConfig(Trigger("nosy", 999.0, nosy)), "corrector")
+        controller = Controller(
+            corrector, ControllerConfig(ThresholdedGate("nosy", 999.0, nosy)), "corrector"
+        )
         controller.reset(0, list(range(B)))
         asked, actions = [], []
         for index in range(3):

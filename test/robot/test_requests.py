@@ -46,7 +46,7 @@ def test_a_good_reply_may_be_executed() -> None:
         ({"status": 3, "message": "goal[0]: nan"}, Reason.REFUSED, "goal[0]: nan"),
         ({"status": int(RequestFault.TOKENIZER_MISMATCH)}, Reason.REFUSED, "status 1"),
         ({"status": 200}, Reason.REFUSED, "status 200"),
-        ({"status": int(RequestFault.OVERTAKEN), "message": "step_id: 7"}, Reason.SUPERSEDED, "step_id: 7"),
+        ({"status": int(RequestFault.SUPERSEDED), "message": "step_id: 7"}, Reason.SUPERSEDED, "step_id: 7"),
         ({"step": 999}, Reason.BAD_REPLY, "episode_id, step_id, first_step: (3, 999, 7), must be (3, 7, 7)"),
         ({"episode": 4}, Reason.BAD_REPLY, "episode_id, step_id"),
         ({"first_step": 8}, Reason.BAD_REPLY, "episode_id, step_id, first_step: (3, 7, 8)"),

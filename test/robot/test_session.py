@@ -17,7 +17,7 @@ from adahi_ros.protocol.window_updates import WHOLE
 from adahi_ros.robot.breaker import FIRST_PAUSE_S, MISSES_UNTIL_OPEN
 from adahi_ros.robot.requests import Fate
 from adahi_ros.robot.retransmission import FIRST_S, RETRANSMISSIONS
-from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, Link
+from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, VerifierState
 
 PERIOD_S = 0.2
 
@@ -28,12 +28,12 @@ def test_it_looks_for_a_verifier_until_there_is_one(make_robot: Callable[..., An
     robot.link.present = False
     robot.loop.start(10.0)
     robot.pass_time(3.0)
-    assert (robot.session.link, robot.link.described) == (Link.ABSENT, 0)
+    assert (robot.session.link, robot.link.described) == (VerifierState.ABSENT, 0)
     robot.link.present = True
     robot.pass_time(0.1)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
     assert not robot.session.trouble
-    assert robot.changes == [Link.READY]
+    assert robot.changes == [VerifierState.READY]
 
 
 def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: Callable[..., Any]) -> None:
@@ -41,12 +41,12 @@ def test_a_verifier_that_does_not_describe_itself_is_asked_again(make_robot: Cal
     robot.verifier.replies = False
     robot.loop.start(10.0)
     robot.pass_time(3.5 * DESCRIBE_RETRY_S)
-    assert robot.session.link is Link.ABSENT
+    assert robot.session.link is VerifierState.ABSENT
     assert robot.link.described == 4
     assert len(robot.link.open) == 1
     robot.verifier.replies = True
     robot.pass_time(DESCRIBE_RETRY_S)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
 
 
 def test_a_verifier_that_is_there_and_says_nothing_that_can_be_read_is_told_apart_from_none(
@@ -58,12 +58,12 @@ def test_a_verifier_that_is_there_and_says_nothing_that_can_be_read_is_told_apar
     robot.loop.start(10.0)
     robot.pass_time((UNDESCRIBED + 0.5) * DESCRIBE_RETRY_S)
     assert f"its protocol is not {PROTOCOL_VERSION}" in robot.session.trouble
-    assert robot.changes == [Link.ABSENT]
+    assert robot.changes == [VerifierState.ABSENT]
     robot.pass_time(10 * DESCRIBE_RETRY_S)
-    assert robot.changes == [Link.ABSENT]  # once
+    assert robot.changes == [VerifierState.ABSENT]  # once
     robot.verifier.replies = True
     robot.pass_time(DESCRIBE_RETRY_S)
-    assert (robot.session.link, robot.session.trouble) == (Link.READY, "")
+    assert (robot.session.link, robot.session.trouble) == (VerifierState.READY, "")
 
 
 def test_that_the_verifier_refuses_the_robots_name_is_kept_until_the_next_start(robot: Any) -> None:
@@ -73,7 +73,7 @@ def test_that_the_verifier_refuses_the_robots_name_is_kept_until_the_next_start(
         robot.see(1, step)
         robot.pass_time(PERIOD_S)
     assert robot.session.misnamed == said
-    assert robot.changes == [Link.READY] * 2  # what was told of once is not told of again
+    assert robot.changes == [VerifierState.READY] * 2  # what was told of once is not told of again
     robot.loop.stop()
     assert robot.session.misnamed == ""
 
@@ -113,11 +113,11 @@ def test_a_verifier_that_does_not_fit_is_named(
     robot.verifier.describe_otherwise(**changes)
     robot.loop.start(10.0)
     robot.pass_time(1.0)
-    assert robot.session.link is Link.MISMATCHED
+    assert robot.session.link is VerifierState.MISMATCHED
     assert robot.session.trouble.startswith(trouble)
     robot.verifier.description = right
     robot.pass_time(DESCRIBE_RETRY_S + 0.1)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
 
 
 @pytest.mark.parametrize("fault", sorted(OF_ANOTHER))
@@ -129,7 +129,7 @@ def test_a_verifier_of_another_kind_is_found_out_by_its_refusal(robot: Any, faul
     first = robot.see(1, 0)
     robot.pass_time(PERIOD_S)
     assert robot.record(first).reason is Reason.REFUSED
-    assert robot.changes[1:] == [Link.ABSENT, Link.MISMATCHED]
+    assert robot.changes[1:] == [VerifierState.ABSENT, VerifierState.MISMATCHED]
     second = robot.see(1, 1)
     record = robot.record(second)
     assert (record.reason, record.transmitted) == (Reason.REFUSED, False)
@@ -148,10 +148,10 @@ def test_a_verifier_of_another_kind_that_has_gone_is_none(robot: Any, gone: str)
     robot.verifier.changes = {"status": int(RequestFault.TOKENIZER_MISMATCH)}
     robot.see(1, 0)
     robot.pass_time(3 * DESCRIBE_RETRY_S)
-    assert robot.session.link is Link.MISMATCHED
+    assert robot.session.link is VerifierState.MISMATCHED
     setattr(robot.link if gone == "present" else robot.verifier, gone, False)
     robot.pass_time(3 * DESCRIBE_RETRY_S)
-    assert robot.session.link is Link.ABSENT
+    assert robot.session.link is VerifierState.ABSENT
     assert "verifier lost" in robot.session.trouble
     assert robot.record(robot.see(1, 1)).reason is Reason.NO_VERIFIER
 
@@ -162,7 +162,7 @@ def test_a_verifier_that_is_lost_is_not_sent_to(robot: Any) -> None:
     robot.link.present = False
     robot.pass_time(0.1)
     assert (robot.session.link, robot.session.trouble) == (
-        Link.ABSENT,
+        VerifierState.ABSENT,
         "verifier lost: its services are gone",
     )
     record = robot.record(robot.see(1, 1))
@@ -248,7 +248,7 @@ def test_a_slow_verifier_is_sent_to_less_and_less_often(robot: Any) -> None:
     pauses_s = [after[0] - before[-1] for before, after in pairwise(bursts[:3])]
     assert pauses_s[0] > FIRST_PAUSE_S
     assert pauses_s[1] > 2 * FIRST_PAUSE_S
-    assert robot.session.on_trial or robot.session.link is Link.DOUBTED
+    assert robot.session.on_trial or robot.session.link is VerifierState.UNRESPONSIVE
     robot.link.delay_s = (0.005, 0.005)
     robot.pass_time(1.0)
     assert robot.session.on_trial
@@ -256,7 +256,7 @@ def test_a_slow_verifier_is_sent_to_less_and_less_often(robot: Any) -> None:
     robot.pass_time(PERIOD_S)
     assert robot.record(last).verified
     assert not robot.session.on_trial
-    assert robot.changes[-1] is Link.READY
+    assert robot.changes[-1] is VerifierState.READY
 
 
 def test_requests_that_newer_observations_overtake_open_the_breaker(robot: Any) -> None:
@@ -330,7 +330,7 @@ def test_what_was_stopped_hears_nothing(robot: Any) -> None:
     robot.pass_time(1.0)
     robot.loop.poll()
     assert not robot.records
-    assert robot.session.link is Link.ABSENT
+    assert robot.session.link is VerifierState.ABSENT
 
 
 def test_a_verifier_that_keeps_no_window_gets_each_whole_and_once(robot: Any) -> None:

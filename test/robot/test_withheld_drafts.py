@@ -12,7 +12,7 @@ import pytest
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.protocol.records import Reason
-from adahi_ros.robot.session import Link
+from adahi_ros.robot.session import VerifierState
 
 PERIOD_S = 0.05
 PATIENCE_S = 0.2  # past every deadline
@@ -73,7 +73,7 @@ def test_a_verified_draft_ends_it_and_is_asked_for_whatever_the_gate_says(make_r
     assert reasons(robot) == [Reason.DEADLINE, Reason.FALLBACK_LIMIT]
     robot.choose("never")
     see_all(robot, range(2, 4), PATIENCE_S)
-    assert robot.session.link is Link.DOUBTED
+    assert robot.session.link is VerifierState.UNRESPONSIVE
     assert [record.message for record in robot.records[1:]] == [
         *("deadline", "deadline"),
         "breaker open: verifier too slow, or gone: several replies not by the deadline",

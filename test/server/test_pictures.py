@@ -23,7 +23,7 @@ from adahi_ros.robot.target_view import Numbers
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.received_images import pictures
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
-from adahi_ros.server.service import Heading, VerificationService
+from adahi_ros.server.service import RequestHeader, VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.images import to_jpeg
 
@@ -91,7 +91,7 @@ def test_images_that_are_missing_or_too_many_are_refused() -> None:
             engine.verify(asked(wrong, 0), 1.0)
     with pytest.raises(RequestError, match=r"^instruction: empty, must say what to do") as refusal:
         engine.verify(asked(update, 0, " "), 1.0)
-    assert refusal.value.fault is RequestFault.NOT_TOLD
+    assert refusal.value.fault is RequestFault.NO_INSTRUCTION
 
 
 def test_a_policy_that_is_not_to_be_had_is_told_by_a_status_of_its_own() -> None:
@@ -103,7 +103,7 @@ def test_a_policy_that_is_not_to_be_had_is_told_by_a_status_of_its_own() -> None
     update = SentWindows().update(view.window(Seeing().signature))
     for instruction, status in (("fail", RequestFault.TARGET_UNAVAILABLE), ("go", 0)):
         read = partial(asked, update, 0, instruction)
-        (served,) = service.replies([(Heading("arm", 1, 0, 0, 0), read)], 1.0)
+        (served,) = service.replies([(RequestHeader("arm", 1, 0, 0, 0), read)], 1.0)
         assert served.reply.status == status
     assert service.counts.replies == {"target_unavailable": 1, "ok": 1}
 

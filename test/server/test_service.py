@@ -21,12 +21,12 @@ from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.robot_sessions import LATE_S
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
-from adahi_ros.server.service import Heading, Served, VerificationService, target_name
+from adahi_ros.server.service import RequestHeader, Served, VerificationService, target_name
 from adahi_ros.server.verifier import TargetVerifier
 
 EVEN = np.full((2, 4), 0.25)
 WINDOW = WireWindow.of(np.zeros((2, 3), np.float32), np.zeros(1, np.float32))
-HEADING = Heading("arm", 1, 3, 7, 7)
+HEADING = RequestHeader("arm", 1, 3, 7, 7)
 NOW_S = 100.0
 
 
@@ -63,7 +63,10 @@ def serve(
 
 
 def served_one(
-    service: VerificationService, heading: Heading, read: Callable[[], SentRequest], now_s: float = NOW_S
+    service: VerificationService,
+    heading: RequestHeader,
+    read: Callable[[], SentRequest],
+    now_s: float = NOW_S,
 ) -> Served:
     (served,) = service.replies([(heading, read)], now_s)
     return served
@@ -94,7 +97,7 @@ def test_a_refusal_is_replied_with_its_status_and_counted(
     assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
     assert (reply.actions.size, reply.accepted, reply.window_kept) == (0, (), False)
     assert service.counts.replies == {fault.name.lower(): 1}
-    if fault in (RequestFault.WINDOW_UNKNOWN, RequestFault.OVERTAKEN):  # nobody's fault
+    if fault in (RequestFault.WINDOW_UNKNOWN, RequestFault.SUPERSEDED):  # nobody's fault
         assert (service.counts.refused, served.refusal) == (0, "")
     else:
         assert service.counts.refused == 1
@@ -104,7 +107,7 @@ def test_a_refusal_is_replied_with_its_status_and_counted(
 
 def test_what_is_overtaken_is_told_so_and_counted(service: VerificationService) -> None:
     reply = service.overtaken(HEADING)
-    assert reply.status == RequestFault.OVERTAKEN
+    assert reply.status == RequestFault.SUPERSEDED
     assert reply.message == "step_id: 7, was overtaken by a later request while it waited for its turn"
     assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
     assert (service.counts.replies, service.counts.refused) == ({"overtaken": 1}, 0)

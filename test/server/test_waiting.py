@@ -5,25 +5,25 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.server.request_queue import LATEST_S, SOONEST_S, UNSAID_S, WAITING_BYTES, Turn, Waiting
-from adahi_ros.server.service import Heading
+from adahi_ros.server.request_queue import LATEST_S, SOONEST_S, UNSAID_S, WAITING_BYTES, RequestQueue, Turn
+from adahi_ros.server.service import RequestHeader
 
 ARRIVALS = st.lists(
     st.builds(
-        lambda robot, session, episode, step: Heading(robot, session, episode, step, step),
+        lambda robot, session, episode, step: RequestHeader(robot, session, episode, step, step),
         *(st.sampled_from(["arm", "leg"]), st.integers(1, 2), st.integers(0, 1), st.integers(0, 3)),
     ),
     max_size=20,
 )
 
 
-def told(robot: str, step: int, session: int = 1, episode: int = 0) -> Heading:
-    return Heading(robot, session, episode, step, step)
+def told(robot: str, step: int, session: int = 1, episode: int = 0) -> RequestHeader:
+    return RequestHeader(robot, session, episode, step, step)
 
 
-def added(*headings: Heading) -> tuple[Waiting[int], list[int]]:
+def added(*headings: RequestHeader) -> tuple[RequestQueue[int], list[int]]:
     """Let requests wait, by their number of arrival; return also those that were overtaken, in that order."""
-    waiting: Waiting[int] = Waiting(100, per_robot=100)
+    waiting: RequestQueue[int] = RequestQueue(100, per_robot=100)
     overtaken = [
         each
         for number, heading in enumerate(headings)
@@ -32,7 +32,7 @@ def added(*headings: Heading) -> tuple[Waiting[int], list[int]]:
     return waiting, overtaken
 
 
-def served(waiting: Waiting[int]) -> list[int]:
+def served(waiting: RequestQueue[int]) -> list[int]:
     turns: list[int] = []
     while batch := waiting.take(1):
         turns += batch
@@ -75,7 +75,7 @@ def test_what_was_served_is_not_overtaken() -> None:
 
 
 def test_there_is_room_for_so_many_but_a_robot_may_always_ask_about_something_newer() -> None:
-    waiting: Waiting[int] = Waiting(2)
+    waiting: RequestQueue[int] = RequestQueue(2)
     for step, robot in enumerate(["arm", "leg"]):
         assert waiting.has_room(robot)
         waiting.add(Turn.of(told(robot, step), step, 0.0))
@@ -88,7 +88,7 @@ def test_there_is_room_for_so_many_but_a_robot_may_always_ask_about_something_ne
 
 
 def test_who_needs_the_reply_first_is_served_first_and_each_robot_once_in_a_batch() -> None:
-    waiting: Waiting[str] = Waiting()
+    waiting: RequestQueue[str] = RequestQueue()
     for name, robot, episode, came_s, needed_in_s in (
         ("late", "arm", 0, 0.0, 0.9),
         ("soon", "leg", 0, 0.1, 0.2),
@@ -105,14 +105,14 @@ def test_who_needs_the_reply_first_is_served_first_and_each_robot_once_in_a_batc
 
 
 def test_nobody_is_due_never_or_before_everybody_else_whatever_he_says() -> None:
-    waiting: Waiting[str] = Waiting()
+    waiting: RequestQueue[str] = RequestQueue()
     for name, needed_in_s in (("never", 3e38), ("at once", 1e-30), ("soon", SOONEST_S)):
         waiting.add(Turn.of(told(name, 0)._replace(needed_in_s=needed_in_s), name, 0.0))
     assert sorted(turn.due_s for turn in waiting) == [SOONEST_S, SOONEST_S, LATEST_S]
 
 
 def test_images_that_wait_take_so_much_memory_and_no_more() -> None:
-    waiting: Waiting[int] = Waiting()
+    waiting: RequestQueue[int] = RequestQueue()
     large = WAITING_BYTES // 3
     for number in range(3):
         assert waiting.has_room("arm", large)
@@ -124,7 +124,7 @@ def test_images_that_wait_take_so_much_memory_and_no_more() -> None:
 
 
 def test_who_asks_again_and_again_does_not_lose_his_turn() -> None:
-    waiting: Waiting[str] = Waiting()
+    waiting: RequestQueue[str] = RequestQueue()
     waiting.add(Turn.of(told("arm", 0), "arm 0", 0.0))
     waiting.add(Turn.of(told("leg", 0), "leg", 0.5))
     for step in range(1, 5):
@@ -133,7 +133,7 @@ def test_who_asks_again_and_again_does_not_lose_his_turn() -> None:
 
 
 def test_one_robot_has_so_many_places_whatever_it_calls_its_episodes() -> None:
-    waiting: Waiting[int] = Waiting(100, per_robot=3)
+    waiting: RequestQueue[int] = RequestQueue(100, per_robot=3)
     overtaken = [
         gone
         for number in range(10)
@@ -143,7 +143,9 @@ def test_one_robot_has_so_many_places_whatever_it_calls_its_episodes() -> None:
 
 
 @given(ARRIVALS)
-def test_each_request_has_one_fate_and_the_newest_of_each_episode_is_served(arrivals: list[Heading]) -> None:
+def test_each_request_has_one_fate_and_the_newest_of_each_episode_is_served(
+    arrivals: list[RequestHeader],
+) -> None:
     waiting, overtaken = added(*arrivals)
     turns = served(waiting)
     assert sorted(overtaken + turns) == list(range(len(arrivals)))
@@ -154,7 +156,7 @@ def test_each_request_has_one_fate_and_the_newest_of_each_episode_is_served(arri
 
 
 def test_who_used_much_computing_cannot_claim_to_be_first() -> None:
-    waiting: Waiting[str] = Waiting()
+    waiting: RequestQueue[str] = RequestQueue()
     waiting.add(Turn.of(told("flood", 0)._replace(needed_in_s=0.001), "flood", 0.0, used_s=0.3))
     waiting.add(Turn.of(told("arm", 0)._replace(needed_in_s=0.1), "arm", 0.0, used_s=0.02))
     assert waiting.take(2) == ["arm", "flood"]

@@ -29,7 +29,7 @@ from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, Verificat
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.protocol.window_updates import WindowUpdate
 from adahi_ros.robot.requests import Outcome, PendingRequest
-from adahi_ros.robot.session import Link, VerifierSession
+from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.transport import StepRequest
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.vision.encoder import Encoder
@@ -91,7 +91,7 @@ class End:
         self.session = VerifierSession(self.transport, wants, False, lambda: None)
         self.session.start(time.monotonic())
         self._due.set(self.session.next_due_s)
-        stage.wait(lambda: self.session.link is not Link.ABSENT, "a verifier")
+        stage.wait(lambda: self.session.link is not VerifierState.ABSENT, "a verifier")
 
     def submit(self, request: StepRequest, on_outcome: Callable[[Outcome], None]) -> PendingRequest:
         return self.session.submit(request, 30.0, time.monotonic(), on_outcome)
@@ -145,7 +145,7 @@ def test_the_target_sees_what_was_meant(
         "nothing": np.zeros((H + STEPS, 4), np.float32),
     }[sent]
     end = connect(eye.fingerprint if sent == "images" else None)
-    assert end.session.link is Link.READY
+    assert end.session.link is VerifierState.READY
     judge = TargetVerifier(target)
     sizes = []
     for step in range(STEPS):
@@ -177,7 +177,7 @@ def test_a_robot_that_sends_images_needs_a_verifier_with_its_encoder(
     stage: Any, verifier: Any, connect: Callable[[str | None], End], encoder: tuple[Path, Encoder]
 ) -> None:
     session = connect("0123456789abcdef").session
-    assert session.link is Link.MISMATCHED
+    assert session.link is VerifierState.MISMATCHED
     assert session.trouble == (
         f"encoder_fingerprint: the draft's is 0123456789abcdef, the target's {encoder[1].fingerprint}; "
         "must be the same"

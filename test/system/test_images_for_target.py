@@ -9,7 +9,7 @@ import numpy as np
 
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.nodes.dds_run import run_over_dds
 from adahi_ros.lab.tasks import make
@@ -51,7 +51,7 @@ def test_a_robot_without_the_network_of_the_encoder_does_what_the_rollout_does(t
         range(EPISODE, EPISODE + 1),
     )
     policies = [load_policy(path.with_suffix(""), "onnxruntime") for path in (draft, target)]
-    config = ControllerConfig(Trigger("deviation", THRESHOLD), smoothing=1.0)
+    config = ControllerConfig(ThresholdedGate("deviation", THRESHOLD), smoothing=1.0)
     world = make("ball_seen")
     log = rollout(world, Controller(policies[0], config), TargetVerifier(policies[1]), SEED, [EPISODE])
     assert [row.reason for row in run.steps] == [Reason.NONE] * len(log.action)

@@ -12,7 +12,7 @@ import yaml
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.nodes.dds_run import run_over_dds
@@ -61,7 +61,7 @@ def test_lockstep_over_dds_equals_the_rollout(histories: Path, rule: str, name: 
     assert tuple(seen) == run.steps
     assert [outcome.episode for outcome in run.episodes] == [4, 5]
     draft, target = (load_policy(histories / each, "onnxruntime") for each in ("draft", name))
-    controller = Controller(draft, ControllerConfig(Trigger("deviation", THRESHOLD)))
+    controller = Controller(draft, ControllerConfig(ThresholdedGate("deviation", THRESHOLD)))
     for outcome in run.episodes:
         rows = [row for row in run.steps if row.episode == outcome.episode]
         world = make("ball")

@@ -39,7 +39,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Told:
+class Command:
     """A command to the observation with that stamp; `at_s` by the monotonic clock."""
 
     at_s: float
@@ -58,7 +58,7 @@ class RobotLog:
 
     def __init__(self, path: Path) -> None:
         self.shown: list[Shown] = []
-        self.told: list[Told] = []
+        self.told: list[Command] = []
         self.records: list[StepRecord] = []
         self._path = path
         self._read_bytes = 0
@@ -77,7 +77,7 @@ class RobotLog:
             if kind == "shown":
                 self.shown.append(Shown(**values))
             elif kind == "told":
-                self.told.append(Told(**values))
+                self.told.append(Command(**values))
             else:
                 self.records.append(StepRecord.of(values))
 
@@ -96,7 +96,7 @@ class LogPart:
     """A part of a log; attributes as `RobotLog`."""
 
     shown: Sequence[Shown]
-    told: Sequence[Told]
+    told: Sequence[Command]
     records: Sequence[StepRecord]
 
     def latencies_s(self) -> np.ndarray:
@@ -210,7 +210,7 @@ def _wrong_counts(run: Sequence[StepRecord]) -> list[str]:
     return []
 
 
-def _wrong_record(record: StepRecord, told: Told | None) -> list[str]:
+def _wrong_record(record: StepRecord, told: Command | None) -> list[str]:
     where = f"episode {record.episode}, step {record.step}"
     if told is not None and tuple(np.asarray(told.action, np.float32).tolist()) != record.action:
         return [f"{where}: commanded {told.action}, recorded {record.action}"]

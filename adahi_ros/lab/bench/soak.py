@@ -13,7 +13,7 @@ import numpy as np
 
 from adahi_ros.core.assets import asset
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.bench.endurance import Memory, grown, late_commands, memory_of
 from adahi_ros.lab.bench.link_stage import Stage, stage_across
 from adahi_ros.lab.bench.robot_log import Replay, RobotLog, mistimed, shortened, unaccounted
@@ -28,7 +28,7 @@ DEADLINE_SHARE = 0.75  # of a control period
 START_S = 60.0
 SAMPLE_S = 0.5
 TICK_S = 5.0  # between two calls of `on_progress`
-GATE = Trigger("deviation", 0.9)
+GATE = ThresholdedGate("deviation", 0.9)
 JOINTS = ["plate_roll_joint", "plate_pitch_joint"]
 PERCENTILES = (50, 95, 99, 100)
 

@@ -10,7 +10,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.requests import Outcome
-from adahi_ros.robot.session import WATCH_PERIOD_S, Link, VerifierSession
+from adahi_ros.robot.session import WATCH_PERIOD_S, VerifierSession, VerifierState
 from adahi_ros.robot.transport import StepRequest, Transport
 
 NOW_S = WATCH_PERIOD_S  # when a session that was started at 0 looks for its verifier; no time passes
@@ -38,7 +38,7 @@ class VerificationCalls:
         self._session.start(0.0)
         for _ in range(2):  # it asks for the description, and takes it
             self._session.poll(NOW_S)
-        if self._session.link is not Link.READY:
+        if self._session.link is not VerifierState.READY:
             raise ValueError(self._session.trouble)
 
     def ask(self, draft: Proposal, window: WireWindow, episode: int, step: int) -> Verdict:

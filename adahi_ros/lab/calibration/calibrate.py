@@ -16,7 +16,7 @@ from adahi_ros.gates.calibration import RejectionCurve, rejection_curve, thresho
 from adahi_ros.gates.deviation import NORMALIZATIONS, DeviationTracker
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, Trigger
+from adahi_ros.gates.scores import GATES, ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.episodes import calibration_episodes
 from adahi_ros.lab.evaluation.evaluate import Comparison, play_all
@@ -291,7 +291,7 @@ def calibrate_by(
         for n in (NORMALIZATIONS if normalization is None else (normalization,))
     ]
     for s, n in variants:
-        ControllerConfig(Trigger("always"), s, n, draft_temperature)  # checks them
+        ControllerConfig(ThresholdedGate("always"), s, n, draft_temperature)  # checks them
     base = Calibration(
         task=name,
         draft=policies.draft.digest,

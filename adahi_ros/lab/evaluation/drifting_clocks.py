@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.core.signature import Observations
-from adahi_ros.gates.gate_context import Course, GateContext
+from adahi_ros.gates.gate_context import GateContext, PlanContext
 from adahi_ros.gates.online import OnlineGate
 
 DRIFTS = 100
@@ -45,7 +45,7 @@ def scored(step: int, scores: np.ndarray, uniforms: np.ndarray) -> GateContext:
     """Return what a gate on `FOLLOWED` reads of robots with these scores (B,) and draws (B,)."""
     robots = len(uniforms)
     nothing, one = np.zeros(robots), np.zeros((robots, 1))
-    course = Course(one, one, one[:, None], np.ones(robots, np.int64))
+    course = PlanContext(one, one, one[:, None], np.ones(robots, np.int64))
     return GateContext(
         step, {}, Observations({}, {}), None, nothing, scores, uniforms, None, course, step == 0
     )

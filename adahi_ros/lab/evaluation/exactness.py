@@ -22,7 +22,7 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.gate_context import GateContext
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.tasks import make
@@ -70,7 +70,7 @@ class Exactness:
 class _Watched:
     """A gate that keeps what it was asked about."""
 
-    def __init__(self, trigger: Trigger) -> None:
+    def __init__(self, trigger: ThresholdedGate) -> None:
         self.seen: list[GateContext] = []
         self.blind = trigger.blind
         self._trigger = trigger
@@ -82,7 +82,7 @@ class _Watched:
 
 
 def measure_exactness(
-    bench: Bench, trigger: Trigger, config: ControllerConfig, seed: int, episodes: Sequence[int]
+    bench: Bench, trigger: ThresholdedGate, config: ControllerConfig, seed: int, episodes: Sequence[int]
 ) -> Exactness:
     """Compare distributions at every observation of hybrid inference behind a gate.
 
@@ -152,7 +152,9 @@ def joint(distributions: np.ndarray) -> np.ndarray:
     return product
 
 
-def asking(policy: Policy, trigger: Trigger, past: DeviationTracker, known: GateContext) -> np.ndarray:
+def asking(
+    policy: Policy, trigger: ThresholdedGate, past: DeviationTracker, known: GateContext
+) -> np.ndarray:
     """Return how likely a gate asks for each combination of codes that may be drawn.
 
     Args:

@@ -40,7 +40,7 @@ class _Reply:
     verdict: Verdict
 
 
-class UnderWay:
+class InFlight:
     """Replies that take control steps; a robot has one request under way at most.
 
     Who goes on by plans goes on by the plan that there is. Across a link it asks, as the robot's node does

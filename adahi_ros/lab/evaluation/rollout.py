@@ -11,7 +11,7 @@ import numpy as np
 
 from adahi_ros.core.history import History
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION
-from adahi_ros.lab.evaluation.in_flight import UnderWay
+from adahi_ros.lab.evaluation.in_flight import InFlight
 from adahi_ros.lab.evaluation.step_link import Across, LinkCourse
 from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller
@@ -141,7 +141,7 @@ def rollout(
         late: control steps after which a reply is there; meanwhile the robot goes on by its plan, which the
             request tells, or, where that is over, repeats its last action, and asks nothing more. One that
             has had no plan yet rests, and its world with it, until it has one.
-        across: a link to the target, on which replies are later than that or lost, see `UnderWay`; who has
+        across: a link to the target, on which replies are later than that or lost, see `InFlight`; who has
             nothing to execute there is held. None for none.
     """
     numbers = list(episodes)
@@ -151,7 +151,7 @@ def rollout(
     seen = History(verifier.policy.signature, len(numbers))
     action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
     course = None if across is None else LinkCourse(across.link, seed, numbers)
-    under_way = UnderWay(controller, len(numbers), late, course)
+    under_way = InFlight(controller, len(numbers), late, course)
     rows: list[tuple[np.ndarray, ...]] = []
     while not world.done.all():
         active = ~world.done

@@ -30,7 +30,7 @@ from adahi_ros.core.files import read_bytes
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.gate_context import GateContext
-from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Gate, Trigger
+from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Gate, ThresholdedGate
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
 from adahi_ros.lab.methods.named_numbers import named_number
@@ -46,7 +46,7 @@ FILE_GRAMMAR = "FILE.py:CLASS of a gate or a proposer of your own, with a thresh
 
 
 @dataclass(frozen=True)
-class Told:
+class MethodAttributes:
     """What a class says of itself by its attributes, and what holds where it says nothing.
 
     Attributes:
@@ -103,7 +103,7 @@ class FileMethod:
         told = self.told()
         return self.name if told.threshold is None and told.gate not in WITHOUT_THRESHOLD else None
 
-    def told(self) -> Told:
+    def told(self) -> MethodAttributes:
         """Return what the class says of itself.
 
         Raises:
@@ -145,10 +145,10 @@ class FileMethod:
             at = 0.0 if told.gate in WITHOUT_THRESHOLD else bench.calibration.threshold(self.name)
         if told.proposes:
             made = CheckedProposer(self._made(actor), self.name, actor.signature.action_dim, told.rule)
-            config = replace(base, trigger=Trigger(told.gate, at))
+            config = replace(base, trigger=ThresholdedGate(told.gate, at))
             controller = Controller(actor, config, told.proposer, made=made)
         else:
-            trigger = Trigger(told.gate, at, CheckedGate(self._made(), self.name))
+            trigger = ThresholdedGate(told.gate, at, CheckedGate(self._made(), self.name))
             controller = Controller(actor, replace(base, trigger=trigger), told.proposer)
         return controller, TargetVerifier(target, told.rule)
 
@@ -294,7 +294,7 @@ def _asked(name: str, what: str, ask: Callable[[], T]) -> T:
         raise ValueError(f"{name}: {what}: {type(error).__name__}: {error}{where}") from error
 
 
-def _told(made: type, name: str) -> Told:
+def _told(made: type, name: str) -> MethodAttributes:
     proposes, scores = (callable(getattr(made, method, None)) for method in ("propose", "score"))
     if proposes == scores:
         raise ValueError(
@@ -317,7 +317,7 @@ def _told(made: type, name: str) -> Told:
     threshold = getattr(made, "threshold", None)
     if threshold is not None:
         threshold = _threshold(name, threshold)
-    return Told(proposes, proposer, by_plans, gate, threshold, rule, wait_policy)
+    return MethodAttributes(proposes, proposer, by_plans, gate, threshold, rule, wait_policy)
 
 
 def _threshold(name: str, value: Any) -> float:

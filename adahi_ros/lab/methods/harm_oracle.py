@@ -19,7 +19,7 @@ from adahi_ros.core.signature import GOAL
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.plans import distance
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log, World, for_target, rollout
 from adahi_ros.lab.methods.named_numbers import named_number
@@ -114,7 +114,7 @@ class HarmOracleMethod:
             target, rule = target_of(policies, self.label), "replace"
         gate = HarmGate(target, world, actor.action_scale, seed, episodes)
         config = ControllerConfig(
-            Trigger(HARM, told[1], gate),
+            ThresholdedGate(HARM, told[1], gate),
             calibration.smoothing,
             calibration.normalization,
             calibration.draft_temperature,

@@ -17,7 +17,7 @@ from adahi_ros.core.blends import LATEST
 from adahi_ros.core.texts import abridged
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD, Trigger
+from adahi_ros.gates.scores import GATES, ORACLE, WITHOUT_THRESHOLD, ThresholdedGate
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
 from adahi_ros.lab.methods.file_methods import FILE_GRAMMAR, FileMethod, file_method
@@ -145,7 +145,7 @@ class DistilledMethod:
     def run(self, bench: Bench, world: World, seed: int, episodes: Sequence[int], on_step: OnStep) -> Log:
         """See `Method`."""
         policy = self._policy(bench)
-        controller = Controller(policy, ControllerConfig(Trigger(self.gate, 0.0)))
+        controller = Controller(policy, ControllerConfig(ThresholdedGate(self.gate, 0.0)))
         verifier = TargetVerifier(policy, "replace")  # of nothing; the target itself need not be run
         return rollout(world, controller, verifier, seed, episodes, on_step, across=bench.across)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from adahi_ros.core.blends import BLENDS, LATEST
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Trigger
+from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, ThresholdedGate
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
 from adahi_ros.lab.methods.named_numbers import named_arguments, named_number
@@ -69,14 +69,14 @@ class PlanMethod:
         """See `Method`; None where its threshold is its own."""
         return self.label if self.at is None else None
 
-    def trigger(self, bench: Bench) -> Trigger:
+    def trigger(self, bench: Bench) -> ThresholdedGate:
         """Return a new gate, that remembers nothing.
 
         Raises:
             ValueError: it cannot be made, or was not calibrated.
         """
         at = bench.calibration.threshold(self.label) if self.at is None else self.at
-        return Trigger(self.asks, at, arguments=self.arguments)
+        return ThresholdedGate(self.asks, at, arguments=self.arguments)
 
     def threshold(self, bench: Bench) -> tuple[str, float] | None:
         """See `Method`."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
-from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, Trigger
+from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD, ThresholdedGate
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
 from adahi_ros.lab.methods.named_numbers import named_arguments, named_number
@@ -81,9 +81,9 @@ class ProposerMethod:
         """See `Method`."""
         return rollout(world, *self._parts(bench), seed, episodes, on_step, across=bench.across)
 
-    def _trigger(self, bench: Bench) -> Trigger:
+    def _trigger(self, bench: Bench) -> ThresholdedGate:
         at = bench.calibration.threshold(self.label) if self.at is None else self.at
-        return Trigger(self.asks, at, arguments=self.arguments)
+        return ThresholdedGate(self.asks, at, arguments=self.arguments)
 
     def _parts(self, bench: Bench) -> tuple[Controller, TargetVerifier]:
         """Return the robot's side, that remembers nothing, and the verifier.

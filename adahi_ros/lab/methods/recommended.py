@@ -11,7 +11,7 @@ from typing import Any
 
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench
 from adahi_ros.lab.evaluation.rollout import Log, World
 from adahi_ros.lab.methods.plan_methods import PlanMethod
@@ -45,7 +45,7 @@ class Recommendation:
         ):
             if value not in allowed:
                 raise ValueError(f"{field}: {value!r}, must be one of {', '.join(allowed)}")
-        Trigger(self.gate, self.threshold)
+        ThresholdedGate(self.gate, self.threshold)
 
     @property
     def name(self) -> str:

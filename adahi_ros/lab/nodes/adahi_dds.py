@@ -25,7 +25,7 @@ from adahi_ros.protocol.description import Wants
 from adahi_ros.protocol.request import sent_codes
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.requests import Outcome
-from adahi_ros.robot.session import Link, VerifierSession
+from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.transport import StepRequest
 
 
@@ -63,7 +63,7 @@ class DdsClient:
     def connect(self) -> None:
         """Wait for a verifier; as long as one call may take."""
         give_up = time.monotonic() + self._timeout_s
-        while self._session.link is not Link.READY:
+        while self._session.link is not VerifierState.READY:
             if time.monotonic() > give_up:
                 raise NoReplyError(self._session.trouble)
             self._executor.spin_once()

@@ -16,7 +16,7 @@ from adahi_ros.core.assets import asset
 from adahi_ros.core.proposal import CodeDistribution
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.peers.driving import BACKEND, Observations
 from adahi_ros.lab.tasks import make
@@ -39,7 +39,7 @@ def write_observations(task: str, calls: int, out: Path, seed: int = 0) -> None:
     """
     draft = load_policy(asset(f"checkpoints/{task}") / "draft", BACKEND)
     world = make(task)
-    controller = Controller(draft, ControllerConfig(Trigger("never")))
+    controller = Controller(draft, ControllerConfig(ThresholdedGate("never")))
     steps: list[Step] = []
     for episode in evaluation_episodes(calls):  # each lasts a step at least
         world.reset(seed, [episode])

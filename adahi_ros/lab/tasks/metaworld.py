@@ -218,7 +218,7 @@ class MetaWorld:
         return self._painter.draw(
             world,
             self._drawn[index][0].name,
-            metaworld_render.Told(
+            metaworld_render.Caption(
                 self.sentences[index],
                 None if np.isnan(mark).any() else mark,
                 int(self._steps[index]),

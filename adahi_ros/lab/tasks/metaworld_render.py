@@ -19,7 +19,7 @@ MARK_COLOUR = (0.1, 0.8, 0.2, 0.8)
 
 
 @dataclass(frozen=True)
-class Told:
+class Caption:
     """What is written into the picture.
 
     Attributes:
@@ -50,7 +50,7 @@ class MetaWorldPainter:
             setattr(self._camera, name, value)
         self._options.sitegroup[:] = 0  # the models' own marks are somewhere else
 
-    def draw(self, world: World, scene: str, told: Told) -> np.ndarray:
+    def draw(self, world: World, scene: str, told: Caption) -> np.ndarray:
         """Return the picture of the episode that the world of a scene was loaded with, (480, 640, 3) uint8.
 
         Raises:
@@ -93,7 +93,7 @@ def _add_ball(scene: mujoco.MjvScene, place: np.ndarray) -> None:
     scene.ngeom += 1
 
 
-def _caption(draw: ImageDraw.ImageDraw, told: Told) -> None:
+def _caption(draw: ImageDraw.ImageDraw, told: Caption) -> None:
     outcome = [("done", GOOD)] if told.success else [("something else was done", BAD)] if told.failed else []
     seconds = f"step {told.step} of {told.max_steps}   {told.step * told.period_s:.2f} s"
     lines = [(seconds, FAINT), *outcome]

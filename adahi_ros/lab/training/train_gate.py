@@ -20,7 +20,7 @@ from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.learned import HarmModel, Signs, standardised
 from adahi_ros.gates.plans import distance
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
@@ -115,7 +115,7 @@ def lesson(
     policies, world = files.load(), make(where) if isinstance(where, str) else RecordedWorld(where)
     target, actor = target_of(policies, proposer), actor_of(policies, proposer)
     noting = NotingGate(target, actor.action_scale, seed, episodes)
-    controller = Controller(actor, ControllerConfig(Trigger("noting", 1.0 - rate, noting)), proposer)
+    controller = Controller(actor, ControllerConfig(ThresholdedGate("noting", 1.0 - rate, noting)), proposer)
     log = rollout(world, controller, TargetVerifier(target, "replace"), seed, episodes)
     signs, harm = np.stack(noting.signs), np.stack(noting.harm)
     known = log.active & np.isfinite(harm)

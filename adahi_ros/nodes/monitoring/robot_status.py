@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.protocol.records import UNSAID, Reason, StepRecord
-from adahi_ros.robot.session import Link
+from adahi_ros.robot.session import VerifierState
 from adahi_ros.safety.intervention import Intervention
 
 STATUS_TYPE = "adahi_msgs/msg/DraftStatus"
@@ -212,7 +212,7 @@ def _plan(step: StepRecord) -> dict[str, Any] | None:
 
 def _link(message: Any) -> dict[str, Any]:
     figures = {name: _finite(getattr(message, name)) for name in LINK_FIGURES}
-    return {"verifier": _label(Link, message.verifier), **figures}
+    return {"verifier": _label(VerifierState, message.verifier), **figures}
 
 
 def _safety(message: Any) -> dict[str, Any]:

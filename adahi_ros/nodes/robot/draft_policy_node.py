@@ -59,7 +59,7 @@ from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.nodes.robot.verifiers import Verifiers
 from adahi_ros.policies.interface import Policy
 from adahi_ros.robot.compatibility import offer_of, wants_of
-from adahi_ros.robot.diagnosis import Condition
+from adahi_ros.robot.diagnosis import Diagnosis
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.robot_health import News, calibration_warning, deadline_warnings
 from adahi_ros.robot.session import VerifierSession
@@ -77,7 +77,7 @@ class DraftPolicyNode(ManagedNode):
     """
 
     def __init__(self, **options: Any) -> None:
-        self._condition = Condition(time.monotonic())
+        self._condition = Diagnosis(time.monotonic())
         self._commands: Any = None  # a CommandPublisher, while the node is configured
         self._throttled = ThrottledLog(self, WARNING_PERIOD_S)
         super().__init__("draft_policy", DraftPolicyParameters, **options)
@@ -121,7 +121,7 @@ class DraftPolicyNode(ManagedNode):
         policy, contract = policy_and_contract(values)
         self._values = values
         self._contract = contract
-        self._condition = Condition(time.monotonic())
+        self._condition = Diagnosis(time.monotonic())
         encoder: Encoder | EncoderFiles | None = None
         encode, image_dim = None, 0
         if contract.encoder and contract.images_for_target:  # only what the verifier makes of them is known

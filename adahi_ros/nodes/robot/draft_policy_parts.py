@@ -10,7 +10,7 @@ from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.nodes.common.bounds import REQUEST
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import (
@@ -63,7 +63,7 @@ def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
         ValueError: names the field, the value and what was allowed.
     """
     return ControllerConfig(
-        Trigger(values.gate.name, values.gate.threshold, arguments=gate_arguments(values.gate)),
+        ThresholdedGate(values.gate.name, values.gate.threshold, arguments=gate_arguments(values.gate)),
         values.deviation.smoothing,
         values.deviation.normalization,
         values.draft_temperature,

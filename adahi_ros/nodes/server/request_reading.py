@@ -10,16 +10,16 @@ from adahi_msgs.srv import VerifyDraft
 from adahi_ros.nodes.common.messages import to_reply
 from adahi_ros.protocol.sent_reply import SentReply
 from adahi_ros.protocol.texts import NAME_LENGTH
-from adahi_ros.server.service import Heading
+from adahi_ros.server.service import RequestHeader
 
 
-def heading_of(request: VerifyDraft.Request) -> Heading:
+def heading_of(request: VerifyDraft.Request) -> RequestHeader:
     """Return what is known of a request before the rest of it is read.
 
     Of a name that is too long, as a stranger may send it, no more is kept than shows that it is.
     """
     needed_in_s = request.needed_in_s
-    return Heading(
+    return RequestHeader(
         request.robot_id[: NAME_LENGTH + 1],
         request.session_id,
         request.episode_id,

@@ -33,11 +33,11 @@ from adahi_ros.server.request_queue import (
     SOONEST_S,
     UNSAID_S,
     WAITING_MOST,
+    RequestQueue,
     Turn,
-    Waiting,
     needed_in_s,
 )
-from adahi_ros.server.service import Heading, Served, UnderWay, VerificationService
+from adahi_ros.server.service import InFlight, RequestHeader, Served, VerificationService
 
 SIZE = 16
 QUOTA_HZ = 100.0
@@ -82,7 +82,7 @@ class BatchParameters:
 
 
 class ByTurns(CallbackGroup):
-    """Of a service that `Turns` serves: executors leave it alone, which would serve one request at a time."""
+    """Of a service that `RequestScheduler` serves; executors, which serve one request at a time, leave it alone."""
 
     def can_execute(self, entity: Any) -> bool:
         """See rclpy."""
@@ -100,7 +100,7 @@ _Taken = tuple[VerifyDraft.Request, Sender, float]
 """A request, where its reply goes, and when it came."""
 
 
-class Turns:
+class RequestScheduler:
     """Serves a verifier's services in the place of its executor, which sees one request at a time.
 
     Attributes:
@@ -131,11 +131,11 @@ class Turns:
         self._served = served
         self._clients = Clients()
         self._outgoing = Outgoing(unheard)
-        self._waiting: Waiting[_Taken] = Waiting(batch.waiting)
+        self._waiting: RequestQueue[_Taken] = RequestQueue(batch.waiting)
         self._admission = Admission(batch.quota_hz)
         self._most_waited = 0
         self._all_held = False
-        self._under_way: list[tuple[UnderWay, list[_Taken], float]] = []
+        self._under_way: list[tuple[InFlight, list[_Taken], float]] = []
         self._wake = wake
         self._refuses_late = batch.late == "refuse"
 
@@ -226,13 +226,13 @@ class Turns:
         for heading, (request, sender, came_s) in self._unserved():
             if time.monotonic() < end_s:
                 self._send(request, sender, self._verification.dismissed(heading), came_s)
-        self._waiting = Waiting()
+        self._waiting = RequestQueue()
         for under_way, _, _ in self._under_way:
             self._verification.abandon(under_way)
         self._under_way.clear()
         self._clients.close()
 
-    def _unserved(self) -> Iterator[tuple[Heading, _Taken]]:
+    def _unserved(self) -> Iterator[tuple[RequestHeader, _Taken]]:
         """Return the requests that have no reply yet."""
         for turn in tuple(self._waiting):
             yield turn.heading, turn.request
@@ -296,6 +296,6 @@ class Turns:
         self._outgoing.send(request, sender, response_of(reply, time.monotonic() - came_s))
 
 
-def _refuse(robot: str, heading: Heading) -> NoReturn:
+def _refuse(robot: str, heading: RequestHeader) -> NoReturn:
     message = f"robot_id: {heading.robot_id!r}, must be {robot!r}, whose service this is"
     raise RequestError(RequestFault.UNKNOWN_ROBOT, message)

@@ -38,7 +38,7 @@ from adahi_ros.nodes.server.exposure import exposure
 from adahi_ros.nodes.server.fleet_targets import fleet_targets
 from adahi_ros.nodes.server.machine import memory_figures
 from adahi_ros.nodes.server.request_reading import heading_of
-from adahi_ros.nodes.server.request_scheduler import ByTurns, Turns
+from adahi_ros.nodes.server.request_scheduler import ByTurns, RequestScheduler
 from adahi_ros.nodes.server.target_verifier_parameters import (
     TargetVerifierParameters,
     check_robots,
@@ -76,7 +76,9 @@ class TargetVerifierNode(ManagedNode):
         services = [(robot, self._open_services(robot)) for robot in self._values.robots or ("",)]
         woken = GuardCondition(None, None, self.context)  # by verdicts from elsewhere
         wake = partial(_wake, woken)
-        turns = Turns(services, self._service, self._values.batch, self._served, self._unheard, wake)
+        turns = RequestScheduler(
+            services, self._service, self._values.batch, self._served, self._unheard, wake
+        )
         self._serving.callback(time.sleep, PARTING_S)
         self._serving.callback(turns.dismiss)  # of these the last is called first
         self.urgent = Urgent(turns=[turns], guards=[woken])
@@ -229,7 +231,7 @@ class TargetVerifierNode(ManagedNode):
 
     def _health(self) -> Health:
         shared = self._service.shared_names(time.monotonic())
-        turns = [each for each in self.urgent.turns if isinstance(each, Turns)]
+        turns = [each for each in self.urgent.turns if isinstance(each, RequestScheduler)]
         device = self._service.targets.named("").device
         return self._watch.report(
             self._service.counts,

@@ -25,7 +25,7 @@ from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.policies.backends import COMPUTE, DTYPES
 from adahi_ros.policies.slowed import SlowedPolicy
-from adahi_ros.protocol.description import Description, unservable
+from adahi_ros.protocol.description import Description, why_not_served
 from adahi_ros.protocol.request import ROUND_TRIP_MS
 from adahi_ros.protocol.texts import NAME_LENGTH
 from adahi_ros.server.engine import Engine
@@ -215,7 +215,7 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
         ValueError: likewise.
     """
     policy = policy_from(values, away, **told_to_compute(values))
-    fault = unservable(policy.signature)
+    fault = why_not_served(policy.signature)
     if fault is not None:
         raise ParameterError(f"checkpoint: {values.checkpoint!r}, {fault}")
     device = str(getattr(policy, "device", "cpu"))

@@ -55,7 +55,7 @@ FASTEST_HZ = 1e6
 
 
 @dataclass(frozen=True)
-class OwnWords:
+class PolicyMetadata:
     """What a policy says of itself. A file may leave it out, and is refused where it says otherwise.
 
     Attributes:
@@ -125,7 +125,9 @@ class Described:
         return (self.always,) * robots if self.always else observations.instructions
 
 
-def described(values: Mapping[str, Any], own: OwnWords | None = None, prompt: str = "task") -> Described:
+def described(
+    values: Mapping[str, Any], own: PolicyMetadata | None = None, prompt: str = "task"
+) -> Described:
     """Read what a file says of what a target reads and proposes.
 
     Args:
@@ -174,14 +176,14 @@ def described(values: Mapping[str, Any], own: OwnWords | None = None, prompt: st
     )
 
 
-def _history(values: Mapping[str, Any], own: OwnWords | None) -> int:
+def _history(values: Mapping[str, Any], own: PolicyMetadata | None) -> int:
     history = whole("history", values.get("history", 1 if own is None else own.history), 1, LONGEST)
     if own is not None and history != own.history:
         raise ValueError(f"history: {history}, must be {own.history}, what the policy reads")
     return history
 
 
-def _horizon(values: Mapping[str, Any], own: OwnWords | None) -> int:
+def _horizon(values: Mapping[str, Any], own: PolicyMetadata | None) -> int:
     if own is None and "horizon" not in values:
         raise ValueError("horizon: nothing, must be the number of actions of a plan")
     most = LONGEST if own is None else own.horizon
@@ -189,7 +191,7 @@ def _horizon(values: Mapping[str, Any], own: OwnWords | None) -> int:
 
 
 def _state(
-    values: Mapping[str, Any], own: OwnWords | None, parts: dict[str, dict[str, int]]
+    values: Mapping[str, Any], own: PolicyMetadata | None, parts: dict[str, dict[str, int]]
 ) -> tuple[Feature, ...]:
     """Read `state`; note what each entry is made of by the policy's own names."""
     sizes = {} if own is None else dict(own.state)
@@ -228,7 +230,7 @@ def _state(
 
 def _images(
     values: Mapping[str, Any],
-    own: OwnWords | None,
+    own: PolicyMetadata | None,
     parts: Mapping[str, Mapping[str, int]],
     own_names: dict[str, str],
 ) -> tuple[ImageInput, ...]:
@@ -279,7 +281,7 @@ def _own_name(where: str, name: str, said: Any) -> str:
     return text(f"{where}.as", mapping(where, said).get("as", name))
 
 
-def _instruction(values: Mapping[str, Any], own: OwnWords | None, prompt: str) -> tuple[str, str]:
+def _instruction(values: Mapping[str, Any], own: PolicyMetadata | None, prompt: str) -> tuple[str, str]:
     """Return the policy's own name of the sentence, and the sentence where it is always the same."""
     wanted = own is not None and own.instruction
     said = values.get("instruction", wanted)
@@ -308,7 +310,7 @@ def _action_range(values: Mapping[str, Any], action_dim: int) -> ActionRange:
     return ActionRange(low, high)
 
 
-def _action_scale(values: Mapping[str, Any], own: OwnWords | None, action_dim: int) -> np.ndarray:
+def _action_scale(values: Mapping[str, Any], own: PolicyMetadata | None, action_dim: int) -> np.ndarray:
     if "action_scale" in values:
         scale = numbers("action_scale", values["action_scale"], action_dim)
         for index in np.flatnonzero(scale <= 0)[:1]:

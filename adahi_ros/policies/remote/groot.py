@@ -32,7 +32,7 @@ from adahi_ros.policies.remote.described import described
 from adahi_ros.policies.remote.groot_protocol import PROTOCOLS, Modalities, Protocol, answer_of
 from adahi_ros.policies.remote.packed_arrays import pack_groot
 from adahi_ros.policies.remote.planned_targets import checked_plans
-from adahi_ros.policies.remote.remote import Link, PolicyServer, ServerFault
+from adahi_ros.policies.remote.remote import Connection, PolicyServer, ServerFault
 from adahi_ros.policies.remote.server_fields import digest_of, need_packages, server_fields
 from adahi_ros.policies.remote.target_fields import mapping, one_of, whole
 from adahi_ros.policies.remote.zmq_connection import ZmqLink
@@ -128,7 +128,7 @@ class GrootTarget(DirectPolicy):
         return checked_plans("actions", np.concatenate(parts, axis=2), robots, self._described)
 
 
-def _connect(url: str, asked: bytes, wanted: Modalities, protocol: Protocol, timeout_s: float) -> Link:
+def _connect(url: str, asked: bytes, wanted: Modalities, protocol: Protocol, timeout_s: float) -> Connection:
     """Return a connection to a server whose policy is the one that is wanted.
 
     Raises:

@@ -29,7 +29,7 @@ from adahi_ros.core.signature import Observations
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import AS_TRAINED, Sampling, TooManyAtOnceError
 from adahi_ros.policies.networks.computing import DTYPES, autocast, device_called
-from adahi_ros.policies.remote.described import OwnWords, described
+from adahi_ros.policies.remote.described import PolicyMetadata, described
 from adahi_ros.policies.remote.target_fields import flag, one_of, text
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -230,7 +230,7 @@ def _checked_folder(beside: Path, folder: str) -> Path:
     return path
 
 
-def _own_words(config: Any, before: Any, after: Any) -> OwnWords:
+def _own_words(config: Any, before: Any, after: Any) -> PolicyMetadata:
     """Return what a policy says of itself, in the files that LeRobot wrote.
 
     Raises:
@@ -258,7 +258,7 @@ def _own_words(config: Any, before: Any, after: Any) -> OwnWords:
     scale = np.abs((ends[1] - ends[0]).numpy())
     scale[scale < SMALLEST] = 1.0  # an action that never moved in the data
     history = getattr(config, "n_obs_steps", 1)
-    return OwnWords(history, _chunk_size(config), action_dim, state, images, told, scale)
+    return PolicyMetadata(history, _chunk_size(config), action_dim, state, images, told, scale)
 
 
 def _chunk_size(config: Any) -> int:

@@ -35,7 +35,7 @@ from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.remote.described import described
 from adahi_ros.policies.remote.packed_arrays import PackedError, pack_openpi, unpack_openpi
 from adahi_ros.policies.remote.planned_targets import checked_plans
-from adahi_ros.policies.remote.remote import ERROR_LENGTH, Link, PolicyServer, ServerFault
+from adahi_ros.policies.remote.remote import ERROR_LENGTH, Connection, PolicyServer, ServerFault
 from adahi_ros.policies.remote.server_fields import digest_of, need_packages, server_fields
 from adahi_ros.policies.remote.target_fields import flag, mapping
 from adahi_ros.policies.remote.websocket_connection import WebsocketLink
@@ -116,7 +116,9 @@ class OpenPiTarget(DirectPolicy):
         return picture.transpose(2, 0, 1) if self._channels_first else picture
 
 
-def _connect(url: str, headers: Mapping[str, str], metadata: Mapping[str, Any], timeout_s: float) -> Link:
+def _connect(
+    url: str, headers: Mapping[str, str], metadata: Mapping[str, Any], timeout_s: float
+) -> Connection:
     """Return a connection to a server that says of itself what it must.
 
     Raises:

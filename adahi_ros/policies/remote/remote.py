@@ -20,7 +20,7 @@ class ServerFault(Exception):  # noqa: N818 (it is the server's, not an error of
     """What a server did instead of answering, in a line."""
 
 
-class Link(Protocol):
+class Connection(Protocol):
     """A connection to a server, one question after the other."""
 
     def alive(self) -> bool:
@@ -48,13 +48,13 @@ class PolicyServer:
     """
 
     def __init__(
-        self, url: str, connect: Callable[[float], Link], timeout_s: float, clock: Callable[[], float]
+        self, url: str, connect: Callable[[float], Connection], timeout_s: float, clock: Callable[[], float]
     ) -> None:
         self._url = url
         self._connect = connect
         self._timeout_s = timeout_s
         self._clock = clock
-        self._link: Link | None = None
+        self._link: Connection | None = None
         self._back_off = BackOff()
         self._fault = ""
 

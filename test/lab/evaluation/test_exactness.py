@@ -15,7 +15,7 @@ from adahi_ros.gates.deviation import DeviationTracker
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.exactness import Exactness, asking, joint, measure_exactness, returned
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
@@ -44,12 +44,16 @@ def p_value(seen: np.ndarray, distribution: np.ndarray) -> float:
     return float(stats.chisquare(counts[keep], wanted[keep]).pvalue)
 
 
-def behind(bench: Bench, gate: Trigger) -> Exactness:
+def behind(bench: Bench, gate: ThresholdedGate) -> Exactness:
     return measure_exactness(bench, gate, ControllerConfig(gate), 3, range(4))
 
 
-@pytest.mark.parametrize("gate", [Trigger("always"), Trigger("random", 0.4), Trigger("random", 0.9)])
-def test_behind_a_gate_that_is_blind_what_comes_back_is_the_targets(bench: Bench, gate: Trigger) -> None:
+@pytest.mark.parametrize(
+    "gate", [ThresholdedGate("always"), ThresholdedGate("random", 0.4), ThresholdedGate("random", 0.9)]
+)
+def test_behind_a_gate_that_is_blind_what_comes_back_is_the_targets(
+    bench: Bench, gate: ThresholdedGate
+) -> None:
     assert gate.blind
     found = behind(bench, gate)
     assert found.asked == pytest.approx(1.0 - gate.threshold)
@@ -69,18 +73,18 @@ def test_behind_a_gate_that_looks_at_the_draw_it_is_not(bench: Bench, name: str,
     assert figures["returned"] > apart
     assert found.returned.max() >= figures["returned_p95"] >= figures["returned"]
     # One that lets nothing pass is exact all the same: what counts is whether it selects.
-    assert behind(bench, Trigger(name, -1.0)).returned.max() < ROUNDING
+    assert behind(bench, ThresholdedGate(name, -1.0)).returned.max() < ROUNDING
 
 
 def test_where_nobody_is_asked_there_is_nothing_to_compare(bench: Bench) -> None:
-    found = behind(bench, Trigger("never"))
+    found = behind(bench, ThresholdedGate("never"))
     np.testing.assert_array_equal(found.executed, found.drafted)
     assert not found.asked.any()
     assert found.figures()["returned"] is None
 
 
 def test_counting_changes_a_draft_by_less_than_a_unit_a_code(bench: Bench) -> None:
-    rounded = behind(bench, Trigger("never")).rounded
+    rounded = behind(bench, ThresholdedGate("never")).rounded
     assert 0.0 < rounded.max() < 2 * 8 / 2 / 65535 * 1.01  # two codebooks of eight codes, half of the sum
 
 
@@ -119,7 +123,7 @@ def test_what_a_rollout_gets_back_through_a_gate_is_what_was_computed(
             ends=np.arange(1, MANY + 1),
         )
     )
-    gate = Trigger("uncertainty", 0.984)
+    gate = ThresholdedGate("uncertainty", 0.984)
     log = rollout(
         world,
         Controller(policies.draft, ControllerConfig(gate)),
@@ -156,7 +160,7 @@ def test_what_a_rollout_gets_back_through_a_gate_is_what_was_computed(
 def test_the_benchmark_tells_every_gate(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def found(bench: Bench, gate: Trigger, *others: object) -> Exactness:
+    def found(bench: Bench, gate: ThresholdedGate, *others: object) -> Exactness:
         asked, apart = float(gate.name != "never"), 1e-8 if gate.blind else 0.25
         return Exactness(*(np.array([value] * 2) for value in (asked, apart * asked, 0.5, 0.75, 1e-4)))
 

@@ -14,7 +14,7 @@ from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.distribution import counted, probabilities_of, softmax
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, ORACLE, Trigger
+from adahi_ros.gates.scores import GATES, ORACLE, ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
@@ -207,23 +207,29 @@ def test_any_gate_with_any_rule_is_a_method() -> None:
 @pytest.mark.parametrize(
     ("name", "label", "proposer", "trigger", "blend"),
     [
-        ("plan_16", "Plan/16", "plan", Trigger("age", 15), "latest"),
-        ("corrector_4", "Corrected plan/4", "corrector", Trigger("age", 3), "latest"),
-        ("weighted_average_4", "Weighted average/4", "plan", Trigger("age", 3), "weighted_average"),
-        ("temporal_ensemble_1", "Temporal ensemble/1", "plan", Trigger("age", 0), "temporal_ensemble"),
+        ("plan_16", "Plan/16", "plan", ThresholdedGate("age", 15), "latest"),
+        ("corrector_4", "Corrected plan/4", "corrector", ThresholdedGate("age", 3), "latest"),
+        ("weighted_average_4", "Weighted average/4", "plan", ThresholdedGate("age", 3), "weighted_average"),
+        (
+            "temporal_ensemble_1",
+            "Temporal ensemble/1",
+            "plan",
+            ThresholdedGate("age", 0),
+            "temporal_ensemble",
+        ),
         (
             "draft_checks_plan:expected_error@1.5",
             "draft_checks_plan:expected_error@1.5",
             "draft_checks_plan",
-            Trigger("expected_error", 1.5),
+            ThresholdedGate("expected_error", 1.5),
             "latest",
         ),
     ],
 )
-def test_plans_by_name(name: str, label: str, proposer: str, trigger: Trigger, blend: str) -> None:
+def test_plans_by_name(name: str, label: str, proposer: str, trigger: ThresholdedGate, blend: str) -> None:
     method = METHODS[name]
     assert isinstance(method, PlanMethod)
-    asks = Trigger(method.asks, method.at)
+    asks = ThresholdedGate(method.asks, method.at)
     assert (method.label, method.proposer, asks, method.blend) == (label, proposer, trigger, blend)
 
 

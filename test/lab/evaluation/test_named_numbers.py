@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.gates.scores import GATES, Trigger
+from adahi_ros.gates.scores import GATES, ThresholdedGate
 from adahi_ros.lab.methods.methods import METHODS, parse_methods
 from adahi_ros.lab.methods.named_numbers import LONGEST, named_number
 from adahi_ros.lab.methods.plan_methods import PlanMethod
@@ -62,7 +62,7 @@ def test_a_gate_of_any_arguments_is_made_or_is_refused_by_a_text(
     with suppress(KeyError, ValueError):
         method = METHODS[name]
         assert isinstance(method, PlanMethod)
-        refusal(lambda: Trigger(method.asks, 0.0, arguments=method.arguments))
+        refusal(lambda: ThresholdedGate(method.asks, 0.0, arguments=method.arguments))
 
 
 @pytest.mark.parametrize("number", ["9" * 400, "0" * 33])
@@ -82,7 +82,7 @@ def test_an_argument_must_be_finite_and_there_once() -> None:
 
 def test_a_text_in_the_place_of_a_number_is_told_by_the_gate() -> None:
     with pytest.raises(ValueError, match=re.escape("gate adaptive_age: '<' not supported")):
-        Trigger("adaptive_age", arguments={"tolerance": "low"})
+        ThresholdedGate("adaptive_age", arguments={"tolerance": "low"})
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))

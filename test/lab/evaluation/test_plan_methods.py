@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.calibrate import searched_gates
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
 from adahi_ros.lab.methods.plan_methods import PlanMethod, plan_method
@@ -59,4 +59,4 @@ def test_a_threshold_that_is_not_given_is_searched_for_each_method() -> None:
 def test_arguments_that_a_gate_does_not_take_are_told() -> None:
     expected = "gate surprise: got an unexpected keyword argument 'file'; its arguments are: none"
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
-        Trigger("surprise", arguments={"file": "x"})
+        ThresholdedGate("surprise", arguments={"file": "x"})

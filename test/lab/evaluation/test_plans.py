@@ -9,7 +9,7 @@ from scipy import stats
 from adahi_ros.core.distribution import softmax
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
@@ -41,7 +41,7 @@ def plan_rollout(
     episodes: Sequence[int],
     on_step: Callable[[int], None] = lambda step: None,
 ) -> Log:
-    controller = Controller(target, ControllerConfig(Trigger("age", executed - 1)), "plan")
+    controller = Controller(target, ControllerConfig(ThresholdedGate("age", executed - 1)), "plan")
     verifier = TargetVerifier(target, "replace", sendable=True)
     return rollout(world, controller, verifier, seed, episodes, on_step)
 

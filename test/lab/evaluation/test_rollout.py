@@ -12,7 +12,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.rollout import Log, rollout
@@ -24,11 +24,13 @@ from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
 
 MANY = 4000
-GATE = Trigger("deviation", 0.4)  # the drafts' deviation is above it in some steps and below it in others
+GATE = ThresholdedGate(
+    "deviation", 0.4
+)  # the drafts' deviation is above it in some steps and below it in others
 
 
 def run(
-    policies: Policies, gate: Trigger, episodes: range, seed: int = 0, rule: str = "speculative"
+    policies: Policies, gate: ThresholdedGate, episodes: range, seed: int = 0, rule: str = "speculative"
 ) -> tuple[Log, Task]:
     world = make("ball")
     controller = Controller(policies.draft, ControllerConfig(gate))
@@ -66,7 +68,7 @@ def test_episodes_are_the_same_alone_and_side_by_side(policies: Policies) -> Non
 
 
 def test_rows_are_active_until_the_episode_is_done(policies: Policies) -> None:
-    log, world = run(policies, Trigger("always"), range(5))
+    log, world = run(policies, ThresholdedGate("always"), range(5))
     assert world.done.all()
     assert log.active[0].all()
     assert log.active[-1].any()
@@ -88,13 +90,13 @@ def test_what_the_gate_holds_back_is_executed_as_drafted(policies: Policies) -> 
 
 @pytest.mark.parametrize(("gate", "rate"), [("always", 1.0), ("never", 0.0)])
 def test_hybrid_sends_everything_and_the_draft_nothing(policies: Policies, gate: str, rate: float) -> None:
-    log, _ = run(policies, Trigger(gate), range(3))
+    log, _ = run(policies, ThresholdedGate(gate), range(3))
     assert log.transmitted.mean() == rate
     assert 0 < log.accepted[log.active].mean() < 1  # the evaluation knows of skipped drafts too
 
 
 def test_a_random_gate_transmits_at_its_rate(policies: Policies) -> None:
-    log, _ = run(policies, Trigger("random", 0.7), range(30))
+    log, _ = run(policies, ThresholdedGate("random", 0.7), range(30))
     sent = log.transmitted[log.active]
     assert abs(sent.mean() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / len(sent))
 
@@ -122,7 +124,7 @@ def test_a_reply_that_is_no_action_is_refused_and_the_draft_executed(
     logs = [
         rollout(
             world,
-            Controller(draft, ControllerConfig(Trigger("random", 0.4), smoothing=1.0)),
+            Controller(draft, ControllerConfig(ThresholdedGate("random", 0.4), smoothing=1.0)),
             TargetVerifier(faulty(policies.target, *bad)),
             1,
             range(5),
@@ -148,7 +150,7 @@ def test_where_the_draft_is_no_action_nobody_is_asked_and_the_last_action_stands
     logs = [
         rollout(
             world,
-            Controller(faulty(policies.draft, *bad), ControllerConfig(Trigger("always"))),
+            Controller(faulty(policies.draft, *bad), ControllerConfig(ThresholdedGate("always"))),
             TargetVerifier(faulty(policies.target, 0.0)),
             1,
             range(5),
@@ -178,7 +180,7 @@ def first_actions(policies: Policies, gate: str, rule: str, seed: int) -> dict[b
             ends=np.arange(1, MANY + 1),
         )
     )
-    controller = Controller(policies.draft, ControllerConfig(Trigger(gate), draft_temperature=0.3))
+    controller = Controller(policies.draft, ControllerConfig(ThresholdedGate(gate), draft_temperature=0.3))
     log = rollout(world, controller, TargetVerifier(policies.target, rule), seed, range(MANY))
     actions = np.round(log.action[0], 5)
     values, counts = np.unique(actions, axis=0, return_counts=True)
@@ -231,7 +233,7 @@ def test_the_target_reads_as_much_of_the_past_as_it_wants(policies: Policies) ->
 def test_the_oracle_reads_as_the_target_does(policies: Policies) -> None:
     """A gate that is asked side by side with the verifier sees what that sees."""
     longer, shown = Remembering(policies.target), make("ball")
-    gate = Trigger("oracle", 0.2, OracleGate(longer, shown))
+    gate = ThresholdedGate("oracle", 0.2, OracleGate(longer, shown))
     controller = Controller(policies.draft, ControllerConfig(gate))
     rollout(shown, controller, TargetVerifier(longer), 3, [0, 1])
     assert len(longer.seen) % 2 == 0
@@ -271,14 +273,14 @@ def numbered(steps: int, bad: Sequence[int] = ()) -> RecordedWorld:
 def followed(world: RecordedWorld, every: int, late: int) -> tuple[np.ndarray, np.ndarray]:
     """Follow plans; return who asked (T,), and at which step what was done was asked for (T,)."""
     planner = Planner()
-    robot = Controller(planner, ControllerConfig(Trigger("age", every - 1)), "plan")
+    robot = Controller(planner, ControllerConfig(ThresholdedGate("age", every - 1)), "plan")
     log = rollout(world, robot, TargetVerifier(planner, "replace"), 1, [0, 1], late=late)
     np.testing.assert_array_equal(log.action[:, 0], log.action[:, 1])
     np.testing.assert_array_equal(log.transmitted[:, 0], log.transmitted[:, 1])
     return np.flatnonzero(log.transmitted[:, 0]), log.action[:, 0]
 
 
-def plain(policies: Policies, gate: Trigger) -> tuple[np.ndarray, np.ndarray]:
+def plain(policies: Policies, gate: ThresholdedGate) -> tuple[np.ndarray, np.ndarray]:
     """Do by hand what a rollout does; return actions and who asked."""
     world, controller = make("ball"), Controller(policies.draft, ControllerConfig(gate))
     verifier, numbers = TargetVerifier(policies.target), [0, 1, 2]
@@ -358,7 +360,7 @@ class Told(Planner):
 def commitments(world: RecordedWorld, every: int, late: int) -> list[np.ndarray | None]:
     """Return what the target is told at each request."""
     planner = Told()
-    robot = Controller(planner, ControllerConfig(Trigger("age", every - 1)), "plan")
+    robot = Controller(planner, ControllerConfig(ThresholdedGate("age", every - 1)), "plan")
     verifier = TargetVerifier(planner, "replace", agreement="continue")
     rollout(world, robot, verifier, 1, [0, 1], late=late)
     return planner.told

@@ -9,7 +9,7 @@ import pytest
 
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
-from adahi_ros.gates.gate_context import Course, GateContext
+from adahi_ros.gates.gate_context import GateContext, PlanContext
 from adahi_ros.gates.learned import SIGNS, HarmModel
 from adahi_ros.lab.training.train_gate import (
     Lessons,
@@ -73,7 +73,7 @@ def test_harm_is_the_distance_from_a_fresh_plan_in_action_scales() -> None:
 
     noting = NotingGate(Planner(), np.array([1.0, 2.0]), 0, [4, 5])  # type: ignore[arg-type]
     intended = np.array([[3.0, 1.5], [4.0, 2.5]])
-    course = Course(intended, intended, np.zeros((2, 3, 2)), np.array([3, 3]))
+    course = PlanContext(intended, intended, np.zeros((2, 3, 2)), np.array([3, 3]))
     seen, nothing = np.zeros((2, 1), np.float32), np.zeros(2)
     observations: Observations = SimpleNamespace()  # type: ignore[assignment]
     known = GateContext(

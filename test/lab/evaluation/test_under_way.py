@@ -13,7 +13,7 @@ from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signatu
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.gate_context import GateContext
-from adahi_ros.gates.scores import Trigger
+from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation import rollout as rollouts
 from adahi_ros.lab.evaluation.rollout import Log, rollout
@@ -73,7 +73,7 @@ def gone(
     """
     across = None if link is None else Across(link, field)
     planner = Numbered(horizon if every else 1)
-    trigger = Trigger("age", every - 1) if every else Trigger("always")
+    trigger = ThresholdedGate("age", every - 1) if every else ThresholdedGate("always")
     draft = planner if every else Numbered(1, DRAFTED)
     robot = Controller(draft, ControllerConfig(trigger), "plan" if every else "draft")
     log = rollout(
@@ -168,7 +168,7 @@ def test_who_drafts_asks_again_of_what_was_lost_whatever_its_gate_says(
         def score(self, context: GateContext) -> np.ndarray:
             return np.full(2, float(context.step == 2))
 
-    robot = Controller(Numbered(1, DRAFTED), ControllerConfig(Trigger("only_then", 0.5, OnlyThen())))
+    robot = Controller(Numbered(1, DRAFTED), ControllerConfig(ThresholdedGate("only_then", 0.5, OnlyThen())))
     across = Across(StepLink(delay=1), "positions")
     verifier = TargetVerifier(Numbered(1), "replace")
     log = rollout(world(8), robot, verifier, 1, [0, 1], across=across)
@@ -185,7 +185,7 @@ def test_robots_side_by_side_have_links_of_their_own() -> None:
     actions, goals = np.zeros((160, 2), np.float32), np.zeros((4, 0), np.float32)
     recorded = Trajectories("ball", observations.reshape(-1, 6), actions, goals, ends)
 
-    robot = Controller(Numbered(1, DRAFTED), ControllerConfig(Trigger("always")))
+    robot = Controller(Numbered(1, DRAFTED), ControllerConfig(ThresholdedGate("always")))
     verifier = TargetVerifier(Numbered(1), "replace")
     log = rollout(RecordedWorld(recorded), robot, verifier, 1, [3, 4, 5, 6], across=across)
     assert (log.action[..., 0] // 100 == np.arange(4)).all()  # each of its own episode

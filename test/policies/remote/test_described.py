@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.signature import GOAL, Feature, ImageInput
-from adahi_ros.policies.remote.described import OwnWords, described
+from adahi_ros.policies.remote.described import PolicyMetadata, described
 
-OWN = OwnWords(
+OWN = PolicyMetadata(
     history=2,
     horizon=8,
     action_dim=3,
@@ -174,7 +174,7 @@ def test_a_file_that_contradicts_the_policy_is_refused(field: str, value: Any, r
 
 
 def test_a_sentence_to_a_policy_that_reads_none_is_refused() -> None:
-    mute = OwnWords(1, 1, 1, {"observation.state": 1})
+    mute = PolicyMetadata(1, 1, 1, {"observation.state": 1})
     with pytest.raises(ValueError, match=r"^instruction: True, must be false"):
         described({"instruction": True}, mute)
 
@@ -200,7 +200,7 @@ def test_what_is_several_to_the_policy_is_taken_apart() -> None:
 
 
 def test_parts_are_as_large_as_the_policys_own() -> None:
-    own = OwnWords(1, 8, 3, {"arm": 2, "gripper": 1})
+    own = PolicyMetadata(1, 8, 3, {"arm": 2, "gripper": 1})
     named = {"observation.state": {"as": {"arm": 2, "gripper": 1}}}
     assert described({"state": named}, own).signature.features == (Feature("observation.state", 3),)
     with pytest.raises(ValueError, match=r"^state: arm of 1 numbers, must be what the policy reads"):

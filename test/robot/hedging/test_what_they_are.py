@@ -11,7 +11,7 @@ from adahi_ros.core.health_level import Level
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.robot.hedged_transport import FIRST_NAMED_S, QUIET_S, REFRESH_S
-from adahi_ros.robot.session import DESCRIBE_RETRY_S, Link
+from adahi_ros.robot.session import DESCRIBE_RETRY_S, VerifierState
 from test.robot.conftest import WEIGHTS
 from test.robot.hedging.conftest import HedgedRobot, requests_to
 
@@ -85,7 +85,7 @@ def test_a_backup_that_loads_other_weights_is_found_out_while_it_is_asked(
     robot.pass_time(DESCRIBE_RETRY_S + 0.1)
     robot.steps(1, first=5)
     assert requests_to(robot.backup_link) == asked + 1
-    assert robot.changes == [Link.READY]  # the first was there all the time
+    assert robot.changes == [VerifierState.READY]  # the first was there all the time
 
 
 def test_a_first_that_loads_other_weights_begins_anew_and_the_backup_follows_it(
@@ -96,7 +96,7 @@ def test_a_first_that_loads_other_weights_begins_anew_and_the_backup_follows_it(
     robot.steps(2)
     robot.verifier.load(OTHER)
     robot.pass_time(REFRESH_S + 0.5)
-    assert robot.changes == [Link.READY, Link.ABSENT, Link.READY]
+    assert robot.changes == [VerifierState.READY, VerifierState.ABSENT, VerifierState.READY]
     asked = requests_to(robot.backup_link)
     robot.steps(2, first=2)
     assert requests_to(robot.backup_link) == asked
@@ -116,7 +116,7 @@ def test_a_backup_that_is_alone_may_load_other_weights(make_hedged: Callable[...
     robot.backup.load(OTHER)
     robot.pass_time(REFRESH_S + 0.5)
     robot.steps(2, first=2)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
     assert all(record.verified for record in robot.records)
 
 
@@ -177,7 +177,7 @@ def test_a_backup_that_became_another_while_the_robot_was_away_is_not_asked(
     robot.backup_link.delay_s = (0.2, 0.2)
     robot.loop.start(10.0)
     robot.pass_time(0.2)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
     asked = requests_to(robot.backup_link)
     robot.steps(5, first=2)
     assert requests_to(robot.backup_link) == asked
@@ -191,7 +191,7 @@ def test_without_the_first_the_backup_says_what_the_target_is(
     robot.link.present = False
     robot.loop.start(10.0)
     robot.pass_time(FIRST_NAMED_S + 0.1)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
     robot.steps(3)
     assert all(record.verified for record in robot.records)
 
@@ -205,7 +205,7 @@ def test_the_first_says_what_the_target_is_however_late(make_hedged: Callable[..
     robot.steps(2)
     robot.link.present = True
     robot.pass_time(1.0)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
     assert robot.session.target.parameters == robot.verifier.description.signature.parameters
     asked = requests_to(robot.backup_link)
     robot.steps(2, first=2)
@@ -218,10 +218,10 @@ def test_a_backup_carries_on_where_the_first_is_gone_and_the_session_sees_no_gap
     robot.link.present = False
     robot.steps(5, first=3)
     assert all(record.verified for record in robot.records)
-    assert robot.changes == [Link.READY]
+    assert robot.changes == [VerifierState.READY]
     robot.backup_link.present = False
     robot.pass_time(0.2)
-    assert robot.session.link is Link.ABSENT
+    assert robot.session.link is VerifierState.ABSENT
     robot.link.present = True
     robot.pass_time(0.2)
     robot.steps(2, first=8)
@@ -232,10 +232,10 @@ def test_where_neither_replies_the_breaker_opens_and_a_probe_to_either_closes_it
     robot.steps(3)
     robot.verifier.replies = robot.backup.replies = False
     robot.steps(6, first=3)
-    assert robot.session.link is Link.DOUBTED
+    assert robot.session.link is VerifierState.UNRESPONSIVE
     robot.backup.replies = True
     robot.pass_time(1.0)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
     robot.steps(2, first=9)
     assert all(record.verified for record in robot.records[-2:])
 
@@ -245,7 +245,7 @@ def test_the_first_that_knows_no_such_target_is_named(make_hedged: Callable[...,
     robot.verifier.description = replace(robot.verifier.description, protocol=99)
     robot.loop.start(10.0)
     robot.pass_time(1.0)
-    assert robot.session.link is Link.MISMATCHED
+    assert robot.session.link is VerifierState.MISMATCHED
     assert robot.session.trouble.startswith("protocol")
 
 
@@ -281,7 +281,7 @@ def test_where_only_a_backup_of_another_policy_is_left_there_is_no_verifier(robo
     robot.link.present = False
     robot.pass_time(0.1)
     robot.steps(2, first=2)
-    assert robot.session.link is Link.ABSENT
+    assert robot.session.link is VerifierState.ABSENT
     assert [record.reason for record in robot.records[-2:]] == [Reason.NO_VERIFIER] * 2
     assert requests_to(robot.backup_link) == 0
 
@@ -293,7 +293,7 @@ def test_where_all_were_gone_whoever_comes_is_asked_what_it_is_as_at_the_start(r
     robot.backup.describe_otherwise(parameters=12)
     robot.backup_link.present = True
     robot.pass_time(FIRST_NAMED_S + 0.2)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
     assert robot.session.target.parameters == 12
 
 
@@ -305,11 +305,11 @@ def test_a_first_that_cannot_say_what_it_is_at_the_start_is_asked_again(
     robot.verifier.undescribed = "target: no policy of this name is there"
     robot.loop.start(10.0)
     robot.pass_time(2.5 * DESCRIBE_RETRY_S)
-    assert robot.session.link is Link.MISMATCHED
+    assert robot.session.link is VerifierState.MISMATCHED
     assert robot.session.trouble == robot.verifier.undescribed
     robot.verifier.undescribed = ""
     robot.pass_time(DESCRIBE_RETRY_S)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
 
 
 def test_a_refusal_is_told_at_once_where_the_other_is_dead(robot: HedgedRobot) -> None:

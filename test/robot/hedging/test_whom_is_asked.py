@@ -13,7 +13,7 @@ from adahi_ros.protocol.request import RequestFault
 from adahi_ros.protocol.window_updates import WHOLE
 from adahi_ros.robot.hedged_transport import HEDGES
 from adahi_ros.robot.retransmission import FIRST_S
-from adahi_ros.robot.session import Link
+from adahi_ros.robot.session import VerifierState
 from adahi_ros.robot.verifier_endpoint import ENOUGH
 from test.robot.hedging.conftest import PERIOD_S, QUICK, SLOW, HedgedRobot, bytes_about, requests_to
 
@@ -185,7 +185,7 @@ def test_a_refusal_is_no_reply_while_another_may_answer(
     robot.steps(5)
     assert [record.reason for record in robot.records] == [Reason.NONE] * 5
     assert all(record.verified for record in robot.records)
-    assert robot.session.link is Link.READY
+    assert robot.session.link is VerifierState.READY
     assert not robot.session.is_busy(robot.link.now_s)
 
 
@@ -230,7 +230,7 @@ def test_one_that_is_busy_and_then_gone_ends_nothing_but_the_request(robot: Hedg
     robot.link.present = False
     robot.pass_time(PERIOD_S)
     assert robot.records[-1].reason is Reason.BUSY
-    assert robot.session.link is Link.ABSENT
+    assert robot.session.link is VerifierState.ABSENT
 
 
 def sent_again(robot: HedgedRobot) -> None:
