@@ -82,7 +82,7 @@ class BatchParameters:
 
 
 class ByTurns(CallbackGroup):
-    """Of a service that `RequestScheduler` serves; executors, which serve one request at a time, leave it alone."""
+    """Of a service that `RequestScheduler` serves. Executors leave it alone: they serve one at a time."""
 
     def can_execute(self, entity: Any) -> bool:
         """See rclpy."""
