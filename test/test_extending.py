@@ -15,8 +15,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs/extending.md").read_text()
-SECTIONS = ("A task", "A draft", "A target", "An acceptance rule", "A gate")
-GROUPS = {"tasks": 1, "policies": 2, "acceptances": 1, "gates": 1}
+SECTIONS = ("A task", "A draft", "A target", "An acceptance rule", "A gate", "A command sink")
+GROUPS = {"tasks": 1, "policies": 2, "acceptances": 1, "gates": 1, "sinks": 1}
 
 NODES = """
 import os
@@ -57,6 +57,7 @@ with exclusive_domain() as domain:
     robot.trigger_cleanup()
     assert robot.trigger_configure() == TransitionCallbackReturn.FAILURE
 """
+ONE = ("--workers", "1")
 TORN = [("adahi_ros.gates", "torn = no_such_module:Gate")]
 
 
@@ -87,30 +88,32 @@ def write_package(folder: Path, name: str, points: list[tuple[str, str]]) -> Non
 
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all files of the five sections, and their lines installed."""
+    """A folder with all files of the sections, and their lines installed."""
     folder = tmp_path_factory.mktemp("outside")
     text = "".join(map(section, SECTIONS))
     written = re.findall(r"`([\w/]+\.(?:py|yaml))`:\n\n```(?:python|yaml)\n(.*?)```", text, re.DOTALL)
     for path, block in written:
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_text(block)
-    assert len(written) == text.count("```") / 2 == len(SECTIONS) + 2
+    assert len(written) == text.count("```") / 2 == len(SECTIONS) + 3
     write_package(folder, "my_robot", lines(text))
     return folder
 
 
-def run(folder: Path, *command: str) -> str:
+def environment(folder: Path) -> dict[str, str]:
     path = os.pathsep.join(filter(None, (str(folder), str(ROOT), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=os.environ | {"PYTHONPATH": path}
-    )
+    return os.environ | {"PYTHONPATH": path}
+
+
+def run(folder: Path, *command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment(folder))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
 def adahi(folder: Path, command: str, *more: str) -> str:
     program = "from adahi_ros.cli import main; main()"
-    return run(folder, sys.executable, "-c", program, *shlex.split(command)[1:], "--workers", "1", *more)
+    return run(folder, sys.executable, "-c", program, *shlex.split(command)[1:], *more)
 
 
 def test_each_section_has_one_file_one_line_and_a_way_to_try_it() -> None:
@@ -121,18 +124,18 @@ def test_each_section_has_one_file_one_line_and_a_way_to_try_it() -> None:
     for title in SECTIONS:
         assert section(title).count("```python") == 1
         assert "\nTest" in section(title)
-    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1]
+    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1, 1]
 
 
 def test_the_world_is_there_with_its_expert(outside: Path) -> None:
     (command,) = commands(section("A task"))
-    adahi(outside, command, "--json", "demos.json")
+    adahi(outside, command, "--json", "demos.json", *ONE)
     assert json.loads((outside / "demos.json").read_text())["kept"] == 20  # the expert succeeds
 
 
 def figures_of(outside: Path, title: str) -> dict[str, dict[str, float]]:
     command = commands(section(title))[0]
-    adahi(outside, command, "--json", "figures.json")
+    adahi(outside, command, "--json", "figures.json", *ONE)
     figures: dict[str, dict[str, float]] = json.loads((outside / "figures.json").read_text())["methods"]
     return figures
 
@@ -160,14 +163,26 @@ def test_the_gate_gets_a_threshold_for_the_rate(outside: Path) -> None:
 
 def test_a_calibration_has_its_threshold(outside: Path) -> None:
     command = "adahi calibrate corridor --checkpoints policies --rate 0.4 --episodes 20 --out corridor.yaml"
-    adahi(outside, command)
+    adahi(outside, command, *ONE)
     found = yaml.safe_load((outside / "corridor.yaml").read_text())["/**"]["ros__parameters"]
     assert found["calibration"]["thresholds"].keys() >= {"deviation", "link", "random"}
 
 
+def test_a_contract_names_the_command_sink_by_its_type(outside: Path) -> None:
+    (command,) = commands(section("A command sink"))
+    assert "action hand/move: my_msgs/action/MoveHand" in adahi(outside, command)
+    contract = (outside / "hand.yaml").read_text()
+    (outside / "fast.yaml").write_text(contract.replace("speed: 0.3", "speed: 3.0"))
+    program = "from adahi_ros.contract.parsing import load_contract; load_contract('fast.yaml')"
+    failed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=outside, env=environment(outside)
+    )
+    assert "action.speed: 3.0, must be from 0.01 to 1" in failed.stderr
+
+
 def test_they_work_together_as_three_nodes(outside: Path) -> None:
     command = commands(section("An acceptance rule"))[1]
-    adahi(outside, command, "--picture", "demo.png", "--json", "demo.json")
+    adahi(outside, command, "--picture", "demo.png", "--json", "demo.json", *ONE)
     figures = json.loads((outside / "demo.json").read_text())["methods"]["always:near"]
     assert figures["transmitted"] == figures["steps"] > 5
     assert figures["fallbacks"] == 0

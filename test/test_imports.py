@@ -15,7 +15,8 @@ PACKAGE = Path(adahi_ros.__file__).parent
 POLICIES = {"policies", "policies.networks", "policies.corrector", "policies.flow", "policies.vqbet"}
 MAY_IMPORT = {
     "core": set(),
-    "contract": {"vision"},
+    "contract": {"contract.sinks", "vision"},
+    "contract.sinks": {"contract"},
     "vision": {"policies.networks", "policies.lerobot"},
     "acceptance": set(),
     "protocol": {"acceptance"},
@@ -38,8 +39,26 @@ MAY_IMPORT = {
 """Rooms that know no ROS and no lab, and the rooms that each may import beside itself and core."""
 NODES_MAY_IMPORT = {
     "nodes": set(),
-    "nodes.common": {"contract", "gates", "policies", "policies.corrector", "protocol", "vision"},
-    "nodes.robot": {"contract", "gates", "policies", "proposers", "protocol", "robot", "safety", "vision"},
+    "nodes.common": {
+        "contract",
+        "contract.sinks",
+        "gates",
+        "policies",
+        "policies.corrector",
+        "protocol",
+        "vision",
+    },
+    "nodes.robot": {
+        "contract",
+        "contract.sinks",
+        "gates",
+        "policies",
+        "proposers",
+        "protocol",
+        "robot",
+        "safety",
+        "vision",
+    },
     "nodes.server": {"acceptance", "policies", "protocol", "server", "server.ray"},
     "nodes.monitoring": {"bags", "contract", "protocol", "robot", "safety"},
     "nodes.launching": {"policies", "server.ray"},

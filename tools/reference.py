@@ -32,9 +32,10 @@ from rclpy.parameter import Parameter as Value
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.utilities import try_shutdown
 
+from adahi_ros.core.arguments import Argument
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.common.parameters import Parameter, rows
+from adahi_ros.nodes.common.parameters import rows
 from adahi_ros.nodes.launching.modules import MODULES
 
 PAGE = "reference.md"
@@ -136,7 +137,7 @@ def _when(end: End, ends: Mapping[str, set[End]]) -> str:
     return f"{'not ' if by_default else ''}with {', '.join(differing)}" if differing else ""
 
 
-def _parameter(row: Parameter) -> str:
+def _parameter(row: Argument) -> str:
     if isinstance(row.default, list):
         kind, default = "string array", ", ".join(row.default)
     else:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,29 +93,32 @@ def _commanded(sink: Sink, joint_names: Sequence[str], field: str) -> Commanded:
     return Commanded.alike(joint_names, field)
 
 
-def interfaces_by_sink(action: Action, told: str, of_kind: Mapping[str, str]) -> list[str]:
-    """Return the name of the interface that makes each sink's messages; empty where it is a ROS action.
+def kinds_by_sink(
+    action: Action, interface: str, interfaces: Mapping[str, str], known: Collection[str]
+) -> list[str]:
+    """Return the type of the messages or of the ROS action of each sink.
 
     Args:
         action: of the contract.
-        told: by the parameter command_interface: a name, or `BY_CONTRACT`.
-        of_kind: names by the type of their messages.
+        interface: the parameter command_interface: a name, or `BY_CONTRACT`.
+        interfaces: types of messages by these names.
+        known: the types that can be sent.
 
     Raises:
-        ValueError: one cannot be had; names contract or parameter, its value and what is allowed.
+        ValueError: one cannot be sent; names contract or parameter, its value and what is allowed.
     """
-    if told != BY_CONTRACT:
+    if interface != BY_CONTRACT:
         if len(action.sinks) > 1 or action.sinks[0].is_ros_action:
             raise ValueError(
-                f"command_interface: {told!r}, must be {BY_CONTRACT} with several actions of the contract, "
-                "or a ROS action"
+                f"command_interface: {interface!r}, must be {BY_CONTRACT} with several actions of the "
+                "contract, or a ROS action"
             )
-        return [told]
-    for sink in action.sinks:
-        if not sink.is_ros_action and sink.channel.kind not in of_kind:
-            allowed = ", ".join(of_kind)
-            raise ValueError(f"contract: commands are {sink.channel.kind}, must be one of {allowed}")
-    return ["" if sink.is_ros_action else of_kind[sink.channel.kind] for sink in action.sinks]
+        return [interfaces[interface]]
+    kinds = [sink.channel.kind for sink in action.sinks]
+    for kind in kinds:
+        if kind not in known:
+            raise ValueError(f"contract: commands are {kind}, must be one of {', '.join(known)}")
+    return kinds
 
 
 def check_topics_apart(sinks: Sequence[Sink], names: Sequence[str]) -> None:

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,6 @@ from adahi_ros.contract.operators import Operator
 JOINT_STATE = "sensor_msgs/msg/JointState"
 COMMAND_FIELDS = ("positions", "velocities", "accelerations", "effort")  # of a JointTrajectoryPoint
 GOALS = "goals"  # what is commanded of a ROS action: a position that its driver goes to by itself
-GRIPPER_ACTIONS = ("control_msgs/action/GripperCommand", "control_msgs/action/ParallelGripperCommand")
 STRATEGIES = ("hold", "asof", "drop")
 TIMELINES = ("header", "receive")
 RELIABILITIES = ("best_effort", "reliable")
@@ -117,13 +118,13 @@ class Sink:
         source: the topic or ROS action, which of its fields, and how numbers get there.
         names: of the D entries, where its messages are bare numbers; else empty, for the fields name them.
         field: what these numbers are, a value of `COMMAND_FIELDS`; else empty.
-        max_effort: of a gripper, N; 0 for what its driver has by default.
+        arguments: values of its command sink's arguments, by name.
     """
 
     source: Source
     names: tuple[str, ...] = ()
     field: str = ""
-    max_effort: float = 0.0
+    arguments: Mapping[str, Any] = dataclass_field(default_factory=dict, hash=False)
 
     @property
     def key(self) -> str:

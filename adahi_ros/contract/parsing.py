@@ -28,7 +28,6 @@ from adahi_ros.contract.commanded import TWIST, check_topics_apart
 from adahi_ros.contract.contract import (
     COMMAND_FIELDS,
     DURABILITIES,
-    GRIPPER_ACTIONS,
     HISTORIES,
     RELIABILITIES,
     STRATEGIES,
@@ -45,6 +44,8 @@ from adahi_ros.contract.fields import NAMED, FieldReader, expanded
 from adahi_ros.contract.monitors import monitors
 from adahi_ros.contract.operators import Operator
 from adahi_ros.contract.operators import operator as make_operator
+from adahi_ros.contract.sinks.registry import SINKS
+from adahi_ros.core.arguments import arguments_of
 from adahi_ros.core.assets import asset
 from adahi_ros.core.texts import abridged
 from adahi_ros.core.yaml_files import read_yaml
@@ -52,11 +53,11 @@ from adahi_ros.core.yaml_files import read_yaml
 SHIPPED = "config/contracts"
 IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 WITHOUT_HEADER = ("std_msgs/msg/",)
-GRIPPER_PATH = re.compile(r"position\.\S+")
+POSITION = re.compile(r"position\.\S+")
 CAMERA = "observation.images."
+SOURCE_KEYS = ("channel", "select", "align", "apply", "kind")
 MAX_AGE_S = 0.2
 DEEPEST = 10_000  # of a queue
-STRONGEST_N = 1e4  # effort of a gripper
 # Sections of Rosetta's that say nothing about observation and action.
 PASSED_OVER = (
     "robot_interface",
@@ -230,9 +231,11 @@ class _Parts:
 
     def sink(self, where: str, values: Any) -> Sink:
         values = mapping(where, values)
-        told = {name: values.pop(name) for name in ("names", "field", "max_effort") if name in values}
-        source = self.source(where, values, GRIPPER_ACTIONS)
-        names, max_effort = told.get("names", []), told.get("max_effort", 0.0)
+        told = {name: values.pop(name) for name in ("names", "field") if name in values}
+        given = {name: values.pop(name) for name in list(values) if name not in SOURCE_KEYS}
+        actions = tuple(kind for kind in SINKS if "/action/" in kind)
+        source = self.source(where, values, actions)
+        names = told.get("names", [])
         if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
             raise ValueError(f"{where}.names: {names!r}, must be a list of names")
         if names and (len(names) != source.size or len(set(names)) != len(names)):
@@ -242,24 +245,18 @@ class _Parts:
         if bool(names) != ("field" in told):
             raise ValueError(f"{where}: names and field, must both be there, or neither")
         kind = source.channel.kind
-        if names and (kind in NAMED or kind in (TWIST, *GRIPPER_ACTIONS)):
+        if names and (kind in NAMED or kind in (TWIST, *actions)):
             raise ValueError(
                 f"{where}.names: {names!r}, must not be there: select names the entries of {kind}"
             )
-        if not is_number(max_effort) or not 0.0 <= max_effort <= STRONGEST_N:
-            raise ValueError(f"{where}.max_effort: {max_effort!r}, must be from 0 to {STRONGEST_N:g} N")
-        sink = Sink(source, tuple(names), told.get("field", ""), float(max_effort))
-        if sink.is_ros_action and (source.size != 1 or not GRIPPER_PATH.fullmatch(source.select[0])):
-            raise ValueError(f"{where}.select: {list(source.select)}, must be [position.JOINT] of a gripper")
-        if "max_effort" in told and not sink.is_ros_action:
-            raise ValueError(f"{where}.max_effort: {max_effort!r}, only a gripper's action has one")
+        sink = Sink(source, tuple(names), told.get("field", ""), _arguments(where, kind, given))
+        if sink.is_ros_action and (source.size != 1 or not POSITION.fullmatch(source.select[0])):
+            raise ValueError(f"{where}.select: {list(source.select)}, must be [position.JOINT]")
         return sink
 
     def source(self, where: str, values: Any, actions: tuple[str, ...] = ()) -> Source:
         values = mapping(where, values)
-        check_keys(
-            where, values, ("channel", "select", "align", "apply", "kind"), required=("channel", "select")
-        )
+        check_keys(where, values, SOURCE_KEYS, required=("channel", "select"))
         channel = self.channel(where, values["channel"], actions)
         if channel.kind in IMAGE_TYPES:
             raise ValueError(f"{where}.channel.type: {channel.kind}, an image must be {CAMERA}NAME")
@@ -283,6 +280,16 @@ class _Parts:
         one_of(f"{where}.channel.type", channel.kind, IMAGE_TYPES)
         rows, columns = _resize(where, values["apply"])
         return Camera(where, channel, self.align(where, values.get("align", {}), channel.kind), rows, columns)
+
+
+def _arguments(where: str, kind: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a command sink; only where there are any, its code is imported."""
+    known = arguments_of(SINKS[kind]) if given and kind in SINKS else {}
+    check_keys(where, given, (*SOURCE_KEYS, "names", "field", *known))
+    try:
+        return {name: known[name].checked(value) for name, value in given.items()}
+    except ValueError as error:
+        raise ValueError(f"{where}.{error}") from None
 
 
 def _observations(parts: _Parts, values: Any) -> tuple[tuple[Source, ...], tuple[Camera, ...]]:

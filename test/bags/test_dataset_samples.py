@@ -52,7 +52,8 @@ def test_what_the_robots_node_makes_of_the_messages_is_what_the_bag_gives(
     rclpy = pytest.importorskip("rclpy")
     from rclpy.serialization import serialize_message
 
-    from adahi_ros.nodes.common.messages import to_command, to_image, to_joint_state, to_task_state
+    from adahi_ros.nodes.common.messages import to_image, to_joint_state, to_task_state
+    from test.commands import trajectory
 
     assert rclpy
     seeing = with_camera(contract_values, "stub", 8, 8, for_target=camera == "target")
@@ -71,9 +72,7 @@ def test_what_the_robots_node_makes_of_the_messages_is_what_the_bag_gives(
                 ("right_joint", "grip", "left_joint"), draw.normal(size=3), draw.normal(size=3), stamp
             ),
             "task_state": to_task_state(draw.normal(size=4), np.array([0.1, 0.2]), 0, step, stamp),
-            "command": to_command(
-                ("right_joint", "left_joint"), "positions", draw.normal(size=2), 0.05, stamp
-            ),
+            "command": trajectory(("right_joint", "left_joint"), draw.normal(size=2), stamp),
         }
         if camera:
             pixels = draw.integers(256, size=(20, 30, 3), dtype=np.uint8)

@@ -12,7 +12,7 @@ from adahi_ros.contract.commanded import (
     check_topics_apart,
     commanded,
     commanded_by_sink,
-    interfaces_by_sink,
+    kinds_by_sink,
 )
 from adahi_ros.contract.contract import BY_CONTRACT, Action, Alignment, Channel, Sink, Source
 
@@ -97,13 +97,14 @@ TWO = Action(
         sink(NUMBERS, "data.0", topic="lift", names=("mast",), field="positions"),
     )
 )
-KINDS = {TRAJECTORY: "joint_trajectory", NUMBERS: "forward_command"}
+INTERFACES = {"joint_trajectory": TRAJECTORY, "twist": TWIST}
+KNOWN = (TRAJECTORY, NUMBERS, GRIPPER)
 
 
-def test_a_sink_has_the_interface_of_its_messages_unless_one_is_told() -> None:
+def test_a_sink_sends_the_type_of_the_contract_unless_a_parameter_names_one() -> None:
     with_hand = Action((*TWO.sinks, sink(GRIPPER, "position.finger", topic="gripper")))
-    assert interfaces_by_sink(with_hand, BY_CONTRACT, KINDS) == ["joint_trajectory", "forward_command", ""]
-    assert interfaces_by_sink(action(TRAJECTORY, "positions.elbow"), "twist", KINDS) == ["twist"]
+    assert kinds_by_sink(with_hand, BY_CONTRACT, INTERFACES, KNOWN) == list(KNOWN)
+    assert kinds_by_sink(action(TRAJECTORY, "positions.elbow"), "twist", INTERFACES, KNOWN) == [TWIST]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_a_sink_has_the_interface_of_its_messages_unless_one_is_told() -> None:
 )
 def test_an_interface_that_cannot_be_had_is_refused(whole: Action, told: str, said: str) -> None:
     with pytest.raises(ValueError, match=f"^{said}"):
-        interfaces_by_sink(whole, told, KINDS)
+        kinds_by_sink(whole, told, INTERFACES, KNOWN)
 
 
 def test_two_actions_have_two_topics() -> None:

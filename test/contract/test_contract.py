@@ -95,7 +95,7 @@ def test_a_contract_in_rosettas_format_is_taken() -> None:
 def test_an_action_is_that_of_all_its_sinks_each_in_its_own_units() -> None:
     hand = {**HAND, "max_effort": 20.0, "apply": [{"scale": 100.0}]}  # centimetres, to the policy
     action = parse_contract({**ARM, "actions": {"arm": ACTION, "hand": hand, "lift": LIFT}}).action
-    assert (action.size, action.sinks[1].max_effort) == (4, 20.0)
+    assert (action.size, action.sinks[1].arguments) == (4, {"max_effort": 20.0})
     assert [sink.is_ros_action for sink in action.sinks] == [False, True, False]
     wire = action.to_wire(np.array([0.5, -0.5, 4.0, 0.3]))
     assert wire.tolist() == [0.5, -0.5, 0.04, 0.3]
@@ -156,7 +156,7 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
             "action.channel.topic: '/.*' and '[^/].*' of again, both .*, must be one action's",
         ),
         (("actions", "action", "names"), ["a", "b"], "action: names and field, must both be there"),
-        (("actions", "action", "max_effort"), 5.0, "action.max_effort: 5.0, only a gripper's action has one"),
+        (("actions", "action", "max_effort"), 5.0, "action.max_effort: unknown, must be one of channel"),
         (("actions", "action", "channel", "type"), GRIPPER, r"action.select: .* must be \[position.JOINT\]"),
         (("actions", "hand"), {**HAND, "select": ["position."]}, r"hand.select: .* \[position.JOINT\]"),
         (("actions", "hand"), {**HAND, "names": ["a"], "field": "effort"}, "hand.names: .* select names the"),

@@ -32,11 +32,11 @@ from adahi_ros.lab.link.link_profile import load_profile
 from adahi_ros.lab.tasks.gymnasium_description import load_description
 from adahi_ros.lab.training.encoder_recipe import load_encoder_recipe
 from adahi_ros.lab.training.policy_recipe import load_recipe
-from adahi_ros.nodes.common.messages import to_command
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import load_limits
 from adahi_ros.vision.encoder import Encoder
+from test.commands import trajectory
 
 JOINTS = ("plate_roll_joint", "plate_pitch_joint")
 START_NS, PERIOD_NS, STEPS = 1_800_000_000_000_000_000, 50_000_000, 8
@@ -207,7 +207,7 @@ def of_step(step: int, garbage: ModuleType) -> list[tuple[str, Any, int]]:
     stamp_ns = START_NS + step * PERIOD_NS
     seen = garbage.observed(0, step, stamp_ns)
     status = DraftStatus(header=seen["task_state"].header, step_id=step, accepted=[True, True])
-    command = to_command(JOINTS, "positions", np.zeros(2), 0.05, stamp_ns)
+    command = trajectory(JOINTS, np.zeros(2), stamp_ns)
     said = {**seen, "command": command, "draft_status": status}
     return [(f"/{topic}", message, stamp_ns + 10**6) for topic, message in said.items()]
 

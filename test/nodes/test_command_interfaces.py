@@ -13,12 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.qos import ReliabilityPolicy
 
-from adahi_ros.nodes.common.command_interfaces import (
-    COMMAND_INTERFACES,
-    INTERFACE_OF_KIND,
-    CommandInterface,
-    command_interface,
-)
+from adahi_ros.contract.commanded import Commanded
+from adahi_ros.contract.sinks.interface import Command, MessageSink
+from adahi_ros.contract.sinks.registry import INTERFACES, SINKS, message_sink
+from adahi_ros.nodes.common.message_types import message_type, new_message
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos
 
@@ -37,16 +35,20 @@ EVERY = [
 NAMED = ["joint_trajectory", "joint_jog"]
 
 
-def opened(name: str) -> tuple[CommandInterface, tuple[str, ...], str]:
-    """Return an interface, names that it can command, and the first field that it carries."""
-    kind = COMMAND_INTERFACES[name]
-    names, field = (AXES if kind.names else JOINTS), kind.fields[0]
-    return command_interface(name, names, field, FRAME), names, field
+def opened(name: str) -> tuple[MessageSink, tuple[str, ...], str]:
+    """Return a sink, names that it can command, and the first field that it carries."""
+    make: Any = SINKS[INTERFACES[name]]
+    names, field = (AXES if make.names else JOINTS), make.fields[0]
+    return message_sink(make.kind, Commanded.alike(names, field), FRAME), names, field
 
 
-def message_of(name: str) -> tuple[CommandInterface, tuple[str, ...], str, Any]:
+def made(interface: MessageSink, names: tuple[str, ...], field: str, action: Any, *more: Any) -> Any:
+    return interface.message(Command(names, field, action, PERIOD_S, *more), new_message)
+
+
+def message_of(name: str) -> tuple[MessageSink, tuple[str, ...], str, Any]:
     interface, names, field = opened(name)
-    return interface, names, field, interface.message(names, field, ACTION, PERIOD_S, STAMP_NS)
+    return interface, names, field, made(interface, names, field, ACTION, STAMP_NS)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -56,20 +58,17 @@ def test_what_is_read_back_has_the_bits_that_were_sent(name: str, action: list[f
 
     interface, names, _ = opened(name)
     for field in interface.fields:
-        message = interface.message(names, field, np.array(action), PERIOD_S, STAMP_NS)
-        on_the_air = deserialize_message(serialize_message(message), interface.message_type)
+        message = made(interface, names, field, np.array(action), STAMP_NS)
+        on_the_air = deserialize_message(serialize_message(message), message_type(interface.kind))
         back = interface.action(on_the_air, names, field)
         assert back.dtype == np.float64
         assert struct.pack("3d", *back) == struct.pack("3d", *action)
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_its_kind_is_the_name_of_its_messages(name: str) -> None:
-    interface, _, _ = opened(name)
-    package, folder, kind = interface.kind.split("/")
-    assert interface.message_type.__module__.startswith(f"{package}.{folder}.")
-    assert interface.message_type.__name__ == kind
-    assert INTERFACE_OF_KIND[interface.kind] == name
+@pytest.mark.parametrize("kind", SINKS)
+def test_a_sink_is_registered_by_the_type_that_it_sends(kind: str) -> None:
+    assert SINKS[kind].kind == kind
+    assert message_type(kind).__name__ == kind.rpartition("/")[2]
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -77,7 +76,7 @@ def test_the_stamp_is_read_back_where_there_is_one(name: str) -> None:
     interface, names, field, message = message_of(name)
     assert interface.stamped is hasattr(message, "header")
     assert interface.stamp_ns(message) == (STAMP_NS if interface.stamped else 0)
-    assert interface.stamp_ns(interface.message(names, field, ACTION, PERIOD_S, 0)) == 0
+    assert interface.stamp_ns(made(interface, names, field, ACTION, 0)) == 0
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -135,7 +134,7 @@ def test_what_is_not_finite_is_refused(name: str, value: float) -> None:
 def test_an_unsound_action_becomes_no_command(name: str, action: np.ndarray) -> None:
     interface, names, field = opened(name)
     with pytest.raises(ValueError, match=f"{field}: .*(expected 3|must be finite)"):
-        interface.message(names, field, action, PERIOD_S, STAMP_NS)
+        made(interface, names, field, action, STAMP_NS)
 
 
 def test_a_trajectory_without_points_is_refused() -> None:
@@ -189,18 +188,17 @@ def test_a_jog_with_displacements_is_refused() -> None:
 def test_what_an_interface_cannot_carry_is_told_at_the_start(
     name: str, names: tuple[str, ...], field: str, frame: str, words: str
 ) -> None:
-    with pytest.raises(ParameterError, match=words):
-        command_interface(name, names, field, frame)
+    with pytest.raises(ValueError, match=words):
+        message_sink(INTERFACES[name], Commanded.alike(names, field), frame)
 
 
 def test_without_control_msgs_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "control_msgs", None)
     monkeypatch.setitem(sys.modules, "control_msgs.msg", None)
     with pytest.raises(
-        ParameterError, match=r"needs control_msgs: apt install ros-\$ROS_DISTRO-control-msgs"
+        ParameterError, match=r"is control_msgs installed .* apt install ros-\$ROS_DISTRO-control-msgs"
     ):
-        command_interface("joint_jog", JOINTS, "velocities")
-    command_interface("joint_trajectory", JOINTS, "velocities")
+        message_type(INTERFACES["joint_jog"])
 
 
 def test_commands_are_reliable_as_controllers_subscribe_them() -> None:
@@ -210,10 +208,10 @@ def test_commands_are_reliable_as_controllers_subscribe_them() -> None:
 
 def test_a_point_of_positions_carries_velocities_where_they_are_given() -> None:
     interface, names, field = opened("joint_trajectory")
-    plain = interface.message(names, field, ACTION, PERIOD_S, 0)
+    plain = made(interface, names, field, ACTION, 0)
     assert interface.reach(plain, names) == (None, PERIOD_S)
     velocities = np.array([1.0, -2.0, 0.0])
-    message = interface.message(names, field, ACTION, PERIOD_S, 0, velocities)
+    message = made(interface, names, field, ACTION, 0, velocities)
     assert list(message.points[0].positions) == ACTION.tolist()
     message.joint_names = message.joint_names[::-1]
     back, time_s = interface.reach(message, names)
@@ -223,11 +221,11 @@ def test_a_point_of_positions_carries_velocities_where_they_are_given() -> None:
     with pytest.raises(ValueError, match=r"points\[0\].velocities: .*nan.* must be finite"):
         interface.reach(message, names)
     with pytest.raises(ValueError, match=r"velocities: 2 values, expected 3"):
-        interface.message(names, field, ACTION, PERIOD_S, 0, np.zeros(2))
+        made(interface, names, field, ACTION, 0, np.zeros(2))
 
 
 @pytest.mark.parametrize("name", ["forward_command", "twist"])
 def test_other_commands_carry_no_velocities_beside(name: str) -> None:
     interface, names, field, plain = message_of(name)
-    assert interface.message(names, field, ACTION, PERIOD_S, STAMP_NS, ACTION) == plain
+    assert made(interface, names, field, ACTION, STAMP_NS, ACTION) == plain
     assert interface.reach(plain, names) == (None, None)

@@ -12,11 +12,13 @@ from rclpy.lifecycle import LifecycleNode
 
 from adahi_ros.contract.commanded import Commanded, commanded_by_sink
 from adahi_ros.contract.parsing import parse_contract
+from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
+from adahi_ros.contract.sinks.registry import INTERFACES, message_sink
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
-from adahi_ros.nodes.common.command_interfaces import command_interface
+from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos
@@ -82,15 +84,15 @@ AGE_NS = 40_000_000  # of the observation, when its command is sent
 def sent(observer: Observer, name: str, stamp_ns: int, lockstep: bool = False, **given: Any) -> Any:
     """Return the command that a sink sends, as it arrives over DDS."""
     names, field = (AXES, "velocities") if name == "twist" else (JOINTS, "positions")
-    interface = command_interface(name, names, field, FRAME)
+    what = Commanded.alike(names, field)
+    interface = message_sink(INTERFACES[name], what, FRAME)
     arrived: list[Any] = []
     with ExitStack() as opened:
         node = LifecycleNode("robot", context=observer.context, use_global_arguments=False)
         opened.callback(node.destroy_node)
-        what = Commanded.alike(names, field)
         sink = TopicSink(node, "command", what, interface, PERIOD_S, opened, lockstep)
         subscription = observer.node.create_subscription(
-            interface.message_type, "command", arrived.append, command_qos()
+            message_type(interface.kind), "command", arrived.append, command_qos()
         )
         opened.callback(observer.node.destroy_subscription, subscription)
         observer.wait_until(lambda: sink._out.get_subscription_count() > 0, 30.0, "subscription")
@@ -101,7 +103,7 @@ def sent(observer: Observer, name: str, stamp_ns: int, lockstep: bool = False, *
 
 def asked_of_a_controller(message: Any, now_ns: int) -> float:
     """Return the speed that a trajectory asks of an arm at 0, received at a time."""
-    interface = command_interface("joint_trajectory", JOINTS, "positions")
+    interface = JointTrajectorySink()
     controller = TrajectoryController(np.zeros(2))
     stamp_s = (interface.stamp_ns(message) - now_ns) / NANOSECONDS
     stamp_s = 0.0 if from_stamp(message.header.stamp) == 0 else stamp_s

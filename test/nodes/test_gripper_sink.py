@@ -17,10 +17,11 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from adahi_ros.contract.parsing import parse_contract
+from adahi_ros.contract.sinks.gripper_command import GripperCommandSink
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.nodes.common.gripper_actions import gripper_action
-from adahi_ros.nodes.robot.command_sinks import GripperSink
+from adahi_ros.nodes.common.message_types import message_type
+from adahi_ros.nodes.robot.command_sinks import GoalSink
 from adahi_ros.safety.goals import CANCEL_ATTEMPTS
 
 GRIPPER = "control_msgs/action/GripperCommand"
@@ -60,7 +61,7 @@ class Driver:
             self._may_accept.set_result(True)
         self._server = ActionServer(
             self.node,
-            gripper_action(GRIPPER).action_type,
+            message_type(GRIPPER),
             "hand/goal",
             callback_group=ReentrantCallbackGroup(),
             goal_callback=self._on_goal,
@@ -119,7 +120,7 @@ class Hand:
         opened.callback(self._executor.shutdown, timeout_sec=1.0)
         self.closing = opened.enter_context(ExitStack())
         (sink,) = parse_contract(CONTRACT).action.sinks
-        self.sink = GripperSink(node, sink, gripper_action(GRIPPER), self.closing)
+        self.sink = GoalSink(node, sink, GripperCommandSink(), self.closing)
         self._observer = observer
 
     def until(self, done: Callable[[], bool], step: Callable[[], None] = lambda: None) -> None:

@@ -18,11 +18,14 @@ from rclpy.serialization import deserialize_message, serialize_message
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from adahi_ros.contract.contract import COMMAND_FIELDS
+from adahi_ros.contract.sinks.interface import Command
+from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.core.distribution import counted
 from adahi_ros.core.health_level import Level
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
 from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.nodes.common.message_types import new_message
 from adahi_ros.nodes.common.messages import (
     describe,
     from_description,
@@ -30,7 +33,6 @@ from adahi_ros.nodes.common.messages import (
     from_request,
     from_stamp,
     from_status,
-    to_command,
     to_link_state,
     to_reply,
     to_request,
@@ -315,7 +317,8 @@ def test_a_link_state_survives_the_wire() -> None:
 def test_a_command_is_one_point_a_period_after_its_observation(
     period_s: float, sec: int, nanosec: int
 ) -> None:
-    command = to_command(["a", "b"], "positions", np.float32([0.1, 0.2]), period_s, 12)
+    given = Command(["a", "b"], "positions", np.float32([0.1, 0.2]), period_s, 12)
+    command = JointTrajectorySink().message(given, new_message)
     assert from_stamp(command.header.stamp) == 12
     assert command.joint_names == ["a", "b"]
     (point,) = command.points

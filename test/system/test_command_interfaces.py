@@ -13,8 +13,11 @@ from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from adahi_ros.contract.commanded import Commanded
+from adahi_ros.contract.sinks.interface import Command
+from adahi_ros.contract.sinks.registry import INTERFACES, message_sink
 from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.nodes.common.command_interfaces import command_interface
+from adahi_ros.nodes.common.message_types import message_type, new_message
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.qos import command_qos
 
@@ -36,11 +39,13 @@ class Controller:
         self.world.reset(SEED, [0])
         spec = self.world.spec
         self.names, self.field = spec.commanded, spec.command_field
-        self.interface = command_interface(interface, self.names, self.field)
+        self.interface = message_sink(INTERFACES[interface], Commanded.alike(self.names, self.field))
         self.states: list[TaskState] = []
         deep = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
         self.subscription = stage.node.create_subscription(TaskState, "task_state", self.states.append, deep)
-        self.publisher = stage.node.create_publisher(self.interface.message_type, "command", command_qos())
+        self.publisher = stage.node.create_publisher(
+            message_type(self.interface.kind), "command", command_qos()
+        )
         self.process = stage.start(
             "robot_simulator_node", task=task, seed=SEED, command_interface=interface, **parameters
         )
@@ -51,7 +56,8 @@ class Controller:
         return self.states[-1]
 
     def send(self, action: np.ndarray, stamp_ns: int) -> None:
-        self.publisher.publish(self.interface.message(self.names, self.field, action, 0.05, stamp_ns))
+        command = Command(self.names, self.field, action, 0.05, stamp_ns)
+        self.publisher.publish(self.interface.message(command, new_message))
 
 
 @contextmanager

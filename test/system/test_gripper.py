@@ -16,7 +16,7 @@ from std_srvs.srv import SetBool
 
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.tasks import make
-from adahi_ros.nodes.common.gripper_actions import gripper_action
+from adahi_ros.nodes.common.message_types import message_type
 
 GRIPPER = "control_msgs/action/GripperCommand"
 
@@ -28,21 +28,21 @@ class Gripper:
         self.asked = 0
         self._mute = mute
         self.handles: list[Any] = []
-        self._action = gripper_action(GRIPPER)
+        self._type = message_type(GRIPPER)
         self._server = ActionServer(
             node,
-            self._action.action_type,
+            self._type,
             "hand/gripper_action",
             callback_group=ReentrantCallbackGroup(),
             goal_callback=self._on_goal,
-            execute_callback=lambda handle: self._action.action_type.Result(),
+            execute_callback=lambda handle: self._type.Result(),
             handle_accepted_callback=self.handles.append,
             cancel_callback=lambda handle: CancelResponse.ACCEPT,
         )
 
     @property
     def positions(self) -> list[float]:
-        return [self._action.position(handle.request, "plate_pitch_joint") for handle in self.handles]
+        return [handle.request.command.position for handle in self.handles]
 
     async def _on_goal(self, goal: Any) -> GoalResponse:
         self.asked += 1

@@ -14,12 +14,13 @@ from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Image, JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.tasks import TASKS, make, make_expert
 from adahi_ros.lab.tasks.demonstrations import collect
-from adahi_ros.nodes.common.command_interfaces import command_interface
-from adahi_ros.nodes.common.messages import from_episode_result, from_stamp, to_command, to_image
+from adahi_ros.nodes.common.messages import from_episode_result, from_stamp, to_image
 from adahi_ros.protocol.records import EpisodeRecord
+from test.commands import trajectory
 
 SEED = 4
 FIRST_EPISODE = 6
@@ -55,7 +56,7 @@ class Pilot:
         return self.states[-1]
 
     def send(self, names: Sequence[str], positions: np.ndarray, stamp_ns: int) -> None:
-        self.command_out.publish(to_command(names, "positions", positions, 0.05, stamp_ns))
+        self.command_out.publish(trajectory(names, positions, stamp_ns))
 
     def _is_newest(self, episode: int, step: int) -> bool:
         newest = self.states[-1:]
@@ -90,7 +91,7 @@ def send_garbage(pilot: Pilot) -> None:
         seen = len(pilot.states)
         pilot.stage.wait(lambda seen=seen: len(pilot.states) > seen + 1, f"state after command {index}")
         assert pilot.states[-1].step_id == 0
-    empty = to_command(names, "positions", good, 0.05, from_stamp(pilot.states[-1].header.stamp))
+    empty = trajectory(names, good, from_stamp(pilot.states[-1].header.stamp))
     empty.points = []
     pilot.command_out.publish(empty)
 
@@ -170,8 +171,7 @@ class Recorder:
         self.stage = stage
         self.episodes = episodes
         self.world = make(task)
-        spec = self.world.spec
-        self.interface = command_interface("joint_trajectory", spec.commanded, spec.command_field)
+        self.interface = JointTrajectorySink()
         self.kept: dict[str, list[Any]] = {}
         every = QoSProfile(history=HistoryPolicy.KEEP_ALL)
         self._subscriptions = [
@@ -179,7 +179,7 @@ class Recorder:
             for topic, kind in {
                 "joint_states": JointState,
                 "task_state": TaskState,
-                "command": self.interface.message_type,
+                "command": JointTrajectory,
                 "/clock": Clock,
                 "episode_result": EpisodeResult,
             }.items()

@@ -13,12 +13,14 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from adahi_ros.contract.commanded import Commanded, Joined, check_takes, commanded_by_sink
 from adahi_ros.contract.parsing import load_contract
+from adahi_ros.contract.sinks.interface import MessageSink
+from adahi_ros.contract.sinks.registry import INTERFACES, message_sink
 from adahi_ros.lab.tasks.task_interface import TaskSpec
-from adahi_ros.nodes.common.command_interfaces import INTERFACE_OF_KIND, CommandInterface, command_interface
+from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos
 
-Input = tuple[str, Commanded, CommandInterface]
+Input = tuple[str, Commanded, MessageSink]
 """A topic, what is commanded there, and what reads its messages."""
 
 
@@ -50,7 +52,7 @@ class CommandInputs:
         self._on_fault = on_fault
         for index, (topic, _, interface) in enumerate(inputs):
             node.create_subscription(
-                interface.message_type,
+                message_type(interface.kind),
                 topic,
                 partial(self._received, index),
                 command_qos(),
@@ -87,11 +89,10 @@ def inputs_of(contract: str, spec: TaskSpec, frame_id: str) -> list[Input]:
     try:
         action = load_contract(contract).action
         parts = commanded_by_sink(action, spec.commanded, spec.command_field)
-        check_takes(action, parts, spec.commanded, spec.command_field, tuple(INTERFACE_OF_KIND))
+        check_takes(action, parts, spec.commanded, spec.command_field, tuple(INTERFACES.values()))
+        return [
+            (sink.channel.topic, part, message_sink(sink.channel.kind, part, frame_id, sink.arguments))
+            for sink, part in zip(action.sinks, parts, strict=True)
+        ]
     except ValueError as error:
         raise ParameterError(str(error)) from None
-    inputs = []
-    for sink, part in zip(action.sinks, parts, strict=True):
-        interface = command_interface(INTERFACE_OF_KIND[sink.channel.kind], part.names, part.field, frame_id)
-        inputs.append((sink.channel.topic, part, interface))
-    return inputs

@@ -28,6 +28,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.core.arguments import LARGEST_INTEGER
 from adahi_ros.lab.tasks.motions import Motions, ahead_s
 from adahi_ros.nodes.common.messages import (
     from_stamp,
@@ -36,7 +37,7 @@ from adahi_ros.nodes.common.messages import (
     to_stamp,
     to_task_state,
 )
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, Parameters, parameter
+from adahi_ros.nodes.common.parameters import Parameters, parameter
 from adahi_ros.nodes.common.spin import run
 
 DEPTH = 1000  # what is written down must not be lost here

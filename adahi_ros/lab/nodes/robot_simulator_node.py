@@ -31,17 +31,17 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
 
 from adahi_ros.contract.commanded import Commanded
+from adahi_ros.contract.sinks.interface import Command
+from adahi_ros.contract.sinks.registry import INTERFACES, message_sink
+from adahi_ros.contract.sinks.twist import TwistSink
 from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.core.arguments import LARGEST_INTEGER
 from adahi_ros.lab.nodes.command_inputs import CommandInputs, Input, inputs_of
 from adahi_ros.lab.tasks import TASKS, make, make_expert
 from adahi_ros.lab.tasks.commanded import CommandedTask
 from adahi_ros.lab.tasks.demonstrations import Demonstrator
 from adahi_ros.lab.tasks.task_interface import has_camera
-from adahi_ros.nodes.common.command_interfaces import (
-    COMMAND_INTERFACES,
-    TwistParameters,
-    command_interface,
-)
+from adahi_ros.nodes.common.message_types import message_type, new_message
 from adahi_ros.nodes.common.messages import (
     to_episode_result,
     to_image,
@@ -49,7 +49,7 @@ from adahi_ros.nodes.common.messages import (
     to_stamp,
     to_task_state,
 )
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, Parameters, group, parameter
+from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.protocol.records import EpisodeRecord
@@ -71,9 +71,9 @@ class RobotSimulatorParameters:
     first_episode: int = parameter(0, "Number of the first episode", 0, 2**32 - 1)
     episodes: int = parameter(0, "How many to run before the node ends; 0 for no end", 0, 2**32 - 1)
     command_interface: str = parameter(
-        "joint_trajectory", "Message type of command", choices=tuple(COMMAND_INTERFACES)
+        "joint_trajectory", "Message type of command", choices=tuple(INTERFACES)
     )
-    twist: TwistParameters = group(TwistParameters, "command")
+    twist: TwistSink = group(TwistSink, "command")
     contract: str = parameter(
         "",
         "Name or file of the contract whose actions are taken, on its topics; '' for command alone",
@@ -152,10 +152,11 @@ class RobotSimulatorNode(Node):
         spec, frame_id = self._task.spec, values.twist.frame_id
         if values.contract and values.demonstrate:
             raise ParameterError(f"contract: {values.contract!r}, must be '' with demonstrate")
-        self._interface = command_interface(
-            values.command_interface, spec.commanded, spec.command_field, frame_id
-        )
         what = Commanded.alike(spec.commanded, spec.command_field)
+        try:
+            self._interface = message_sink(INTERFACES[values.command_interface], what, frame_id)
+        except ValueError as error:
+            raise ParameterError(str(error)) from None
         inputs: list[Input] = [("command", what, self._interface)]
         if values.contract:
             inputs = inputs_of(values.contract, spec, frame_id)
@@ -193,7 +194,7 @@ class RobotSimulatorNode(Node):
                 JointState, "controller_reference", QoSProfile(depth=10)
             )
         if values.demonstrate:
-            self._command_out = self._stream(self._interface.message_type, "command")
+            self._command_out = self._stream(message_type(self._interface.kind), "command")
         else:
             CommandInputs(self, inputs, spec.commanded, self._on_action, self._on_fault)
         if values.wait_for_subscribers:
@@ -283,9 +284,8 @@ class RobotSimulatorNode(Node):
         )
         wanted = robot.show(now)
         if wanted is not None:
-            self._command_out.publish(
-                self._interface.message(spec.commanded, spec.command_field, wanted, self._period_s, now)
-            )
+            command = Command(spec.commanded, spec.command_field, wanted, self._period_s, now)
+            self._command_out.publish(self._interface.message(command, new_message))
 
     def _on_fault(self, fault: ValueError) -> None:
         if self._robot.listens:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Message types by their names, as contracts and bags spell them."""
+"""Types of messages and actions by their names, as contracts and bags spell them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from adahi_ros.nodes.common.parameters import ParameterError
 
 
 def message_type(kind: str) -> Any:
-    """Return the class of a type such as sensor_msgs/msg/JointState.
+    """Return the class of a message or action type, such as sensor_msgs/msg/JointState.
 
     Raises:
         ParameterError: its package is not installed, or has no such type.
     """
-    package, _, name = kind.split("/")
+    package, folder, name = kind.split("/")
     try:
-        return getattr(importlib.import_module(f"{package}.msg"), name)
+        return getattr(importlib.import_module(f"{package}.{folder}"), name)
     except (ImportError, AttributeError):
+        apt = f"apt install ros-$ROS_DISTRO-{package.replace('_', '-')}"
         raise ParameterError(
-            f"contract: no message type {kind}; is {package} installed and sourced?"
+            f"contract: no message type {kind}; is {package} installed and sourced? {apt}"
         ) from None
+
+
+def new_message(kind: str) -> Any:
+    """Return an empty message of a type."""
+    return message_type(kind)()

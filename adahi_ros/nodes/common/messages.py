@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from adahi_msgs.msg import DraftStatus, EpisodeResult, LinkState, TaskState
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
-from builtin_interfaces.msg import Duration, Time
+from builtin_interfaces.msg import Time
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import Header
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from adahi_ros.contract.sinks.interface import doubles
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
 from adahi_ros.gates.gate_context import LinkEstimate
@@ -50,11 +50,6 @@ from_stamp = stamp_ns
 
 def _floats(values: np.ndarray) -> array:
     return array("f", values.astype(np.float32, copy=False).tobytes())
-
-
-def doubles(values: np.ndarray) -> array:
-    """Return numbers as a message holds float64."""
-    return array("d", np.asarray(values, dtype=np.float64).tobytes())
 
 
 def _codes(values: np.ndarray) -> array:
@@ -258,26 +253,6 @@ def _images(response: DescribeTarget.Response) -> tuple[ImageInput, ...]:
                 raise ValueError(f"{field}: {size}, must be from 1 to {MAX_SIDE}")
     sizes = zip(names, *(getattr(response, field) for field in told), strict=True)
     return tuple(ImageInput(shortened(name), *size) for name, *size in sizes)
-
-
-def to_command(
-    names: Sequence[str], field: str, action: np.ndarray, period_s: float, stamp_ns: int
-) -> JointTrajectory:
-    """Make the command of one control step: one point, to be reached a period after the stamp.
-
-    Args:
-        names: what the action's entries command.
-        field: of the point that they go to, such as `positions` or `velocities`.
-        action: (A,).
-        period_s: of the control.
-        stamp_ns: when the period starts; 0 for at receipt, which leaves the controller the whole period.
-    """
-    reached = Duration(sec=int(period_s), nanosec=int(period_s % 1 * NANOSECONDS))
-    return JointTrajectory(
-        header=Header(stamp=to_stamp(stamp_ns)),
-        joint_names=list(names),
-        points=[JointTrajectoryPoint(**{field: doubles(action)}, time_from_start=reached)],
-    )
 
 
 def to_joint_state(

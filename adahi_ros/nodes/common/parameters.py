@@ -8,10 +8,9 @@ A field is a parameter of its name, and a field that is a dataclass itself a gro
 from __future__ import annotations
 
 import difflib
-import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -26,14 +25,13 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
+from adahi_ros.core.arguments import SHOWN, Argument, argument
 from adahi_ros.nodes.common.parameter_files import unheeded
 from adahi_ros.protocol.texts import shortened
 
 P = TypeVar("P")
 V = TypeVar("V")
-LARGEST_INTEGER = 2**63 - 1
 LAST_TYPE = ParameterType.PARAMETER_STRING_ARRAY
-TOLD = 100  # characters of a value that is wrong
 NO_NAMES = ("",)  # parameter files have no empty list of strings
 FOR_OTHERS = ("calibration.", "qos_overrides.", "start_type_description_service")  # of no node's own
 
@@ -42,117 +40,31 @@ class ParameterError(ValueError):
     """A parameter cannot be used; the message names it, its value and what is allowed."""
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter, as ROS is told of it.
+parameter = argument
+"""Declare a field of a dataclass as a parameter."""
 
-    Attributes:
-        name: with its unit, as `deadline_s`.
-        default: its type is the parameter's type.
-        description: for `ros2 param describe`.
-        low: smallest number allowed; None for no bound, and for what is no number.
-        high: largest number allowed.
-        choices: the strings allowed; empty for any but the empty one.
-        live: may be set while the node is configured; takes effect at the next control step.
-        optional: a string may be empty.
-        longest: characters that a string may have; None for no bound.
-    """
 
-    name: str
-    default: bool | int | float | str | list[str]
-    description: str
-    low: float | None = None
-    high: float | None = None
-    choices: tuple[str, ...] = ()
-    live: bool = False
-    optional: bool = False
-    longest: int | None = None
-
-    @property
-    def allowed(self) -> str:
-        """What values may be given, for people."""
-        if self.choices:
-            return f"one of {', '.join(self.choices)}"
-        if self.low is not None and self.high == LARGEST_INTEGER:
-            return f"at least {self.low:g}"
-        if self.low is not None and self.high is not None:
-            return f"from {self.low:g} to {self.high:g}"
-        if self.longest is not None:
-            return f"a string of {int(not self.optional)} to {self.longest} characters"
-        kinds = {
-            bool: "true or false",
-            int: "an integer",
-            float: "a finite number",
-            str: "a string" if self.optional else "a string, not empty",
-        }
-        return kinds.get(type(self.default), "strings, at least one (which may be ''), none twice")
-
-    def descriptor(self) -> ParameterDescriptor:
-        """Return what `ros2 param describe` shows."""
-        when = "can be set at any time" if self.live else "read when the node starts or is configured"
-        descriptor = ParameterDescriptor(
-            name=self.name,
-            description=self.description,
-            additional_constraints=f"{self.allowed}; {when}",
-        )
-        if self.low is not None and self.high is not None:
-            if isinstance(self.default, float):
-                descriptor.floating_point_range = [
-                    FloatingPointRange(from_value=float(self.low), to_value=float(self.high))
-                ]
-            else:
-                descriptor.integer_range = [
-                    IntegerRange(from_value=int(self.low), to_value=int(self.high), step=1)
-                ]
-        return descriptor
-
-    def fault(self, value: Any) -> str | None:
-        """Say what is wrong with a value of the right type that is within the range, if anything is."""
-        if self.longest is not None and len(value) > self.longest:
-            right = False
-        elif isinstance(self.default, str):
-            right = value in self.choices if self.choices else self.optional or bool(value)
-        elif isinstance(self.default, list):
-            right = len(value) > 0 and len(set(value)) == len(value)
-        elif isinstance(self.default, float):
-            right = math.isfinite(value)
+def _descriptor(row: Argument) -> ParameterDescriptor:
+    """Return what `ros2 param describe` shows."""
+    when = "can be set at any time" if row.live else "read when the node starts or is configured"
+    descriptor = ParameterDescriptor(
+        name=row.name, description=row.description, additional_constraints=f"{row.allowed}; {when}"
+    )
+    if row.low is not None and row.high is not None:
+        if isinstance(row.default, float):
+            descriptor.floating_point_range = [
+                FloatingPointRange(from_value=float(row.low), to_value=float(row.high))
+            ]
         else:
-            right = True
-        return None if right else self.refusal(value)
-
-    def refusal(self, value: Any) -> str:
-        """Say that a value, which may be of a wrong type, cannot be, and what can."""
-        must = f"{self.name}: {shortened(repr(value), TOLD)}, must be {self.allowed}"
-        if isinstance(self.default, float) and type(value) is int:  # to ROS, 1 is no 1.0
-            must += f", with a decimal point as in {shortened(repr(float(value)), TOLD)}"
-        return must
+            descriptor.integer_range = [IntegerRange(from_value=int(row.low), to_value=int(row.high), step=1)]
+    return descriptor
 
 
-def parameter(
-    default: V,
-    description: str,
-    low: float | None = None,
-    high: float | None = None,
-    *,
-    choices: tuple[str, ...] = (),
-    live: bool = False,
-    optional: bool = False,
-    longest: int | None = None,
-) -> V:
-    """Declare a field of a dataclass as a parameter; the arguments are those of `Parameter`.
-
-    The default of names is a tuple of them, which may be empty.
-    """
-    described = {
-        "description": description,
-        "low": low,
-        "high": high,
-        "choices": choices,
-        "live": live,
-        "optional": optional,
-        "longest": longest,
-    }
-    return field(default=default, metadata=described)
+def _refusal(row: Argument, value: Any) -> str:
+    """Say that a value of any ROS type is not allowed, and what is."""
+    if isinstance(row.default, float) and type(value) is int:  # to ROS, 1 is no 1.0
+        return f"{row.refusal(value)}, with a decimal point as in {shortened(repr(float(value)), SHOWN)}"
+    return row.refusal(value)
 
 
 def group(kind: type[V], name: str = "") -> V:
@@ -172,9 +84,9 @@ def _inside(within: str, each: Field[Any]) -> tuple[Any, str]:
     return each.default_factory, f"{within}{each.metadata['group'] or each.name}."
 
 
-def rows(kind: type[Any], within: str = "") -> tuple[Parameter, ...]:
+def rows(kind: type[Any], within: str = "") -> tuple[Argument, ...]:
     """Return what a dataclass declares, in the order of its fields; all names begin with `within`."""
-    found: list[Parameter] = []
+    found: list[Argument] = []
     for each in fields(kind):
         inner, inside = _inside(within, each)
         if inner is not None:
@@ -183,7 +95,7 @@ def rows(kind: type[Any], within: str = "") -> tuple[Parameter, ...]:
             default: Any = each.default
             if isinstance(default, tuple):
                 default = list(default or NO_NAMES)
-            found.append(Parameter(f"{within}{each.name}", default, **each.metadata))
+            found.append(Argument(f"{within}{each.name}", default, **each.metadata))
     return tuple(found)
 
 
@@ -228,11 +140,11 @@ class Parameters(Generic[P]):
         """A live parameter has been set since this was last made false."""
         for row in table:
             try:
-                value = node.declare_parameter(row.name, row.default, row.descriptor()).value
+                value = node.declare_parameter(row.name, row.default, _descriptor(row)).value
                 fault = row.fault(value)
             except ParameterException:  # of another type, or out of range
-                node.declare_parameter(row.name, row.default, row.descriptor(), ignore_override=True)
-                fault = row.refusal(self.told_beside(row.name))
+                node.declare_parameter(row.name, row.default, _descriptor(row), ignore_override=True)
+                fault = _refusal(row, self.told_beside(row.name))
             if fault is not None:
                 self._faults[row.name] = fault
         self._warn_of_unknown()
@@ -303,7 +215,7 @@ def _set_if_known(set_all: Callable[[Any, Any], Any], request: Any, response: An
     for parameter in request.parameters:
         kind = parameter.value.type
         if kind > LAST_TYPE:
-            name = shortened(repr(parameter.name), TOLD)
+            name = shortened(repr(parameter.name), SHOWN)
             refused = SetParametersResult(reason=f"{name}: type {kind}, must be one from 0 to {LAST_TYPE}")
             if isinstance(request, SetParameters.Request):
                 response.results = [refused] * len(request.parameters)

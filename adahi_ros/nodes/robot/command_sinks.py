@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where commands leave the robot's node: a topic, or a gripper's ROS action, for each sink."""
+"""Where commands leave the robot's node: a topic, or a ROS action, for each sink."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from rclpy.action import ActionClient  # type: ignore[attr-defined]
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-from adahi_ros.contract.commanded import Commanded, check_topics_apart, interfaces_by_sink
+from adahi_ros.contract.commanded import Commanded, check_topics_apart, kinds_by_sink
 from adahi_ros.contract.contract import Contract, Sink
-from adahi_ros.nodes.common.command_interfaces import INTERFACE_OF_KIND, CommandInterface, command_interface
-from adahi_ros.nodes.common.gripper_actions import GripperAction, gripper_action
+from adahi_ros.contract.sinks.interface import ActionSink, Command, MessageSink
+from adahi_ros.contract.sinks.registry import INTERFACES, SINKS, message_sink
+from adahi_ros.nodes.common.message_types import message_type, new_message
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
@@ -64,7 +65,7 @@ class TopicSink:
         node: gets the publisher.
         topic: relative, or absolute.
         what: is commanded there.
-        interface: makes the messages.
+        messages: makes them.
         period_s: of the control.
         opened: what closes it.
         lockstep: commands carry the stamp of their observation.
@@ -78,7 +79,7 @@ class TopicSink:
         node: LifecycleNode,
         topic: str,
         what: Commanded,
-        interface: CommandInterface,
+        messages: MessageSink,
         period_s: float,
         opened: ExitStack,
         lockstep: bool = False,
@@ -86,11 +87,11 @@ class TopicSink:
         self._clock = node.get_clock()
         self._lockstep = lockstep
         self._what = what
-        self._interface = interface
+        self._messages = messages
         self._period_s = period_s
         # Not a lifecycle publisher: a robot that is deactivated amid a motion has yet to come to rest.
         self._out = node.create_publisher(
-            interface.message_type,
+            message_type(messages.kind),
             topic,
             command_qos(),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
@@ -98,14 +99,11 @@ class TopicSink:
         opened.callback(node.destroy_publisher, self._out)
 
     def send(self, command: np.ndarray, stamp_ns: int, velocities: np.ndarray | None = None) -> None:
-        what, interface = self._what, self._interface
-        if what.field != "positions":
-            velocities = None
+        what, messages = self._what, self._messages
         if not self._lockstep:
-            stamp_ns = 0 if interface.zero_is_receipt else self._clock.now().nanoseconds
-        self._out.publish(
-            interface.message(what.names, what.field, command, self._period_s, stamp_ns, velocities)
-        )
+            stamp_ns = 0 if messages.zero_is_receipt else self._clock.now().nanoseconds
+        sent = Command(what.names, what.field, command, self._period_s, stamp_ns, velocities)
+        self._out.publish(messages.message(sent, new_message))
 
     def hold(self) -> None:
         """Nothing: the commands that are sent bring it to rest."""
@@ -139,30 +137,31 @@ def _cancels(answer: CancelGoal.Response, handle: Any) -> bool:
     return any(goal.goal_id == handle.goal_id for goal in answer.goals_canceling)
 
 
-class GripperSink:
+class GoalSink:
     """Sends a goal where another position is wanted; cancels every goal where the robot is held.
 
-    A gripper that has reached its goal, or has grasped, stays as it is: cancelling what is over does nothing.
+    A gripper at its goal, or with an object in its grasp, stays as it is: its goal is over.
 
     Args:
         node: gets the client.
         sink: of the contract.
-        action: makes the goals.
+        goals: fills them.
         opened: what closes it.
     """
 
     holds_by_itself = True
 
-    def __init__(self, node: LifecycleNode, sink: Sink, action: GripperAction, opened: ExitStack) -> None:
+    def __init__(self, node: LifecycleNode, sink: Sink, goals: ActionSink, opened: ExitStack) -> None:
         self._node = node
         self._log = ThrottledLog(node, WARNING_PERIOD_S)
         self._sink = sink
         self._joint = sink.source.select[0].partition(".")[2]
-        self._action = action
+        self._filled = goals
+        self._type = message_type(goals.kind)
         self._goals = Goals()
         self._asked: dict[int, Any] = {}  # futures of goals without an answer, by number
         self._accepted: list[_Accepted] = []
-        self._client = ActionClient(node, action.action_type, sink.channel.topic)
+        self._client = ActionClient(node, self._type, sink.channel.topic)
         opened.callback(self._close)
 
     @property
@@ -191,7 +190,8 @@ class GripperSink:
     def _send(self, position: float | None) -> None:
         if position is None:
             return
-        goal = self._action.goal(self._joint, position, self._sink.max_effort)
+        goal = self._type.Goal()
+        self._filled.fill(goal, self._joint, position)
         future = self._asked[self._goals.asked] = self._client.send_goal_async(goal)
         future.add_done_callback(lambda _: self._look(time.monotonic()))
         if len(self._asked) > MOST_GOALS:
@@ -267,31 +267,27 @@ def open_sinks(
         node: gets publishers and clients.
         contract: of the robot.
         parts: what each sink commands.
-        interface: name of the one of messages, or `BY_CONTRACT`.
+        interface: of the one of messages, a key of `INTERFACES`, or `BY_CONTRACT`.
         frame_id: of a twist.
         opened: what closes them.
         lockstep: commands carry the stamp of their observation, for a simulator that waits for each.
 
     Raises:
-        ParameterError: one cannot be had, or does not fit; names parameter, value and what is allowed.
+        ParameterError: one cannot be opened, or does not fit; names parameter, value and what is allowed.
     """
     sinks = contract.action.sinks
+    found: list[OpenSink] = []
     try:
-        names = interfaces_by_sink(contract.action, interface, INTERFACE_OF_KIND)
+        kinds = kinds_by_sink(contract.action, interface, INTERFACES, SINKS)
         check_topics_apart(sinks, [node.resolve_topic_name(sink.channel.topic) for sink in sinks])
+        for sink, part, kind in zip(sinks, parts, kinds, strict=True):
+            make = SINKS[kind]
+            if issubclass(make, ActionSink):
+                found.append(GoalSink(node, sink, make(**sink.arguments), opened))
+                continue
+            messages = message_sink(kind, part, frame_id, sink.arguments)
+            topic, period_s = sink.channel.topic, contract.period_s
+            found.append(TopicSink(node, topic, part, messages, period_s, opened, lockstep))
     except ValueError as error:
         raise ParameterError(str(error)) from None
-    return [
-        GripperSink(node, sink, gripper_action(sink.channel.kind), opened)
-        if sink.is_ros_action
-        else TopicSink(
-            node,
-            sink.channel.topic,
-            part,
-            command_interface(name, part.names, part.field, frame_id),
-            contract.period_s,
-            opened,
-            lockstep,
-        )
-        for sink, part, name in zip(sinks, parts, names, strict=True)
-    ]
+    return found

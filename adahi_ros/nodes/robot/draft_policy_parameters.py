@@ -6,12 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
+from adahi_ros.contract.sinks.registry import INTERFACES
+from adahi_ros.contract.sinks.twist import TwistSink
+from adahi_ros.core.arguments import LARGEST_INTEGER
 from adahi_ros.gates.deviation import NORMALIZATIONS
 from adahi_ros.gates.scores import GATES
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
-from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
 from adahi_ros.nodes.common.managed import ManagedParameters
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, group, parameter
+from adahi_ros.nodes.common.parameters import group, parameter
 from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
     PolicyParameters,
@@ -265,9 +267,9 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         BY_CONTRACT,
         "Message type of command, what the robot's controller takes; by_contract is that of the contract's "
         "action, without one joint_trajectory",
-        choices=(BY_CONTRACT, *COMMAND_INTERFACES),
+        choices=(BY_CONTRACT, *INTERFACES),
     )
-    twist: TwistParameters = group(TwistParameters, "command")
+    twist: TwistSink = group(TwistSink, "command")
     safety: SafetyParameters = group(SafetyParameters)
     gate: GateParameters = group(GateParameters)
     deviation: DeviationParameters = group(DeviationParameters)

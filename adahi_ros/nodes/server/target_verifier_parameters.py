@@ -12,8 +12,9 @@ from typing import Any
 from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
 from adahi_ros.acceptance.semantic import told_arguments
+from adahi_ros.core.arguments import LARGEST_INTEGER
 from adahi_ros.nodes.common.managed import ManagedParameters
-from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
+from adahi_ros.nodes.common.parameters import ParameterError, group, parameter
 from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
     PolicyParameters,
