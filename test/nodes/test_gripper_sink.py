@@ -21,7 +21,7 @@ from adahi_ros.contract.sinks.gripper_command import GripperCommandSink
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.message_types import message_type
-from adahi_ros.nodes.robot.command_sinks import GoalSink
+from adahi_ros.nodes.robot.goal_sink import GoalSink
 from adahi_ros.safety.goals import CANCEL_ATTEMPTS
 
 GRIPPER = "control_msgs/action/GripperCommand"
