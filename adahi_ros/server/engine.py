@@ -127,7 +127,7 @@ class Engine:
         self.at_once = verifier.at_once
         self._seed = seed
         self._signature = signature = verifier.signature
-        self._hears_link = getattr(verifier.acceptance, "hears_link", False)
+        self._uses_link = verifier.acceptance.uses_link
         self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
         length, dim, seen = signature.history, signature.observation_dim, len(signature.images)
         self._windows = WindowCache(length, dim, images, robots, max_age_s, seen)
@@ -231,7 +231,7 @@ class Engine:
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
             *(window.digest, *(each.tobytes() for each in flat)),
-            request.round_trip_ms if self._hears_link else None,
+            request.round_trip_ms if self._uses_link else None,
         )
         return _Asked(key, request, window)
 
@@ -263,7 +263,7 @@ class Engine:
 
     def _stands(self, verdict: Verdict) -> bool:
         """Whether the robot executes its own draft, which it need not be told."""
-        return self._verifier.keeps_drafts and bool(verdict.accepted.all())
+        return self._verifier.acceptance.keeps_drafts and bool(verdict.accepted.all())
 
     def _check(self, request: SentRequest) -> None:
         """Check what a request is about."""

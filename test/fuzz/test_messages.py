@@ -23,8 +23,7 @@ from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import asset
 from adahi_ros.core.distribution import UNITS
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.nodes.common.messages import describe, from_request, to_reply
 from adahi_ros.nodes.robot.request_messages import described_of, reply_of
 from adahi_ros.policies.backends import load_policy

@@ -22,7 +22,7 @@ from adahi_ros.core.distribution import counted
 from adahi_ros.core.health_level import Level
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.nodes.common.messages import (
     describe,
     from_description,

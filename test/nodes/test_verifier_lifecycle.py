@@ -168,7 +168,7 @@ def test_the_head_of_its_target_goes_by_the_link_where_the_verifier_is_told_to(
     node = make_node(rule="semantic", checkpoint="ball/target", **told)
     assert node.trigger_configure() is TransitionCallbackReturn.SUCCESS
     engine = node._service.targets.named("").engine
-    assert engine._hears_link == bool(patience_ms)
+    assert engine._uses_link == bool(patience_ms)
     described = node._describe(DescribeTarget.Request(), DescribeTarget.Response())
     head = load_semantic_head(named(HEAD, CHECKPOINTS))
     assert described.policy_fingerprint == fingerprint_number(head.target) > 0

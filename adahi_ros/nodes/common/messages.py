@@ -17,7 +17,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.nodes.common.bounds import check_request_bounds, check_signature_bounds
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.fingerprints import fingerprint_number, fingerprint_text

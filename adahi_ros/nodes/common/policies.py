@@ -15,11 +15,12 @@ from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import Signature
 from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.parameters import ParameterError, parameter
-from adahi_ros.policies.backends import BACKENDS, load_policy
+from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector
 from adahi_ros.policies.corrector.corrector_features import PlanView
 from adahi_ros.policies.interface import Policy, TargetUnavailableError
+from adahi_ros.policies.registry import BACKENDS
 from adahi_ros.policies.retrieval import Retrieval, load_retrieval
 from adahi_ros.vision.encoder import Encoder, EncoderFiles, load_files
 from adahi_ros.vision.visual_cache import CachedEncoder

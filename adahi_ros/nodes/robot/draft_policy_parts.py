@@ -9,8 +9,7 @@ from typing import Any
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.core.signature import Signature
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.nodes.common.bounds import REQUEST
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import (

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adahi_ros.acceptance.distance import WITHIN
-from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
-from adahi_ros.acceptance.semantic import told_arguments
+from adahi_ros.acceptance.interface import WITHIN
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_arguments
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
 from adahi_ros.nodes.common.policies import (
@@ -23,7 +22,7 @@ from adahi_ros.nodes.common.policies import (
 )
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
 from adahi_ros.nodes.server.target_worker import TargetWorker
-from adahi_ros.policies.backends import COMPUTE, DTYPES
+from adahi_ros.policies.registry import COMPUTE, DTYPES
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.description import Description, why_not_served
 from adahi_ros.protocol.request import ROUND_TRIP_MS
@@ -218,11 +217,11 @@ def served_target(values: TargetVerifierParameters, away: Callable[[str], None])
     fault = why_not_served(policy.signature)
     if fault is not None:
         raise ParameterError(f"checkpoint: {values.checkpoint!r}, {fault}")
-    device = str(getattr(policy, "device", "cpu"))
+    device = policy.device
     if values.added_compute_s:
         policy = SlowedPolicy(policy, values.added_compute_s, time.sleep)
     name = target_name(values.target, values.checkpoint)
-    arguments = told_arguments(**vars(values.semantic)) if values.rule == "semantic" else {}
+    arguments = semantic_arguments(**vars(values.semantic)) if values.rule == "semantic" else {}
     try:
         verifier = TargetVerifier(
             policy,
