@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ MAY_IMPORT = {
     "acceptance": set(),
     "protocol": {"acceptance"},
     "gates": set(),
-    "policies": POLICIES | {"policies.lerobot"},
+    "policies": POLICIES | {"policies.lerobot", "policies.remote"},
     "policies.networks": set(),
     "policies.corrector": {"policies", "policies.networks"},
     "policies.flow": {"policies", "policies.networks"},
@@ -38,8 +39,18 @@ MAY_IMPORT = {
 """Rooms that know no ROS and no lab, and the rooms that each may import beside itself and core."""
 NODES_MAY_IMPORT = {
     "nodes": set(),
-    "nodes.common": {"contract", "gates", "policies", "policies.corrector", "protocol", "vision"},
-    "nodes.robot": {"contract", "gates", "policies", "proposers", "protocol", "robot", "safety", "vision"},
+    "nodes.common": {"contract", "gates", "policies", "protocol", "vision"},
+    "nodes.robot": {
+        "contract",
+        "gates",
+        "policies",
+        "policies.corrector",
+        "proposers",
+        "protocol",
+        "robot",
+        "safety",
+        "vision",
+    },
     "nodes.server": {"acceptance", "policies", "protocol", "server", "server.ray"},
     "nodes.monitoring": {"bags", "contract", "protocol", "robot", "safety"},
     "nodes.launching": {"policies", "server.ray"},
@@ -66,6 +77,7 @@ ROS = {
     "visualization_msgs",
 }
 
+PLACE = re.compile(r"adahi_ros(\.\w+)+:\w+")  # in a registry, which imports it when it is looked up
 NOT_INSTALLED = {"benchmarks", "test", "tools"}
 
 
@@ -77,6 +89,8 @@ def imported(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
             names.add(node.module or "")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value):
+            names.add(node.value.partition(":")[0])
     return names
 
 

@@ -20,10 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.blends import BLENDS, LATEST
 from adahi_ros.core.history import History
 from adahi_ros.core.observation_buffer import Memory
-from adahi_ros.core.plan import Plan
+from adahi_ros.core.plan import BLENDS, LATEST, Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations

@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.protocol.fingerprints import fingerprint_number
 from adahi_ros.protocol.request import (
     RequestError,
     RequestFault,
@@ -22,8 +21,8 @@ from adahi_ros.protocol.request import (
     check_round_trip,
 )
 from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.protocol.texts import fingerprint_number
 from adahi_ros.server.batches import joined, kind_of
-from adahi_ros.server.received_images import pictures
 from adahi_ros.server.verifier import Verifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
 
@@ -238,6 +237,11 @@ class Engine:
     def _checked(self, asked: _Asked) -> _Checked:
         request, window = asked.request, asked.window
         ahead = request.first_step - request.step
+        images: dict[str, np.ndarray] = {}
+        if self._signature.images:
+            from adahi_ros.server.received_images import pictures
+
+            images = pictures(self._signature.images, window.images)
         checked = check_request(
             self._signature,
             self._verifier.acceptance,
@@ -248,7 +252,7 @@ class Engine:
             request.actions,
             request.instruction,
             ahead,
-            pictures(self._signature.images, window.images),
+            images,
             request.round_trip_ms,
         )
         count = self._verifier.draws

@@ -11,8 +11,6 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 
-SAMPLES = 8
-
 
 class NearestPlan(Policy):
     """A `Policy` whose proposals are the nearest of N to what the robots have committed to.
@@ -29,7 +27,7 @@ class NearestPlan(Policy):
         ValueError: N is out of range.
     """
 
-    def __init__(self, policy: Policy, samples: int = SAMPLES) -> None:
+    def __init__(self, policy: Policy, samples: int) -> None:
         if samples < 1:
             raise ValueError(f"samples: {samples}, must be at least 1")
         self.signature = policy.signature

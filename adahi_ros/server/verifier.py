@@ -24,8 +24,8 @@ from adahi_ros.policies.interface import (
 )
 from adahi_ros.protocol.request import RequestError, RequestFault, VerificationRequest
 from adahi_ros.protocol.sent_reply import PARTS_MOST
-from adahi_ros.server.nearest_sample import SAMPLES, NearestPlan
 
+SAMPLES = 8  # plans of which the agreement `choose` takes one
 AGREEMENTS = {
     "none": "it plans as if it were heard at once",
     "continue": "it plans on from the actions that a robot has committed to; flow policies can",
@@ -113,7 +113,11 @@ class TargetVerifier:
             raise ValueError(
                 f"agreement: 'choose', must be another with the rule {rule!r}, which is about codes"
             )
-        self.policy = NearestPlan(policy, samples) if agreement == "choose" else policy
+        self.policy = policy
+        if agreement == "choose":
+            from adahi_ros.server.nearest_sample import NearestPlan
+
+            self.policy = NearestPlan(policy, samples)
         told: dict[str, Any] = dict(arguments)
         if ACCEPTANCES[rule].takes_distance:
             told["within"] = distance * policy.action_scale

@@ -17,7 +17,7 @@ from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WHOLE, WindowUpdate
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.requests import Outcome, judged
 from adahi_ros.robot.target_view import Features

@@ -27,8 +27,8 @@ from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.robot.backup import Fallback
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.sent_windows import SentWindows

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.action_range import ActionRange
-from adahi_ros.core.blends import BLENDS, ENSEMBLE_RATE, LATEST
-from adahi_ros.core.plan import Plan
+from adahi_ros.core.plan import BLENDS, ENSEMBLE_RATE, LATEST, Plan
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.interface import Policy

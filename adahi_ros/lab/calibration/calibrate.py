@@ -26,7 +26,7 @@ from adahi_ros.lab.evaluation.rollout import Log
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import has_camera
-from adahi_ros.safety.shipped import limits_of_task
+from adahi_ros.safety.named_limits import limits_of_task
 
 EPISODES = 200
 RATE = 0.6

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from adahi_ros.acceptance.interface import codes_differ
 from adahi_ros.acceptance.registry import ACCEPTANCES, made, semantic_arguments
-from adahi_ros.core.blends import LATEST
+from adahi_ros.core.plan import LATEST
 from adahi_ros.core.texts import abridged
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.parameter_file import Calibration

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from adahi_ros.core.blends import BLENDS, LATEST
+from adahi_ros.core.plan import BLENDS, LATEST
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies

@@ -19,11 +19,11 @@ from adahi_ros.nodes.common.policies import (
 )
 from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.protocol.texts import NAME_LENGTH
-from adahi_ros.robot.fallback import FALLBACKS
-from adahi_ros.robot.hedged_transport import HEDGES
+from adahi_ros.robot.backup import FALLBACKS
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.target_view import VIEWS
-from adahi_ros.vision.images import QUALITY
+from adahi_ros.robot.transport import HEDGES
+from adahi_ros.vision.interface import QUALITY
 
 DRAWN = -1
 WITHOUT_DRAFT = ("plan", "corrector")  # proposers that leave a robot held where there is no plan

@@ -53,7 +53,7 @@ def behind(bench: Bench, gate: ThresholdedGate) -> Exactness:
 def test_behind_a_gate_that_is_blind_what_comes_back_is_the_targets(
     bench: Bench, gate: ThresholdedGate
 ) -> None:
-    assert gate.blind
+    assert gate.gate.blind
     found = behind(bench, gate)
     assert found.asked == pytest.approx(1.0 - gate.threshold)
     assert found.returned.max() < ROUNDING
@@ -160,7 +160,7 @@ def test_the_benchmark_tells_every_gate(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def found(bench: Bench, gate: ThresholdedGate, *others: object) -> Exactness:
-        asked, apart = float(gate.name != "never"), 1e-8 if gate.blind else 0.25
+        asked, apart = float(gate.name != "never"), 1e-8 if gate.gate.blind else 0.25
         return Exactness(*(np.array([value] * 2) for value in (asked, apart * asked, 0.5, 0.75, 1e-4)))
 
     monkeypatch.setattr(benchmark, "measure_exactness", found)

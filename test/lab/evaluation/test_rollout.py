@@ -241,7 +241,7 @@ def test_the_oracle_reads_as_the_target_does(policies: Policies) -> None:
         np.testing.assert_array_equal(asked, verified)
 
 
-class Planner(ActionRange):
+class Planner(ActionRange, Policy):
     """A target that plans four actions, each telling at which step it was asked for, and for which it is.
 
     It sees the step as the first number of an observation; where that is negative, its plan is no action.
