@@ -9,7 +9,7 @@ import numpy as np
 
 from adahi_ros.contract.sinks.interface import Command
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
-from adahi_ros.nodes.common.message_types import new_message
+from adahi_ros.nodes.common.qos import new_message
 
 
 def trajectory(names: Sequence[str], positions: np.ndarray, stamp_ns: int) -> Any:

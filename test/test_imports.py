@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ MAY_IMPORT = {
     "acceptance": set(),
     "protocol": {"acceptance"},
     "gates": set(),
-    "policies": POLICIES | {"policies.lerobot"},
+    "policies": POLICIES | {"policies.lerobot", "policies.remote"},
     "policies.networks": set(),
     "policies.corrector": {"policies", "policies.networks"},
     "policies.flow": {"policies", "policies.networks"},
@@ -39,20 +40,13 @@ MAY_IMPORT = {
 """Rooms that know no ROS and no lab, and the rooms that each may import beside itself and core."""
 NODES_MAY_IMPORT = {
     "nodes": set(),
-    "nodes.common": {
-        "contract",
-        "contract.sinks",
-        "gates",
-        "policies",
-        "policies.corrector",
-        "protocol",
-        "vision",
-    },
+    "nodes.common": {"contract", "contract.sinks", "gates", "policies", "protocol", "vision"},
     "nodes.robot": {
         "contract",
         "contract.sinks",
         "gates",
         "policies",
+        "policies.corrector",
         "proposers",
         "protocol",
         "robot",
@@ -85,6 +79,7 @@ ROS = {
     "visualization_msgs",
 }
 
+PLACE = re.compile(r"adahi_ros(\.\w+)+:\w+")  # in a registry, which imports it when it is looked up
 NOT_INSTALLED = {"benchmarks", "test", "tools"}
 
 
@@ -96,6 +91,8 @@ def imported(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
             names.add(node.module or "")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value):
+            names.add(node.value.partition(":")[0])
     return names
 
 

@@ -6,15 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from adahi_ros.contract.contract import BY_CONTRACT, GOALS, Action, Sink
 from adahi_ros.contract.fields import NAMED
 
 TWIST = "geometry_msgs/msg/TwistStamped"
-
-Stamped = tuple[np.ndarray, int | None]
-"""An action (A,), and the stamp in ns of its observation: 0 where it has none, None where it cannot tell."""
 
 
 @dataclass(frozen=True)
@@ -139,63 +134,3 @@ def check_topics_apart(sinks: Sequence[Sink], names: Sequence[str]) -> None:
             ours, theirs = sink.channel.topic, other.channel.topic
             told = "twice" if ours == theirs else f"and {ours!r} of {sink.key}, both {name!r}"
             raise ValueError(f"{other.key}.channel.topic: {theirs!r} {told}, must be one action's")
-
-
-def check_takes(
-    action: Action, parts: Sequence[Commanded], names: Sequence[str], field: str, kinds: Sequence[str]
-) -> None:
-    """Check that a robot with these entries takes what an action commands.
-
-    Args:
-        action: of the contract.
-        parts: of its sinks.
-        names: of the robot's entries.
-        field: what they are.
-        kinds: of messages that it takes.
-
-    Raises:
-        ValueError: it does not; names the contract, its value and what is allowed.
-    """
-    told = [name for part in parts for name in part.names]
-    if sorted(told) != sorted(names):
-        raise ValueError(f"contract: commands {told}, must be {list(names)}")
-    for sink, part in zip(action.sinks, parts, strict=True):
-        if sink.channel.kind not in kinds or part.field != field:
-            raise ValueError(
-                f"contract: {sink.key} has {part.field} as {sink.channel.kind}, must have {field} as one of "
-                f"{', '.join(kinds)}"
-            )
-
-
-class Joined:
-    """Puts whole actions together of what comes by several sinks.
-
-    An action is of the newest of each sink, and belongs to the oldest observation that one of them belongs
-    to. There is none until each has had one.
-
-    Args:
-        parts: of the sinks.
-        names: of the entries of an action, in its order; each is in one part.
-    """
-
-    def __init__(self, parts: Sequence[Commanded], names: Sequence[str]) -> None:
-        self._places = [[list(names).index(name) for name in part.names] for part in parts]
-        self._size = len(names)
-        self._newest: dict[int, tuple[np.ndarray, int | None]] = {}
-
-    def add(self, sink: int, values: np.ndarray, stamp_ns: int | None) -> Stamped | None:
-        """Take what a sink commands; return an action (A,) and its stamp, None where there is none yet.
-
-        Args:
-            sink: its number.
-            values: (D,) in the order of its part.
-            stamp_ns: of the observation that it belongs to; 0 where that is none, None where it cannot tell.
-        """
-        self._newest[sink] = values, stamp_ns
-        if len(self._newest) < len(self._places):
-            return None
-        action = np.empty(self._size)
-        for each, (part, _) in self._newest.items():
-            action[self._places[each]] = part
-        stamps = [stamp for _, stamp in self._newest.values() if stamp is not None]
-        return action, min(stamps) if stamps else None

@@ -286,10 +286,7 @@ def _arguments(where: str, kind: str, given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a command sink; only where there are any, its code is imported."""
     known = arguments_of(SINKS[kind]) if given and kind in SINKS else {}
     check_keys(where, given, (*SOURCE_KEYS, "names", "field", *known))
-    try:
-        return {name: known[name].checked(value) for name, value in given.items()}
-    except ValueError as error:
-        raise ValueError(f"{where}.{error}") from None
+    return {name: known[name].checked(value, f"{where}.") for name, value in given.items()}
 
 
 def _observations(parts: _Parts, values: Any) -> tuple[tuple[Source, ...], tuple[Camera, ...]]:

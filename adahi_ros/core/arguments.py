@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
@@ -78,8 +77,12 @@ class Argument:
         """Say that a value, whatever its type, is not allowed, and what is."""
         return f"{self.name}: {abridged(repr(value), SHOWN)}, must be {self.allowed}"
 
-    def checked(self, value: Any) -> Any:
+    def checked(self, value: Any, within: str = "") -> Any:
         """Return a value of any type as this argument's type.
+
+        Args:
+            value: to check.
+            within: what the argument's name begins with in errors.
 
         Raises:
             ValueError: it is not allowed; names the argument, the value and what is allowed.
@@ -90,7 +93,7 @@ class Argument:
         if right and self.low is not None and self.high is not None:
             right = self.low <= value <= self.high
         if not right or self.fault(value) is not None:
-            raise ValueError(self.refusal(value))
+            raise ValueError(f"{within}{self.refusal(value)}")
         return value
 
 
@@ -129,16 +132,3 @@ def arguments_of(component: type) -> dict[str, Argument]:
         for each in declared
         if each.metadata and each.default is not MISSING
     }
-
-
-def checked_arguments(component: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values for arguments of a component.
-
-    Raises:
-        ValueError: one is unknown or not allowed; names the argument, the value and what is allowed.
-    """
-    known = arguments_of(component)
-    for name in given:
-        if name not in known:
-            raise ValueError(f"{name}: unknown, must be one of {', '.join(known) or 'none'}")
-    return {name: known[name].checked(value) for name, value in given.items()}

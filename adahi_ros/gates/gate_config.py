@@ -1,14 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How drafts are made and judged: what a calibration says, and a controller is told."""
+"""How drafts are made and judged: what a calibration writes, and a controller reads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any
 
 import numpy as np
 
 from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.interface import Gate
+from adahi_ros.gates.registry import GATES
+
+
+@dataclass(frozen=True)
+class ThresholdedGate:
+    """A gate with its threshold.
+
+    Attributes:
+        name: a key of `GATES`, or anything where the gate is given.
+        threshold: the target is asked when the score is above it.
+        gate: that scores; None makes that of the name.
+        arguments: that it is made with, by name.
+
+    Raises:
+        ValueError: names the field, the value and what was allowed.
+    """
+
+    name: str
+    threshold: float = 0.0
+    gate: Gate = field(default=None, compare=False)  # type: ignore[assignment]
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gate", self.gate or self._made())
+        if not math.isfinite(self.threshold):
+            raise ValueError(f"threshold: {self.threshold}, must be finite")
+
+    def _made(self) -> Gate:
+        if self.name not in GATES:
+            raise ValueError(f"gate: {self.name!r}, must be one of {', '.join(sorted(GATES))}")
+        make = GATES[self.name]
+        try:
+            signature(make).bind(**self.arguments)
+            return make(**self.arguments)
+        except TypeError as error:  # also of a text where a number was wanted
+            allowed = ", ".join(map(str, signature(make).parameters.values())) or "none"
+            raise ValueError(f"gate {self.name}: {error}; its arguments are: {allowed}") from error
 
 
 @dataclass(frozen=True)

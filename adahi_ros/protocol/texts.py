@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts that may be a stranger's, for people to read."""
+"""Texts that may be a stranger's, for people to read; fingerprints as messages have them."""
 
 from __future__ import annotations
 
@@ -19,3 +19,17 @@ def shortened(text: str, length: int = TEXT_LENGTH) -> str:
     if len(text) > length:
         text = f"{text[: length - 3]}..."
     return printable(text)
+
+
+NO_FINGERPRINT = 0
+"""Where there is nothing to have one."""
+
+
+def fingerprint_number(fingerprint: str) -> int:
+    """Return the number of a fingerprint, `NO_FINGERPRINT` of an empty one."""
+    return int(fingerprint, 16) if fingerprint else NO_FINGERPRINT
+
+
+def fingerprint_text(number: int) -> str:
+    """Return a fingerprint by its number, empty of `NO_FINGERPRINT`."""
+    return "" if number == NO_FINGERPRINT else f"{number:016x}"

@@ -124,6 +124,6 @@ class Diagnosis:
             loop.fallback.withholds,
             interventions,
             verifiers,
-            loop.controller.config.trigger.state,
+            loop.controller.config.trigger.gate.state,
         )
         return self._watch.report(vitals, now_s)

@@ -16,8 +16,8 @@ from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import reported_round_trip_ms
 from adahi_ros.robot.active_step import ActiveStep
+from adahi_ros.robot.backup import Fallback
 from adahi_ros.robot.controller import Controller, Step
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an arm follows its commands: following error, as motion controllers name it."""
+"""Where an arm is, compared with its commands: following error, whole turns, and where it can stop."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 import numpy as np
+
+from adahi_ros.safety.limits import Limits
 
 WINDOW_S = 0.5  # an arm has to be where it was commanded within this time
 COMMANDS_KEPT = 1024
@@ -53,3 +56,67 @@ class Following:
             off = np.maximum(window.min(axis=0) - measured, measured - window.max(axis=0))
             beyond = np.flatnonzero(off > self._limit)
         return int(beyond[0]) if len(beyond) else None
+
+
+TURN = 2.0 * math.pi
+
+
+def nearest_turn(measured: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Return the same angles (A,), each moved by whole turns to within half a turn of a reference (A,).
+
+    An angle is unchanged where it, or its reference, is not finite.
+    """
+    with np.errstate(invalid="ignore"):
+        turns = np.round((reference - measured) / TURN)
+    return np.where(np.isfinite(turns), measured + TURN * np.where(np.isfinite(turns), turns, 0.0), measured)
+
+
+class Unwrapped:
+    """Measured positions whose continuous joints stay close to the commanded ones.
+
+    Without this, a joint that passes pi is measured a whole turn away from its last command: a governor
+    would turn it back, or hold the robot.
+
+    Args:
+        continuous: (A,) bool, the entries that are angles without limits.
+    """
+
+    def __init__(self, continuous: np.ndarray) -> None:
+        self._continuous = np.array(continuous, dtype=bool)
+
+    def __call__(self, measured: np.ndarray, commanded: np.ndarray | None) -> np.ndarray:
+        """Return measured positions (A,) in the turn of the commanded ones, where there are any."""
+        if commanded is None:
+            return measured
+        return np.where(self._continuous, nearest_turn(measured, commanded), measured)
+
+
+def fastest(start: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the largest speed (A,) of a cubic that ends with its mean velocity.
+
+    Its velocity is start + 4 (mean - start) t - 3 (mean - start) t^2 with t from 0 to 1, which is furthest
+    at t = 2/3: a third of the change beyond the mean (Hermite).
+
+    Args:
+        start: (A,) velocity at its begin.
+        mean: (A,) displacement over its duration, also the velocity at its end.
+    """
+    return np.maximum(np.abs(start), np.abs(mean + (mean - start) / 3.0))
+
+
+def stopping_point(
+    start: np.ndarray, speeds: np.ndarray, wanted: np.ndarray, limits: Limits, period_s: float
+) -> np.ndarray:
+    """Return where an arm stops (A,) that goes towards a wanted position for one more period, then brakes.
+
+    Args:
+        start: (A,) position.
+        speeds: (A,) there, per s.
+        wanted: (A,) position.
+        limits: of the arm.
+        period_s: of the control.
+    """
+    change = np.minimum(limits.acceleration * period_s, 2.0 * limits.velocity)
+    soon = np.clip((wanted - start) / period_s, speeds - change, speeds + change)
+    soon = np.clip(soon, -limits.velocity, limits.velocity)
+    return start + soon * period_s + soon * np.abs(soon) / (2.0 * limits.acceleration)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from adahi_ros.contract.commanded import (
     Commanded,
-    Joined,
-    check_takes,
     check_topics_apart,
     commanded,
-    commanded_by_sink,
     kinds_by_sink,
 )
 from adahi_ros.contract.contract import BY_CONTRACT, Action, Alignment, Channel, Sink, Source
@@ -125,30 +121,3 @@ def test_two_actions_have_two_topics() -> None:
     said = "^action.arm.channel.topic: 'arm' and 'lift' of action.lift, both '/r1/arm', must be one action's$"
     with pytest.raises(ValueError, match=said):
         check_topics_apart(TWO.sinks, ["/r1/arm", "/r1/arm"])
-
-
-def test_a_robot_takes_what_is_its_own() -> None:
-    parts = commanded_by_sink(TWO, [], "positions")
-    joints, kinds = ["mast", "elbow", "wrist"], [TRAJECTORY, NUMBERS]
-    check_takes(TWO, parts, joints, "positions", kinds)
-    with pytest.raises(
-        ValueError, match=r"contract: commands \['elbow', 'wrist', 'mast'\], must be \['mast'\]"
-    ):
-        check_takes(TWO, parts, ["mast"], "positions", kinds)
-    for field, takes in (("velocities", kinds), ("positions", kinds[:1])):
-        with pytest.raises(
-            ValueError, match=rf"contract: .* has positions as .*, must have {field} as one of"
-        ):
-            check_takes(TWO, parts, joints, field, takes)
-
-
-def test_an_action_is_of_the_newest_of_each_sink_and_as_old_as_the_oldest() -> None:
-    joined = Joined(commanded_by_sink(TWO, [], "positions"), ["mast", "elbow", "wrist"])
-    assert joined.add(0, np.array([1.0, 2.0]), 30) is None
-    assert joined.add(0, np.array([3.0, 4.0]), 40) is None
-    action, stamp = joined.add(1, np.array([5.0]), None) or (None, None)
-    assert action is not None
-    assert (action.tolist(), stamp) == ([5.0, 3.0, 4.0], 40)  # who cannot tell makes nothing older
-    action, stamp = joined.add(1, np.array([6.0]), 20) or (None, None)
-    assert action is not None
-    assert (action.tolist(), stamp) == ([6.0, 3.0, 4.0], 20)

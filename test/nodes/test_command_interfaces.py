@@ -16,9 +16,8 @@ from rclpy.qos import ReliabilityPolicy
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.sinks.interface import Command, MessageSink
 from adahi_ros.contract.sinks.registry import INTERFACES, SINKS, message_sink
-from adahi_ros.nodes.common.message_types import message_type, new_message
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.common.qos import command_qos
+from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 
 JOINTS = ("panda_joint1", "panda_joint2", "panda_joint3")
 AXES = ("angular.z", "linear.x", "linear.y")
@@ -39,7 +38,7 @@ def opened(name: str) -> tuple[MessageSink, tuple[str, ...], str]:
     """Return a sink, names that it can command, and the first field that it carries."""
     make: Any = SINKS[INTERFACES[name]]
     names, field = (AXES if make.names else JOINTS), make.fields[0]
-    return message_sink(make.kind, Commanded.alike(names, field), FRAME), names, field
+    return message_sink(make.kind, Commanded.alike(names, field), {"frame_id": FRAME}), names, field
 
 
 def made(interface: MessageSink, names: tuple[str, ...], field: str, action: Any, *more: Any) -> Any:
@@ -189,7 +188,7 @@ def test_what_an_interface_cannot_carry_is_told_at_the_start(
     name: str, names: tuple[str, ...], field: str, frame: str, words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):
-        message_sink(INTERFACES[name], Commanded.alike(names, field), frame)
+        message_sink(INTERFACES[name], Commanded.alike(names, field), {"frame_id": frame})
 
 
 def test_without_control_msgs_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,10 +18,9 @@ from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.lab.tasks.trajectory_controller import TrajectoryController
-from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.messages import from_stamp
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.common.qos import command_qos
+from adahi_ros.nodes.common.qos import command_qos, message_type
 from adahi_ros.nodes.robot.command_sinks import TopicSink, open_sinks
 
 
@@ -85,7 +84,7 @@ def sent(observer: Observer, name: str, stamp_ns: int, lockstep: bool = False, *
     """Return the command that a sink sends, as it arrives over DDS."""
     names, field = (AXES, "velocities") if name == "twist" else (JOINTS, "positions")
     what = Commanded.alike(names, field)
-    interface = message_sink(INTERFACES[name], what, FRAME)
+    interface = message_sink(INTERFACES[name], what, {"frame_id": FRAME})
     arrived: list[Any] = []
     with ExitStack() as opened:
         node = LifecycleNode("robot", context=observer.context, use_global_arguments=False)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.distribution import counted
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Offer, Signature

@@ -24,10 +24,9 @@ from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.protocol.description import Description, Wants
-from adahi_ros.protocol.fingerprints import fingerprint_number
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, VerificationRequest, sent_codes
-from adahi_ros.protocol.window import WireWindow
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.texts import fingerprint_number
+from adahi_ros.protocol.window import WindowUpdate, WireWindow
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.transport import StepRequest

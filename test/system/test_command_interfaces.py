@@ -17,9 +17,8 @@ from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.sinks.interface import Command
 from adahi_ros.contract.sinks.registry import INTERFACES, message_sink
 from adahi_ros.lab.tasks import make, make_expert
-from adahi_ros.nodes.common.message_types import message_type, new_message
 from adahi_ros.nodes.common.messages import from_stamp
-from adahi_ros.nodes.common.qos import command_qos
+from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 
 SEED = 5
 MOVED = [

@@ -16,7 +16,7 @@ from std_srvs.srv import SetBool
 
 from adahi_ros.lab.evaluation.task_contract import contract_values
 from adahi_ros.lab.tasks import make
-from adahi_ros.nodes.common.message_types import message_type
+from adahi_ros.nodes.common.qos import message_type
 
 GRIPPER = "control_msgs/action/GripperCommand"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from adahi_ros.contract.commanded import Commanded
 from adahi_ros.contract.sinks.interface import CommandSink, MessageSink
-from adahi_ros.core.arguments import arguments_of, checked_arguments
+from adahi_ros.core.arguments import arguments_of
 from adahi_ros.core.registry import Registry
 
 HERE = "adahi_ros.contract.sinks"
@@ -34,16 +34,13 @@ INTERFACES = {
 """Values of the parameter `command_interface`, and the types of their messages."""
 
 
-def message_sink(
-    kind: str, what: Commanded, frame_id: str = "", given: Mapping[str, Any] = MappingProxyType({})
-) -> MessageSink:
+def message_sink(kind: str, what: Commanded, given: Mapping[str, Any] = MappingProxyType({})) -> MessageSink:
     """Return the sink of a type of message, after a check that it can carry what is commanded.
 
     Args:
         kind: a key of `SINKS`.
         what: is commanded there.
-        frame_id: of a sink that has this argument.
-        given: values of its arguments, by name.
+        given: values of arguments, by name; what the sink does not have is ignored.
 
     Raises:
         ValueError: names the parameter, its value and what is allowed.
@@ -59,9 +56,7 @@ def message_sink(
         raise ValueError(
             f"command.joint_names: {list(what.names)}, must be of {', '.join(make.names)} for {name}"
         )
-    if "frame_id" in arguments_of(make):
-        given = {"frame_id": frame_id, **given}
-    try:
-        return make(**checked_arguments(make, given))
-    except ValueError as error:
-        raise ValueError(f"command.{error}") from None
+    known = arguments_of(make)
+    return make(
+        **{name: known[name].checked(value, "command.") for name, value in given.items() if name in known}
+    )

@@ -11,17 +11,80 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
-from adahi_ros.contract.commanded import Commanded, Joined, check_takes, commanded_by_sink
+from adahi_ros.contract.commanded import Commanded, commanded_by_sink
+from adahi_ros.contract.contract import Action
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.contract.sinks.interface import MessageSink
 from adahi_ros.contract.sinks.registry import INTERFACES, message_sink
 from adahi_ros.lab.tasks.task_interface import TaskSpec
-from adahi_ros.nodes.common.message_types import message_type
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.common.qos import command_qos
+from adahi_ros.nodes.common.qos import command_qos, message_type
 
 Input = tuple[str, Commanded, MessageSink]
 """A topic, what is commanded there, and what reads its messages."""
+
+Stamped = tuple[np.ndarray, int | None]
+"""An action (A,), and the stamp in ns of its observation: 0 where it has none, None where it cannot tell."""
+
+
+def check_takes(
+    action: Action, parts: Sequence[Commanded], names: Sequence[str], field: str, kinds: Sequence[str]
+) -> None:
+    """Check that a robot with these entries takes what an action commands.
+
+    Args:
+        action: of the contract.
+        parts: of its sinks.
+        names: of the robot's entries.
+        field: what they are.
+        kinds: of messages that it takes.
+
+    Raises:
+        ValueError: it does not; names the contract, its value and what is allowed.
+    """
+    told = [name for part in parts for name in part.names]
+    if sorted(told) != sorted(names):
+        raise ValueError(f"contract: commands {told}, must be {list(names)}")
+    for sink, part in zip(action.sinks, parts, strict=True):
+        if sink.channel.kind not in kinds or part.field != field:
+            raise ValueError(
+                f"contract: {sink.key} has {part.field} as {sink.channel.kind}, must have {field} as one of "
+                f"{', '.join(kinds)}"
+            )
+
+
+class Joined:
+    """Puts whole actions together of what comes by several sinks.
+
+    An action is of the newest of each sink, and belongs to the oldest observation that one of them belongs
+    to. There is none until each has had one.
+
+    Args:
+        parts: of the sinks.
+        names: of the entries of an action, in its order; each is in one part.
+    """
+
+    def __init__(self, parts: Sequence[Commanded], names: Sequence[str]) -> None:
+        self._places = [[list(names).index(name) for name in part.names] for part in parts]
+        self._size = len(names)
+        self._newest: dict[int, tuple[np.ndarray, int | None]] = {}
+
+    def add(self, sink: int, values: np.ndarray, stamp_ns: int | None) -> Stamped | None:
+        """Take what a sink commands; return an action (A,) and its stamp, None where there is none yet.
+
+        Args:
+            sink: its number.
+            values: (D,) in the order of its part.
+            stamp_ns: of the observation that it belongs to; 0 where that is none, None where it cannot tell.
+        """
+        self._newest[sink] = values, stamp_ns
+        if len(self._newest) < len(self._places):
+            return None
+        action = np.empty(self._size)
+        for each, (part, _) in self._newest.items():
+            action[self._places[each]] = part
+        stamps = [stamp for _, stamp in self._newest.values() if stamp is not None]
+        return action, min(stamps) if stamps else None
 
 
 class CommandInputs:
@@ -91,7 +154,11 @@ def inputs_of(contract: str, spec: TaskSpec, frame_id: str) -> list[Input]:
         parts = commanded_by_sink(action, spec.commanded, spec.command_field)
         check_takes(action, parts, spec.commanded, spec.command_field, tuple(INTERFACES.values()))
         return [
-            (sink.channel.topic, part, message_sink(sink.channel.kind, part, frame_id, sink.arguments))
+            (
+                sink.channel.topic,
+                part,
+                message_sink(sink.channel.kind, part, {"frame_id": frame_id, **sink.arguments}),
+            )
             for sink, part in zip(action.sinks, parts, strict=True)
         ]
     except ValueError as error:

@@ -41,7 +41,6 @@ from adahi_ros.lab.tasks import TASKS, make, make_expert
 from adahi_ros.lab.tasks.commanded import CommandedTask
 from adahi_ros.lab.tasks.demonstrations import Demonstrator
 from adahi_ros.lab.tasks.task_interface import has_camera
-from adahi_ros.nodes.common.message_types import message_type, new_message
 from adahi_ros.nodes.common.messages import (
     to_episode_result,
     to_image,
@@ -50,6 +49,7 @@ from adahi_ros.nodes.common.messages import (
     to_task_state,
 )
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, group, parameter
+from adahi_ros.nodes.common.qos import message_type, new_message
 from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.protocol.records import EpisodeRecord
@@ -154,7 +154,7 @@ class RobotSimulatorNode(Node):
             raise ParameterError(f"contract: {values.contract!r}, must be '' with demonstrate")
         what = Commanded.alike(spec.commanded, spec.command_field)
         try:
-            self._interface = message_sink(INTERFACES[values.command_interface], what, frame_id)
+            self._interface = message_sink(INTERFACES[values.command_interface], what, {"frame_id": frame_id})
         except ValueError as error:
             raise ParameterError(str(error)) from None
         inputs: list[Input] = [("command", what, self._interface)]

@@ -14,9 +14,8 @@ from adahi_ros.contract.commanded import Commanded, check_topics_apart, kinds_by
 from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.sinks.interface import ActionSink, Command, MessageSink
 from adahi_ros.contract.sinks.registry import INTERFACES, SINKS, message_sink
-from adahi_ros.nodes.common.message_types import message_type, new_message
 from adahi_ros.nodes.common.parameters import ParameterError
-from adahi_ros.nodes.common.qos import command_qos
+from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 
 
 class OpenSink(Protocol):
@@ -130,7 +129,7 @@ def open_sinks(
 
                 found.append(GoalSink(node, sink, make(**sink.arguments), opened))
                 continue
-            messages = message_sink(kind, part, frame_id, sink.arguments)
+            messages = message_sink(kind, part, {"frame_id": frame_id, **sink.arguments})
             topic, period_s = sink.channel.topic, contract.period_s
             found.append(TopicSink(node, topic, part, messages, period_s, opened, lockstep))
     except ValueError as error:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
 from adahi_ros.contract.sinks.registry import INTERFACES
-from adahi_ros.contract.sinks.twist import TwistSink
 from adahi_ros.core.arguments import LARGEST_INTEGER
 from adahi_ros.gates.deviation import NORMALIZATIONS
-from adahi_ros.gates.scores import GATES
+from adahi_ros.gates.registry import GATES
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import group, parameter
@@ -19,13 +18,13 @@ from adahi_ros.nodes.common.policies import (
     PolicyParameters,
     VerificationParameters,
 )
-from adahi_ros.proposers.interface import PROPOSERS
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.protocol.texts import NAME_LENGTH
-from adahi_ros.robot.fallback import FALLBACKS
-from adahi_ros.robot.hedged_transport import HEDGES
+from adahi_ros.robot.backup import FALLBACKS
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.target_view import VIEWS
-from adahi_ros.vision.images import QUALITY
+from adahi_ros.robot.transport import HEDGES
+from adahi_ros.vision.interface import QUALITY
 
 DRAWN = -1
 WITHOUT_DRAFT = ("plan", "corrector")  # proposers that leave a robot held where there is no plan
@@ -54,6 +53,7 @@ class CommandParameters:
         "Commands carry the stamp of their observation, for a simulator that waits for each command "
         "(lockstep); never with a controller",
     )
+    frame_id: str = parameter("base_link", "Of a twist: the frame that it is expressed in")
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,6 @@ class DraftPolicyParameters(PolicyParameters, ManagedParameters):
         "action, without one joint_trajectory",
         choices=(BY_CONTRACT, *INTERFACES),
     )
-    twist: TwistSink = group(TwistSink, "command")
     safety: SafetyParameters = group(SafetyParameters)
     gate: GateParameters = group(GateParameters)
     deviation: DeviationParameters = group(DeviationParameters)

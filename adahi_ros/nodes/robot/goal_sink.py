@@ -16,7 +16,7 @@ from rclpy.lifecycle import LifecycleNode
 
 from adahi_ros.contract.contract import Sink
 from adahi_ros.contract.sinks.interface import ActionSink
-from adahi_ros.nodes.common.message_types import message_type
+from adahi_ros.nodes.common.qos import message_type
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.waitables import serve_waitable
 from adahi_ros.safety.goals import SUPERSEDED_S, Cancel, Goals

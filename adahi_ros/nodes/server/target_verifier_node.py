@@ -35,7 +35,6 @@ from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.server.exposure import exposure
-from adahi_ros.nodes.server.fleet_targets import fleet_targets
 from adahi_ros.nodes.server.machine import memory_figures
 from adahi_ros.nodes.server.request_reading import heading_of
 from adahi_ros.nodes.server.request_scheduler import ByTurns, RequestScheduler
@@ -137,6 +136,8 @@ class TargetVerifierNode(ManagedNode):
         """Load what is to be served."""
         if values.engine == "batched":
             return [served_target(values, self._away)]
+        from adahi_ros.nodes.server.fleet_targets import fleet_targets
+
         policies, targets = fleet_targets(values, self.get_logger().warning)
         self._opened.callback(policies.close)
         return targets

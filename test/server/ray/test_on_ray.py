@@ -123,7 +123,7 @@ def test_batches_that_arrive_together_are_told_apart(on_ray: OnRay) -> None:
 
 def test_the_head_of_the_rule_semantic_is_on_the_replica_and_goes_by_the_link(on_ray: OnRay) -> None:
     there, here = on_ray.semantic, on_ray.semantic_here
-    assert there.acceptance.hears_link  # type: ignore[attr-defined]
+    assert there.acceptance.uses_link  # type: ignore[attr-defined]
     assert there.fingerprint == here.fingerprint == on_ray.verifier.fingerprint != ""
     codes = there.signature.codes
     assert codes is not None
