@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.contract.contract import Camera, Contract, Source
-from adahi_ros.contract.fields import FieldReader, InputError
+from adahi_ros.contract.fields import NANOSECONDS, FieldReader, InputError, stamp_ns
 from adahi_ros.contract.samples import Samples
-from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.vision.interface import ImageError
 
 LARGEST_NUMBER = 2**32 - 1  # of episodes and steps, as messages have them

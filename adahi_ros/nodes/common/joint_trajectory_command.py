@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.nodes.common.command_interfaces import CommandInterface, checked, order_of
 from adahi_ros.nodes.common.messages import doubles, to_command
 

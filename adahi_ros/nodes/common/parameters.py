@@ -26,7 +26,7 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
-from adahi_ros.protocol.texts import shortened
+from adahi_ros.core.texts import shortened
 
 P = TypeVar("P")
 V = TypeVar("V")

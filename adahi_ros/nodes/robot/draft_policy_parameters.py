@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
-from adahi_ros.gates.deviation import NORMALIZATIONS
+from adahi_ros.core.texts import NAME_LENGTH
+from adahi_ros.gates.gate_config import NORMALIZATIONS
 from adahi_ros.gates.registry import GATES
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
@@ -18,7 +19,6 @@ from adahi_ros.nodes.common.policies import (
     VerificationParameters,
 )
 from adahi_ros.proposers.registry import PROPOSERS
-from adahi_ros.protocol.texts import NAME_LENGTH
 from adahi_ros.robot.backup import FALLBACKS
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.target_view import VIEWS
