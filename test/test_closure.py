@@ -29,7 +29,7 @@ OPTIONAL = (
 
 @pytest.mark.parametrize(
     ("modules", "most_lines", "most_modules"),
-    [((ROBOT,), 8000, 110), ((ROBOT, VERIFIER), 10000, 135)],
+    [((ROBOT,), 8000, 100), ((ROBOT, VERIFIER), 10000, 125)],
     ids=["robot", "both ends"],
 )
 def test_what_a_node_imports_is_small(

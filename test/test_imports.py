@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,22 @@ def rooms_imported(file: Path) -> set[str]:
             folder = PACKAGE.joinpath(*parts[1:])
             rooms.add(".".join(parts[1:] if folder.is_dir() else parts[1:-1]))
     return rooms
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    root = PACKAGE.parent
+    files = {
+        ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in PACKAGE.rglob("*.py")
+    }
+    graph: dict[str, set[str]] = {}
+    for name, file in files.items():
+        graph[name] = set()
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                parts = {f"{node.module}.{each.name}" for each in node.names} & files.keys()
+                graph[name] |= parts or {node.module or ""}
+    TopologicalSorter(graph).prepare()  # raises a CycleError that names the modules
 
 
 def test_every_folder_is_a_room_that_is_known() -> None:

@@ -32,8 +32,8 @@ from rclpy.parameter import Parameter as Value
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.utilities import try_shutdown
 
-from adahi_ros.core.arguments import Argument
 from adahi_ros.core.assets import asset
+from adahi_ros.core.registry import Argument
 from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
 from adahi_ros.nodes.common.parameters import rows
 from adahi_ros.nodes.launching.modules import MODULES

@@ -44,9 +44,9 @@ from adahi_ros.contract.fields import NAMED, FieldReader, expanded
 from adahi_ros.contract.monitors import monitors
 from adahi_ros.contract.operators import Operator
 from adahi_ros.contract.operators import operator as make_operator
-from adahi_ros.contract.sinks.registry import SINKS
-from adahi_ros.core.arguments import arguments_of
+from adahi_ros.contract.sinks import SINKS
 from adahi_ros.core.assets import asset
+from adahi_ros.core.registry import arguments_of
 from adahi_ros.core.texts import abridged
 from adahi_ros.core.yaml_files import read_yaml
 

@@ -26,8 +26,7 @@ from adahi_ros.core.plan import BLENDS, LATEST, Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations
-from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.interface import GateContext, LinkEstimate, PlanContext
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.proposers.interface import Proposer, ProposerContext

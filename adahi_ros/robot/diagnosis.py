@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.robot_health import NO_OBSERVATION_S, HealthWatch, LinkNews, News, RobotState

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.core.texts import fingerprint_number
 from adahi_ros.protocol.request import (
     RequestError,
     RequestFault,
@@ -21,7 +22,6 @@ from adahi_ros.protocol.request import (
     check_round_trip,
 )
 from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.texts import fingerprint_number
 from adahi_ros.server.batches import joined, kind_of
 from adahi_ros.server.verifier import Verifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache

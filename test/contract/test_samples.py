@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adahi_ros.contract.assembler import Samples
 from adahi_ros.contract.contract import Alignment, Camera, Channel, Source
 from adahi_ros.contract.fields import InputError
-from adahi_ros.contract.samples import Samples
 
 MS = 1_000_000
 CHANNEL = Channel("joint_states", "sensor_msgs/msg/JointState")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rclpy.qos import ReliabilityPolicy
 
 from adahi_ros.contract.commanded import Commanded
+from adahi_ros.contract.sinks import INTERFACES, SINKS, message_sink
 from adahi_ros.contract.sinks.interface import Command, MessageSink
-from adahi_ros.contract.sinks.registry import INTERFACES, SINKS, message_sink
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 

@@ -24,6 +24,7 @@ from adahi_ros.core.distribution import counted
 from adahi_ros.core.health_level import Level
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
+from adahi_ros.core.texts import fingerprint_number
 from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.nodes.common.messages import (
     describe,
@@ -45,7 +46,6 @@ from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError, RequestFa
 from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
 from adahi_ros.protocol.sent_request import SentRequest
 from adahi_ros.protocol.sizes import reply_bytes, request_bytes
-from adahi_ros.protocol.texts import fingerprint_number
 from adahi_ros.protocol.window import WindowUpdate, WireRows
 from adahi_ros.robot.session import VerifierState
 

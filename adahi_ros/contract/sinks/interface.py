@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from adahi_ros.contract.contract import COMMAND_FIELDS
-from adahi_ros.contract.times import NANOSECONDS, stamp_ns
+from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 
 New = Callable[[str], Any]
 """Makes an empty message of a type, such as std_msgs/msg/Float64MultiArray."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from adahi_ros.contract.fields import NANOSECONDS
 from adahi_ros.contract.sinks.interface import Command, MessageSink, New, checked, doubles, order, set_stamp
-from adahi_ros.contract.times import NANOSECONDS
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adahi_ros.contract.sinks.interface import ActionSink
-from adahi_ros.core.arguments import argument
+from adahi_ros.core.registry import argument
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.contract.sinks.interface import Command, MessageSink, New, checked, set_stamp
-from adahi_ros.core.arguments import argument
+from adahi_ros.core.registry import argument
 
 AXES = tuple(f"{part}.{axis}" for part in ("linear", "angular") for axis in "xyz")
 

@@ -13,8 +13,7 @@ from scipy.stats import spearmanr
 
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.calibration import RejectionCurve, rejection_curve, threshold_for_rate
-from adahi_ros.gates.deviation import NORMALIZATIONS, DeviationTracker
-from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.gate_config import NORMALIZATIONS, ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld

@@ -19,8 +19,7 @@ from adahi_ros.core.distribution import UNITS
 from adahi_ros.core.history import History
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
-from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import rollout

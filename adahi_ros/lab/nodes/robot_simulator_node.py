@@ -31,11 +31,11 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from sensor_msgs.msg import Image, JointState
 
 from adahi_ros.contract.commanded import Commanded
+from adahi_ros.contract.fields import NANOSECONDS
+from adahi_ros.contract.sinks import INTERFACES, message_sink
 from adahi_ros.contract.sinks.interface import Command
-from adahi_ros.contract.sinks.registry import INTERFACES, message_sink
 from adahi_ros.contract.sinks.twist import TwistSink
-from adahi_ros.contract.times import NANOSECONDS
-from adahi_ros.core.arguments import LARGEST_INTEGER
+from adahi_ros.core.registry import LARGEST_INTEGER
 from adahi_ros.lab.nodes.command_inputs import CommandInputs, Input, inputs_of
 from adahi_ros.lab.tasks import TASKS, make, make_expert
 from adahi_ros.lab.tasks.commanded import CommandedTask

@@ -14,9 +14,10 @@ from builtin_interfaces.msg import Time
 from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import Header
 
+from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.contract.sinks.interface import doubles
-from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
+from adahi_ros.core.texts import fingerprint_number, fingerprint_text, shortened
 from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.nodes.common.bounds import check_request_bounds, check_signature_bounds
 from adahi_ros.protocol.description import Description
@@ -24,7 +25,6 @@ from adahi_ros.protocol.records import EpisodeRecord, StepRecord
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError, RequestFault, check_protocol
 from adahi_ros.protocol.sent_reply import SentReply
 from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.texts import fingerprint_number, fingerprint_text, shortened
 from adahi_ros.protocol.window import WindowUpdate, WireRows
 from adahi_ros.vision.interface import MAX_SIDE
 

@@ -25,8 +25,8 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
-from adahi_ros.core.arguments import SHOWN, Argument, argument
-from adahi_ros.protocol.texts import shortened
+from adahi_ros.core.registry import SHOWN, Argument, argument
+from adahi_ros.core.texts import shortened
 
 P = TypeVar("P")
 V = TypeVar("V")

@@ -23,7 +23,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerGuardCondition
 from rclpy.subscription import Subscription
 
-from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.contract.fields import NANOSECONDS
 
 LOOK_AROUND_S = 0.05  # what is not urgent waits for so long at most
 

@@ -12,8 +12,8 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from adahi_ros.contract.commanded import Commanded, check_topics_apart, kinds_by_sink
 from adahi_ros.contract.contract import Contract
+from adahi_ros.contract.sinks import INTERFACES, SINKS, message_sink
 from adahi_ros.contract.sinks.interface import ActionSink, Command, MessageSink
-from adahi_ros.contract.sinks.registry import INTERFACES, SINKS, message_sink
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.qos import command_qos, message_type, new_message
 

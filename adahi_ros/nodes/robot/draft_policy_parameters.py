@@ -6,9 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
-from adahi_ros.contract.sinks.registry import INTERFACES
-from adahi_ros.core.arguments import LARGEST_INTEGER
-from adahi_ros.gates.deviation import NORMALIZATIONS
+from adahi_ros.contract.sinks import INTERFACES
+from adahi_ros.core.registry import LARGEST_INTEGER
+from adahi_ros.core.texts import NAME_LENGTH
+from adahi_ros.gates.gate_config import NORMALIZATIONS
 from adahi_ros.gates.registry import GATES
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.managed import ManagedParameters
@@ -19,7 +20,6 @@ from adahi_ros.nodes.common.policies import (
     VerificationParameters,
 )
 from adahi_ros.proposers.registry import PROPOSERS
-from adahi_ros.protocol.texts import NAME_LENGTH
 from adahi_ros.robot.backup import FALLBACKS
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.target_view import VIEWS

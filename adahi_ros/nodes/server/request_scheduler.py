@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from adahi_msgs.srv import VerifyDraft
 from rclpy.callback_groups import CallbackGroup
 
+from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.bounds import check_request_bounds
 from adahi_ros.nodes.common.messages import from_request
 from adahi_ros.nodes.common.parameters import parameter
@@ -26,7 +27,6 @@ from adahi_ros.nodes.server.outgoing import Outgoing, Sender
 from adahi_ros.nodes.server.request_reading import heading_of, response_of
 from adahi_ros.protocol.request import RequestError, RequestFault
 from adahi_ros.protocol.sent_reply import SentReply
-from adahi_ros.protocol.texts import NAME_LENGTH
 from adahi_ros.server.admission import Admission
 from adahi_ros.server.request_queue import (
     LATEST_S,

@@ -11,7 +11,8 @@ from typing import Any
 
 from adahi_ros.acceptance.interface import WITHIN
 from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET, semantic_arguments
-from adahi_ros.core.arguments import LARGEST_INTEGER
+from adahi_ros.core.registry import LARGEST_INTEGER
+from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import ParameterError, group, parameter
 from adahi_ros.nodes.common.policies import (
@@ -25,7 +26,6 @@ from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.policies.registry import COMPUTE, DTYPES
 from adahi_ros.protocol.description import Description, why_not_served
 from adahi_ros.protocol.request import ROUND_TRIP_MS
-from adahi_ros.protocol.texts import NAME_LENGTH
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.served_targets import ServedTarget
 from adahi_ros.server.service import target_name

@@ -11,8 +11,7 @@ from scipy import stats
 from adahi_ros.acceptance.speculative import speculative_sample
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.interface import GateContext
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
