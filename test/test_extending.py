@@ -42,13 +42,14 @@ with exclusive_domain() as domain:
         parameter_overrides=with_(
             checkpoint=f"{folder}/draft",
             gate__name="link",
+            gate__slope=2.0,
             joint_names=["rail_joint"],
             command__field="velocities",
         )
     )
     assert robot.trigger_configure() == TransitionCallbackReturn.SUCCESS
     trigger = robot._loop.controller.config.trigger
-    assert trigger.name == "link"
+    assert (trigger.name, trigger.gate.slope) == ("link", 2.0)
 
     robot.set_parameters(with_(gate__name="torn"))  # cannot be imported, which is only seen then
     robot._loop.observe = lambda observation: None

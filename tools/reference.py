@@ -35,7 +35,7 @@ from rclpy.utilities import try_shutdown
 from adahi_ros.core.assets import asset
 from adahi_ros.core.registry import Argument
 from adahi_ros.lab.nodes.domain import exclusive_domain, loopback_environment
-from adahi_ros.nodes.common.parameters import rows
+from adahi_ros.nodes.common.parameters import listed
 from adahi_ros.nodes.launching.modules import MODULES
 
 PAGE = "reference.md"
@@ -126,7 +126,7 @@ def _node(name: str, settings: Settings) -> str:
         parts.append("\n".join(["| | name | type | QoS | override | |", "|---|---|---|---|---|---|", *lines]))
     head = ["| parameter | type | default | allowed | live | |", "|---|---|---|---|---|---|"]
     declared = getattr(module, f"{kind.__name__.removesuffix('Node')}Parameters")
-    parts.append("\n".join([*head, *map(_parameter, rows(declared))]))
+    parts.append("\n".join([*head, *(_parameter(*each) for each in listed(declared))]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -137,14 +137,15 @@ def _when(end: End, ends: Mapping[str, set[End]]) -> str:
     return f"{'not ' if by_default else ''}with {', '.join(differing)}" if differing else ""
 
 
-def _parameter(row: Argument) -> str:
+def _parameter(row: Argument, component: str) -> str:
     if isinstance(row.default, list):
         kind, default = "string array", ", ".join(row.default)
     else:
         kind = {bool: "bool", int: "integer", float: "double", str: "string"}[type(row.default)]
         default = str(row.default).lower() if kind == "bool" else str(row.default)
     live = "yes" if row.live else ""
-    return f"| `{row.name}` | {kind} | {default} | {row.allowed} | {live} | {row.description} |"
+    about = f"`{component}`: {row.description}" if component else row.description
+    return f"| `{row.name}` | {kind} | {default} | {row.allowed} | {live} | {about} |"
 
 
 # Nodes that are really started

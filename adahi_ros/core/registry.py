@@ -10,8 +10,8 @@ Arguments of a component are fields of its dataclass. ROS parameters, YAML keys 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -125,6 +125,7 @@ class Argument:
         live: a node accepts it while it is configured; it takes effect at the next control step.
         optional: a string may be empty.
         longest: characters that a string may have; None for no bound.
+        names: a registry; the string names a component of it, whose arguments are given beside this one.
     """
 
     name: str
@@ -136,6 +137,7 @@ class Argument:
     live: bool = False
     optional: bool = False
     longest: int | None = None
+    names: Mapping[str, Any] | None = None
 
     @property
     def allowed(self) -> str:
@@ -204,11 +206,14 @@ def argument(
     live: bool = False,
     optional: bool = False,
     longest: int | None = None,
+    names: Mapping[str, Any] | None = None,
 ) -> V:
     """Declare a field of a dataclass as an argument; the parameters are those of `Argument`.
 
-    The default of names is a tuple of them, which may be empty.
+    The default of strings is a tuple of them, which may be empty. `names` has its names as choices.
     """
+    if names is not None:
+        choices = ("",) * optional + tuple(names)
     described = {
         "description": description,
         "low": low,
@@ -217,6 +222,7 @@ def argument(
         "live": live,
         "optional": optional,
         "longest": longest,
+        "names": names,
     }
     return field(default=default, metadata=described)
 
@@ -229,3 +235,25 @@ def arguments_of(component: type) -> dict[str, Argument]:
         for each in declared
         if each.metadata and each.default is not MISSING
     }
+
+
+def arguments_beside(row: Argument, value_of: Callable[[str], Any]) -> Iterator[Argument]:
+    """Iterate over the arguments of the component that an argument names, and of those that these name.
+
+    Their names begin as that of the argument does. A component that cannot be imported has none: an error
+    follows when it is made.
+
+    Args:
+        row: whose value is the name of a component.
+        value_of: from the name of an argument to its value; of one from this iterator only after its turn.
+    """
+    within = row.name.rpartition(".")[0]
+    try:
+        known = arguments_of((row.names or {})[value_of(row.name)])
+    except Exception:  # noqa: BLE001  another package's module may raise anything; "" names nothing
+        return
+    for each in known.values():
+        named = replace(each, name=f"{within}.{each.name}" if within else each.name, live=row.live)
+        yield named
+        if named.names is not None and named.name != row.name:
+            yield from arguments_beside(named, value_of)

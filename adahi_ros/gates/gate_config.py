@@ -119,8 +119,7 @@ class ThresholdedGate:
             raise ValueError(f"gate: {self.name!r}, must be one of {', '.join(sorted(GATES))}")
         make = GATES[self.name]
         try:
-            signature(make).bind(**self.arguments)
-            return make(**self.arguments)
+            return make.made(self.arguments)
         except TypeError as error:  # also of a text where a number was wanted
             allowed = ", ".join(map(str, signature(make).parameters.values())) or "none"
             raise ValueError(f"gate {self.name}: {error}; its arguments are: {allowed}") from error

@@ -7,6 +7,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import signature
+from typing import Any
 
 import numpy as np
 
@@ -88,6 +90,8 @@ class GateContext:
 class Gate(ABC):
     """Scores what B robots would do. A new gate derives from this.
 
+    One with arguments is a dataclass, whose fields made with `argument` are parameters of the robot's node.
+
     Attributes:
         blind: it decides without a look at what was drawn. Behind such a gate, what the verifier returns is
             distributed as the target's proposals; others send some draws and keep others, and there it is
@@ -95,6 +99,16 @@ class Gate(ABC):
     """
 
     blind: bool = False
+
+    @classmethod
+    def made(cls, arguments: Mapping[str, Any]) -> Gate:
+        """Return a gate with these arguments.
+
+        Raises:
+            TypeError, ValueError: there is no such argument, or its value is not allowed.
+        """
+        signature(cls).bind(**arguments)
+        return cls(**arguments)
 
     @abstractmethod
     def score(self, context: GateContext) -> np.ndarray:

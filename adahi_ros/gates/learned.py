@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 
 from adahi_ros.core.checkpoint_files import CheckpointError, check_shapes, read_shapes, read_tensors
 from adahi_ros.core.files import replacing
+from adahi_ros.core.registry import argument
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import (
     AgeGate,
@@ -168,20 +169,23 @@ def save_harm_model(path: Path, model: HarmModel) -> None:
         save_file(tensors, partial)
 
 
+@dataclass(eq=False)
 class LearnedGate(Gate):
     """Expected harm of not asking.
 
-    Args:
-        file: of the weights, `adahi gate train` writes it.
-
     Raises:
-        CheckpointError: it is no such file.
+        ValueError: there is no file.
+        CheckpointError: it has no such weights.
     """
 
     blind = False
 
-    def __init__(self, file: str) -> None:
-        self._model = load_harm_model(Path(file).expanduser())
+    file: str = argument("", "Weights, which `adahi gate train` writes", optional=True)
+
+    def __post_init__(self) -> None:
+        if not self.file:
+            raise ValueError("file: '', must be the weights of `adahi gate train`")
+        self._model = load_harm_model(Path(self.file).expanduser())
         self._signs = Signs()
 
     def score(self, context: GateContext) -> np.ndarray:

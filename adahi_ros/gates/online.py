@@ -35,17 +35,21 @@ requests, never the bound.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from adahi_ros.core.registry import argument, arguments_of
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import distance
+from adahi_ros.gates.registry import GATES
 
 ROOM = 0.7  # c / b
 RANKED = 200  # last scores among which one is ranked
+RENAMED = {"gate": "base", "wrong": "error_share"}  # older names of arguments, in methods by name
 LATEST_REPLY = 64  # steps; a later one teaches nothing
 
 
@@ -96,59 +100,68 @@ def _other_draw(uniforms: np.ndarray) -> np.ndarray:
     return (uniforms * 2.0**26) % 1.0
 
 
+@dataclass(eq=False)
 class OnlineGate(Gate):
     """Another gate whose threshold is learned while it runs; see the top of the file. Its own threshold is 0.
 
     The score is how far the rank lies above the learned threshold; infinite where exploration asks, or the
     other gate's score is infinite or not a number. What it has learned outlasts episodes.
 
-    Args:
-        gate: a key of `GATES`.
-        rate: wanted share of steps that are asked about; or
-        wrong: wanted bound on the share of steps that go wrong unasked.
-        tolerance: in action scales, above which it is wrong not to have asked.
-        explore: share of steps that ask at random, whatever the score.
-        pace: g, how far one step moves the threshold; the higher, the faster and the less steady.
-        arguments: of the other gate.
-
     Raises:
         ValueError: names the argument, the value and what was allowed.
     """
 
-    _threshold: np.ndarray
-    _ranks: Ranks
-    _steps: int
-    _asked: np.ndarray
-    _losses: np.ndarray
-    _explored: np.ndarray
-    _awaited: dict[int, tuple[np.ndarray, np.ndarray]]  # by step: intended (B, A), and who explored
+    base: str = argument("", "The gate whose score it uses", optional=True, names=GATES)
+    rate: float = argument(0.0, "Wanted share of steps with a request; 0 for none", 0.0, 1.0)
+    error_share: float = argument(
+        0.0, "Wanted bound on the share of steps that are wrong without a request; 0 for none", 0.0, 1.0
+    )
+    tolerance: float = argument(
+        0.5, "Distance from a fresh plan, in action scales, above which a step is wrong", 1e-6, 1e6
+    )
+    explore: float = argument(
+        0.0, "Share of steps with a request at random; 0 for 0.05 with error_share, none with rate", 0.0, 1.0
+    )
+    pace: float = argument(
+        0.02, "How far one step moves the threshold: higher is faster and less steady", 0.0, 1.0
+    )
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Of the other gate."""
 
-    def __init__(
-        self,
-        gate: str,
-        rate: float = math.nan,
-        wrong: float = math.nan,
-        tolerance: float = 0.5,
-        explore: float = math.nan,
-        pace: float = 0.02,
-        **arguments: Any,
-    ) -> None:
-        if math.isnan(rate) == math.isnan(wrong):
-            raise ValueError(f"rate, wrong: {rate}, {wrong}, must be one of the two")
-        self._bounds = math.isnan(rate)
-        self._wanted = wrong if self._bounds else rate
-        if math.isnan(explore):
-            explore = 0.05 if self._bounds else 0.0
+    _threshold: np.ndarray = field(init=False)
+    _ranks: Ranks = field(init=False)
+    _steps: int = field(init=False)
+    _asked: np.ndarray = field(init=False)
+    _losses: np.ndarray = field(init=False)
+    _explored: np.ndarray = field(init=False)
+    _awaited: dict[int, tuple[np.ndarray, np.ndarray]] = field(init=False)
+    """By step: intended (B, A), and who explored."""
+
+    @classmethod
+    def made(cls, arguments: Mapping[str, Any]) -> OnlineGate:
+        """See `Gate`; what are not its own arguments are those of the other gate."""
+        given = {RENAMED.get(name, name): value for name, value in arguments.items()}
+        if len(given) < len(arguments):
+            raise ValueError(f"gate online: {', '.join(arguments)}, must not name an argument twice")
+        known = arguments_of(cls)
+        own = {name: value for name, value in given.items() if name in known}
+        return cls(**own, arguments={name: each for name, each in given.items() if name not in known})
+
+    def __post_init__(self) -> None:
+        if (self.rate == 0.0) == (self.error_share == 0.0):
+            raise ValueError(f"rate, error_share: {self.rate}, {self.error_share}, must be one of the two")
+        self._bounds = self.rate == 0.0
+        self._wanted = self.error_share if self._bounds else self.rate
+        self._explore = self.explore or (0.05 if self._bounds else 0.0)
         for name, value, least, most in (
-            ("wrong" if self._bounds else "rate", self._wanted, 0.0, 1.0),
-            ("explore", explore, 0.0 if self._bounds else -1.0, 1.0 if self._bounds else rate),
-            ("pace", pace, 0.0, 1.0),
-            ("tolerance", tolerance, 0.0, math.inf),
+            ("error_share" if self._bounds else "rate", self._wanted, 0.0, 1.0),
+            ("explore", self._explore, 0.0 if self._bounds else -1.0, 1.0 if self._bounds else self.rate),
+            ("pace", self.pace, 0.0, 1.0),
+            ("tolerance", self.tolerance, 0.0, math.inf),
         ):
             if not least < value < most:
                 raise ValueError(f"{name}: {value}, must be between {max(least, 0.0)} and {most}")
-        self._explore, self._pace, self._tolerance = explore, pace, tolerance
-        self._of = ThresholdedGate(gate, arguments=arguments).gate
+        self._of = ThresholdedGate(self.base, arguments=self.arguments).gate
         self.blind = self._of.blind
         self._start(0)
 
@@ -185,10 +198,10 @@ class OnlineGate(Gate):
         self._steps += 1
         self._asked += asked
         if self._bounds:
-            self._threshold = np.minimum(self._threshold + self._pace * ROOM * self._wanted, 1.0)
+            self._threshold = np.minimum(self._threshold + self.pace * ROOM * self._wanted, 1.0)
         else:
-            moved = self._threshold + self._pace * (asked - self._wanted)
-            self._threshold = np.clip(moved, -self._pace, 1.0 + self._pace)
+            moved = self._threshold + self.pace * (asked - self._wanted)
+            self._threshold = np.clip(moved, -self.pace, 1.0 + self.pace)
         if context.course is not None:
             self._awaited[context.step] = (context.course.intended, explored & ~decided)
             while (oldest := next(iter(self._awaited))) <= context.step - LATEST_REPLY:
@@ -202,12 +215,12 @@ class OnlineGate(Gate):
             return
         counted = counts[rows]
         counts[rows] = False  # a reply that comes twice counts once
-        wrong = ~(distance(intended[rows], fresh) <= self._tolerance)
+        wrong = ~(distance(intended[rows], fresh) <= self.tolerance)
         loss = np.where(counted & wrong, 1.0 / self._explore if self._explore else 0.0, 0.0)
         self._explored[rows] += counted
         self._losses[rows] += loss
         if self._bounds:
-            self._threshold[rows] -= self._pace * loss
+            self._threshold[rows] -= self.pace * loss
 
     def _start(self, robots: int) -> None:
         self._threshold = np.full(robots, 0.0 if self._bounds else 1.0 - self._wanted)

@@ -9,12 +9,14 @@ count one by one, is chosen here: of the paper its abstract was read.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from adahi_ros.core.distribution import sample
+from adahi_ros.core.registry import argument
 from adahi_ros.gates.interface import Gate, GateContext
 
-SAMPLES, HOTTEST = 20, 2.0
 ODD = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64 (Steele et al., OOPSLA 2014), as are those below
 MIXES = (
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
@@ -32,14 +34,11 @@ def spread(uniforms: np.ndarray, count: int) -> np.ndarray:
     return draws
 
 
+@dataclass(eq=False)
 class SampledUncertaintyGate(Gate):
     """The share of codes, drawn at other temperatures, that are not the drafted ones. Looks at these.
 
     Of whole actions hardly one is drawn twice: of two codebooks, most would be all uncertain.
-
-    Args:
-        samples: draws of all codebooks, one at each temperature.
-        hottest: the temperatures are evenly spaced up to this.
 
     Raises:
         ValueError: names the argument, the value and what was allowed.
@@ -47,12 +46,15 @@ class SampledUncertaintyGate(Gate):
 
     blind = False
 
-    def __init__(self, samples: int = SAMPLES, hottest: float = HOTTEST) -> None:
-        if not (float(samples).is_integer() and 1 <= samples <= 1000):
-            raise ValueError(f"samples: {samples}, must be a whole number from 1 to 1000")
-        if not 0.0 < hottest < np.inf:
-            raise ValueError(f"hottest: {hottest}, must be above 0 and finite")
-        self._temperatures = hottest * np.arange(1, int(samples) + 1) / samples
+    samples: int = argument(20, "Draws of all codebooks, one at each temperature", 1, 1000)
+    hottest: float = argument(2.0, "The temperatures are evenly spaced up to this", 1e-3, 1e3)
+
+    def __post_init__(self) -> None:
+        if not (float(self.samples).is_integer() and 1 <= self.samples <= 1000):
+            raise ValueError(f"samples: {self.samples}, must be a whole number from 1 to 1000")
+        if not 0.0 < self.hottest < np.inf:
+            raise ValueError(f"hottest: {self.hottest}, must be above 0 and finite")
+        self._temperatures = self.hottest * np.arange(1, int(self.samples) + 1) / self.samples
 
     def score(self, context: GateContext) -> np.ndarray:
         """See `Gate`; infinite where no codes were drawn."""

@@ -99,5 +99,5 @@ def test_a_file_of_anything_else_is_refused(
 def test_weights_that_are_missing_are_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no such checkpoint"):
         ThresholdedGate("learned", arguments={"file": str(tmp_path / "none.safetensors")})
-    with pytest.raises(ValueError, match="gate learned: missing a required argument: 'file'"):
+    with pytest.raises(ValueError, match="file: '', must be the weights"):
         ThresholdedGate("learned")

@@ -36,7 +36,7 @@ def test_what_goes_wrong_unasked_stays_below_the_bound_in_95_of_100_drifts() -> 
 
 
 def test_the_bound_holds_for_a_score_that_tells_nothing_at_the_price_of_requests() -> None:
-    useless = drift(OnlineGate(FOLLOWED, wrong=BOUND, tolerance=TOLERANCE), 3000, 1, useless=True)
+    useless = drift(OnlineGate(FOLLOWED, error_share=BOUND, tolerance=TOLERANCE), 3000, 1, useless=True)
     assert (useless.missed <= BOUND).sum() >= 95
     assert useless.asked.mean() > 0.3
 
@@ -74,7 +74,7 @@ def test_exploration_counts_as_asking() -> None:
 
 def test_a_state_is_bounded_whatever_comes() -> None:
     for gate in (
-        OnlineGate(FOLLOWED, wrong=0.5, tolerance=0.1, pace=0.5),
+        OnlineGate(FOLLOWED, error_share=0.5, tolerance=0.1, pace=0.5),
         OnlineGate(FOLLOWED, rate=0.5, pace=0.5),
     ):
         draw = np.random.default_rng(1)
@@ -90,7 +90,7 @@ def test_a_state_is_bounded_whatever_comes() -> None:
 
 
 def test_a_reply_that_comes_twice_or_from_nowhere_counts_once_or_not() -> None:
-    gate = OnlineGate(FOLLOWED, wrong=0.5, tolerance=0.1, explore=0.9)
+    gate = OnlineGate(FOLLOWED, error_share=0.5, tolerance=0.1, explore=0.9)
     for step in range(1, 200):  # until it leaves steps unasked
         gate.score(scored(step, np.zeros(1), np.array([0.3])))
     before = gate.states[0]
@@ -109,7 +109,7 @@ def test_a_reply_that_comes_twice_or_from_nowhere_counts_once_or_not() -> None:
 def test_a_reply_that_is_too_late_teaches_nothing_though_steps_were_not_seen(
     later: int, learned: int
 ) -> None:
-    gate = OnlineGate(FOLLOWED, wrong=0.5, tolerance=0.1, explore=0.9)
+    gate = OnlineGate(FOLLOWED, error_share=0.5, tolerance=0.1, explore=0.9)
     for step in (*range(1, 200), 199 + later):
         gate.score(scored(step, np.zeros(1), np.array([0.3])))
     gate.learn(199, np.full((1, 1), 9.0), np.array([0]))
@@ -139,11 +139,11 @@ def test_ranks_do_not_depend_on_units_and_forget() -> None:
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        ({}, "rate, wrong: nan, nan, must be one of the two"),
-        ({"rate": 0.1, "wrong": 0.1}, "rate, wrong: 0.1, 0.1, must be one of the two"),
+        ({}, "rate, error_share: 0.0, 0.0, must be one of the two"),
+        ({"rate": 0.1, "error_share": 0.1}, "rate, error_share: 0.1, 0.1, must be one of the two"),
         ({"rate": 1.5}, "rate: 1.5, must be between 0.0 and 1.0"),
         ({"rate": 0.1, "explore": 0.2}, "explore: 0.2, must be between 0.0 and 0.1"),
-        ({"wrong": 0.1, "explore": 0.0}, "explore: 0.0, must be between 0.0 and 1.0"),
+        ({"wrong": 0.1, "error_share": 0.1}, "must not name an argument twice"),
         ({"wrong": 0.1, "pace": 0.0}, "pace: 0.0, must be between 0.0 and 1.0"),
         ({"wrong": 0.1, "file": "x"}, "gate surprise: got an unexpected keyword argument 'file'"),
     ],

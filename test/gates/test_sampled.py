@@ -12,7 +12,7 @@ from scipy import stats
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.interface import GateContext
-from adahi_ros.gates.sampled import HOTTEST, SampledUncertaintyGate, spread
+from adahi_ros.gates.sampled import SampledUncertaintyGate, spread
 
 
 def context(probabilities: np.ndarray, codes: np.ndarray, seed: int = 0) -> GateContext:
@@ -31,7 +31,7 @@ def test_the_share_is_that_of_the_perturbed_distributions() -> None:
     score = SampledUncertaintyGate(samples).score(
         context(np.tile(p, (robots, 1, 1)), np.tile(codes, (robots, 1)))
     )
-    temperatures = HOTTEST * np.arange(1, samples + 1) / samples
+    temperatures = 2.0 * np.arange(1, samples + 1) / samples
     perturbed = p[None] ** (1 / temperatures[:, None, None])
     perturbed /= perturbed.sum(axis=-1, keepdims=True)
     differs = 1 - perturbed[:, [0, 1], codes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,18 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter as Value
 
+from adahi_ros.core.registry import argument
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
-from adahi_ros.nodes.common.parameters import ParameterError, Parameters, filled, group, parameter, rows
+from adahi_ros.nodes.common.parameters import (
+    ParameterError,
+    Parameters,
+    arguments_of_named,
+    filled,
+    group,
+    parameter,
+    rows,
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,31 @@ class Nested(Few):
 
 @dataclass(frozen=True)
 class Nothing: ...
+
+
+@dataclass
+class Plain:
+    pace: float = argument(0.5, "How fast", 0.0, 1.0)
+
+
+@dataclass
+class Wrapping:
+    base: str = argument("", "What it wraps", optional=True, names={"plain": Plain})
+    share: float = argument(0.1, "How often", 0.0, 1.0)
+
+
+KINDS = {"plain": Plain, "wrapping": Wrapping, "without": Nothing}
+
+
+@dataclass(frozen=True)
+class Gate:
+    name: str = parameter("without", "Which", live=True, names=KINDS)
+    arguments: Mapping[str, Any] = arguments_of_named("name")
+
+
+@dataclass(frozen=True)
+class Choosing:
+    gate: Gate = group(Gate)
 
 
 @pytest.fixture
@@ -232,3 +266,17 @@ def test_a_value_of_an_unknown_type_is_refused_and_ends_nothing(node: Node) -> N
     ).results
     assert alone.successful
     assert node.get_parameter("size").value == 3
+
+
+def test_what_a_parameter_names_has_its_arguments_as_parameters(node: Node) -> None:
+    parameters = Parameters(node, Choosing)
+    assert parameters.read().gate.arguments == {}
+    parameters.frozen = True
+    results = node.set_parameters([Value("gate.name", value="wrapping"), Value("gate.share", value=0.2)])
+    results += node.set_parameters([Value("gate.base", value="plain"), Value("gate.pace", value=0.7)])
+    assert all(result.successful for result in results)
+    assert parameters.read().gate.arguments == {"base": "plain", "share": 0.2, "pace": 0.7}
+    (refused,) = node.set_parameters([Value("gate.share", value=2.0)])
+    assert not refused.successful
+    node.set_parameters([Value("gate.name", value="plain")])
+    assert parameters.read().gate.arguments == {"pace": 0.7}

@@ -90,7 +90,7 @@ def drift(gate: OnlineGate, steps: int, seed: int = 0, useless: bool = False) ->
 
 def drift_of_bound(seed: int = 0) -> Drifted:
     """Run the gate that bounds what goes wrong unasked by `BOUND`."""
-    return drift(OnlineGate(FOLLOWED, wrong=BOUND, tolerance=TOLERANCE), BOUND_STEPS, seed)
+    return drift(OnlineGate(FOLLOWED, error_share=BOUND, tolerance=TOLERANCE), BOUND_STEPS, seed)
 
 
 def drift_of_rate(seed: int = 2) -> Drifted:

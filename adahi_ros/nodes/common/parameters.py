@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -25,7 +25,7 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
-from adahi_ros.core.registry import SHOWN, Argument, argument
+from adahi_ros.core.registry import SHOWN, Argument, argument, arguments_beside
 from adahi_ros.core.texts import shortened
 
 P = TypeVar("P")
@@ -76,6 +76,14 @@ def group(kind: type[V], name: str = "") -> V:
     return field(default_factory=kind, metadata={"group": name})
 
 
+def arguments_of_named(name: str) -> Mapping[str, Any]:
+    """Declare a field of a group as the arguments of the component that the parameter `name` beside it names.
+
+    Each is a parameter of the group, made from the component's own fields.
+    """
+    return field(default_factory=dict, metadata={"of": name})
+
+
 def _inside(within: str, each: Field[Any]) -> tuple[Any, str]:
     """Return the dataclass of a field that is a group, None for one that is none, and how its names begin."""
     if "group" not in each.metadata:
@@ -90,12 +98,24 @@ def rows(kind: type[Any], within: str = "") -> tuple[Argument, ...]:
         inner, inside = _inside(within, each)
         if inner is not None:
             found += rows(inner, inside)
-        else:
+        elif "of" not in each.metadata:
             default: Any = each.default
             if isinstance(default, tuple):
                 default = list(default or NO_NAMES)
             found.append(Argument(f"{within}{each.name}", default, **each.metadata))
     return tuple(found)
+
+
+def listed(kind: type[Any]) -> Iterator[tuple[Argument, str]]:
+    """Iterate over what a dataclass declares, for people: each parameter, and the component that it is of.
+
+    Of components that a parameter names, only those of this package have their arguments here.
+    """
+    for row in rows(kind):
+        yield row, ""
+        for name in getattr(row.names, "shipped", ()):
+            for each in arguments_beside(row, {row.name: name}.get):
+                yield each, name
 
 
 def filled(kind: type[P], values: Mapping[str, Any], within: str = "") -> P:
@@ -109,6 +129,10 @@ def filled(kind: type[P], values: Mapping[str, Any], within: str = "") -> P:
         name = f"{within}{each.name}"
         if inner is not None:
             given[each.name] = filled(inner, values, inside)
+        elif "of" in each.metadata:
+            row = next(row for row in rows(kind, within) if row.name == within + each.metadata["of"])
+            named = (row.name for row in arguments_beside(row, values.get))
+            given[each.name] = {name.removeprefix(within): values[name] for name in named if name in values}
         elif name in values:
             value = values[name]
             names = isinstance(value, list)
@@ -130,22 +154,14 @@ class Parameters(Generic[P]):
     def __init__(self, node: Node, kind: type[P]) -> None:
         self._node = node
         self._kind = kind
-        table = rows(kind)
-        self._table = {row.name: row for row in table}
+        self._table: dict[str, Argument] = {}
         self._faults: dict[str, str] = {}
         self.frozen = False
         """While true, only live parameters can be set."""
         self.changed = False
         """A live parameter has been set since this was last made false."""
-        for row in table:
-            try:
-                value = node.declare_parameter(row.name, row.default, _descriptor(row)).value
-                fault = row.fault(value)
-            except ParameterException:  # of another type, or out of range
-                node.declare_parameter(row.name, row.default, _descriptor(row), ignore_override=True)
-                fault = _refusal(row, self.told_beside(row.name))
-            if fault is not None:
-                self._faults[row.name] = fault
+        for row in rows(kind):
+            self._declare(row)
         self._warn_of_unknown()
         for service in node.services:
             if service.srv_type in (SetParameters, SetParametersAtomically):
@@ -155,6 +171,22 @@ class Parameters(Generic[P]):
         self._tells_afterwards = hasattr(node, "add_post_set_parameters_callback")
         if self._tells_afterwards:
             node.add_post_set_parameters_callback(self._note)
+
+    def _declare(self, row: Argument) -> None:
+        """Declare a parameter, and those of the component that it names."""
+        if row.name not in self._table:
+            try:
+                value = self._node.declare_parameter(row.name, row.default, _descriptor(row)).value
+                fault = row.fault(value)
+            except ParameterException:  # of another type, or out of range
+                self._node.declare_parameter(row.name, row.default, _descriptor(row), ignore_override=True)
+                fault = _refusal(row, self.told_beside(row.name))
+            self._table[row.name] = row
+            if fault is not None:
+                self._faults[row.name] = fault
+        if row.names is not None:
+            for each in arguments_beside(row, lambda name: self._node.get_parameter(name).value):
+                self._declare(each)
 
     def _warn_of_unknown(self) -> None:
         """Name files with nothing for this node, and what is set and no node of this kind has."""
@@ -207,9 +239,12 @@ class Parameters(Generic[P]):
     def _note(self, parameters: list[Any]) -> None:
         """Take notice of what has been set; `_check` cannot, since others may refuse it after that."""
         for parameter in parameters:
-            if parameter.name in self._table:
-                self._faults.pop(parameter.name, None)
+            row = self._table.get(parameter.name)
+            if row is not None:
+                self._faults.pop(row.name, None)
                 self.changed = True
+                if row.names is not None:
+                    self._declare(row)
 
 
 def _set_if_known(set_all: Callable[[Any, Any], Any], request: Any, response: Any) -> Any:

@@ -22,7 +22,7 @@ from rclpy.task import Future
 from rclpy.utilities import ok, remove_ros_args, try_shutdown
 
 from adahi_ros.core.signals import LAUNCH
-from adahi_ros.nodes.common.parameters import ParameterError, rows
+from adahi_ros.nodes.common.parameters import ParameterError, listed
 
 N = TypeVar("N", bound=Node)
 LOOK_S = 0.1  # for a signal, at least so often
@@ -30,9 +30,13 @@ LOOK_S = 0.1  # for a signal, at least so often
 
 def _read_arguments(about: str, parameters: type[Any] | None) -> None:
     """Print `--help`; refuse what is neither that nor ROS's."""
-    table = () if parameters is None else rows(parameters)
-    width = max((len(row.name) for row in table), default=0)
-    lines = "\n".join(f"  {row.name:{width}}  {row.description} ({row.allowed})" for row in table)
+    helps = not {"-h", "--help"}.isdisjoint(sys.argv)
+    table = list(listed(parameters)) if helps and parameters is not None else []
+    width = max((len(row.name) for row, _ in table), default=0)
+    lines = "\n".join(
+        f"  {row.name:{width}}  {component and f'{component}: '}{row.description} ({row.allowed})"
+        for row, component in table
+    )
     argparse.ArgumentParser(
         description=about,
         epilog=f"parameters, as --ros-args -p NAME:=VALUE or --params-file FILE:\n{lines}",

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
 from adahi_ros.contract.sinks import INTERFACES
@@ -13,7 +15,7 @@ from adahi_ros.gates.gate_config import NORMALIZATIONS
 from adahi_ros.gates.registry import GATES
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.managed import ManagedParameters
-from adahi_ros.nodes.common.parameters import group, parameter
+from adahi_ros.nodes.common.parameters import arguments_of_named, group, parameter
 from adahi_ros.nodes.common.policies import (
     CHECKPOINT,
     PolicyParameters,
@@ -85,33 +87,9 @@ class SafetyParameters:
 class GateParameters:
     """Whether to ask."""
 
-    name: str = parameter("deviation", "Scores the drafts", choices=tuple(GATES), live=True)
+    name: str = parameter("deviation", "Scores the drafts", live=True, names=GATES)
     threshold: float = parameter(1.0, "A draft with a score above it is sent to the target", live=True)
-    file: str = parameter("", "Weights of a gate that has any, such as learned", optional=True, live=True)
-    of: str = parameter(
-        "", "For the gate online: the gate by whose score it goes", choices=("", *GATES), live=True
-    )
-    rate: float = parameter(
-        0.0,
-        "For the gate online: wanted share of steps that are asked about; 0 for none",
-        0.0,
-        1.0,
-        live=True,
-    )
-    wrong: float = parameter(
-        0.0,
-        "For the gate online: wanted bound on the share of steps that go wrong unasked; 0 for none",
-        0.0,
-        1.0,
-        live=True,
-    )
-    tolerance: float = parameter(
-        0.5,
-        "For the gate online: how far from a fresh plan, in action scales, is wrong",
-        1e-6,
-        1e6,
-        live=True,
-    )
+    arguments: Mapping[str, Any] = arguments_of_named("name")
 
 
 @dataclass(frozen=True)

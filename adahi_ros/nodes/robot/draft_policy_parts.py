@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
 
 from adahi_ros.contract.assembler import Encode
 from adahi_ros.contract.contract import Contract
@@ -19,7 +18,6 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     FIRST_EPISODES,
     WITHOUT_DRAFT,
     DraftPolicyParameters,
-    GateParameters,
 )
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.robot.backup import Fallback
@@ -41,15 +39,6 @@ def first_episode(values: DraftPolicyParameters) -> int:
     return secrets.randbelow(FIRST_EPISODES + 1) if given == DRAWN else given
 
 
-def gate_arguments(values: GateParameters) -> dict[str, Any]:
-    """Return what a gate is made with."""
-    given: dict[str, Any] = {"file": values.file} if values.file else {}
-    if values.name == "online":
-        wanted = {name: value for name in ("rate", "wrong") if (value := getattr(values, name))}
-        given |= {"gate": values.of, "tolerance": values.tolerance, **wanted}
-    return given
-
-
 def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
     """Return how drafts are made and judged.
 
@@ -57,7 +46,7 @@ def controller_config(values: DraftPolicyParameters) -> ControllerConfig:
         ValueError: names the field, the value and what was allowed.
     """
     return ControllerConfig(
-        ThresholdedGate(values.gate.name, values.gate.threshold, arguments=gate_arguments(values.gate)),
+        ThresholdedGate(values.gate.name, values.gate.threshold, arguments=values.gate.arguments),
         values.deviation.smoothing,
         values.deviation.normalization,
         values.draft_temperature,
