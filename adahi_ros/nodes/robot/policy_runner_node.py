@@ -136,7 +136,7 @@ class PolicyRunnerNode(Node):
         at_rest = message.holding and message.message.startswith(AT_REST)
         self._rest_ns = information["source_timestamp"] if at_rest else 0
         if self._attempt is not None:
-            self._attempt.safety(message.stopped, message.holding)
+            self._attempt.safety(message.stopped, message.holding, message.enabled, time.monotonic())
 
     def _on_result(self, message: EpisodeResult) -> None:
         if self._attempt is not None:
