@@ -178,7 +178,7 @@ class Commands:
         return Outgoing() if self._published == self._state(now_s) else Outgoing(record=self.record(now_s))
 
     def resumes(self, now_s: float) -> bool:
-        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
         return self._guard.resumes(now_s)
 
     def _outgoing(

@@ -19,23 +19,11 @@ from adahi_ros.safety.permission import Permission
 from adahi_ros.safety.stopping import fastest, stopping_point
 from adahi_ros.safety.workspace import Workspace
 
-HELD = frozenset(
-    (
-        Intervention.NOT_FINITE,
-        Intervention.STALE,
-        Intervention.DISABLED,
-        Intervention.DEACTIVATED,
-        Intervention.UNVERIFIED,
-        Intervention.FOLLOWING,
-        Intervention.DRIVER,
-        Intervention.WORKSPACE,
-    )
-)
-LASTING = HELD - {
-    Intervention.NOT_FINITE,
-    Intervention.WORKSPACE,
-}  # counted once, however many commands they take
-INTERRUPTING = LASTING - {Intervention.UNVERIFIED}  # after these, plans from before are outdated
+_STOPS = (Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
+_ALARMS = (Intervention.FOLLOWING, Intervention.DRIVER)
+INTERRUPTING = frozenset((*_STOPS, *_ALARMS))  # after these, plans from before are outdated
+LASTING = INTERRUPTING | {Intervention.UNVERIFIED}  # counted once, however many commands they take
+HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 HOLDS_AT_REST = 3  # so many, because one may be lost
 SETTLED_S = 0.5  # the measurement of a robot that moved lags this long behind
 
@@ -192,14 +180,16 @@ class Guard:
 
     def observed(self, now_s: float) -> None:
         """There was a new observation that the policy can act on."""
-        if self._is_stale(now_s):
-            self._held = self._interrupted = True
+        self._held |= self._is_stale(now_s)
         self._observed_s = now_s
 
     def resumes(self, now_s: float) -> bool:
-        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
         fault = self._fault(now_s)
-        return fault is Intervention.STALE or (fault is None and self._interrupted)
+        if fault not in (None, Intervention.STALE):
+            return False
+        interrupted, self._interrupted = self._interrupted or fault is not None, False
+        return interrupted
 
     def act(self, wanted: np.ndarray, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
         """Return what is commanded instead of a wanted action (A,); None where nothing is.
@@ -228,7 +218,7 @@ class Guard:
             if self._leaves_workspace(start, wanted, now_s):
                 return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = self._elapsed_s(now_s)
-        self._held = self._interrupted = False
+        self._held = False
         self._why = None
         self._rested = 0
         self._moving = True

@@ -135,7 +135,7 @@ class CommandPublisher:
         return self._commands.commanded()
 
     def resumes(self) -> bool:
-        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
         return self._commands.resumes(time.monotonic())
 
     def withhold(self) -> None:
