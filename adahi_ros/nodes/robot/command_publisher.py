@@ -127,7 +127,7 @@ class CommandPublisher:
             What is commanded, as an action; None where nothing is.
         """
         outgoing = self._commands.send(action, observation.read, time.monotonic())
-        self._publish(outgoing, observation.stamp_ns)
+        self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
         return outgoing.action
 
     def commanded(self) -> np.ndarray | None:
