@@ -64,7 +64,7 @@ class Operator:
             response.message = "the node is not active"
             return response
         # Only the node's own executor keeps what the middleware says of a request.
-        info = getattr(self.service, REQUEST_INFO, None)
+        info = vars(self.service).pop(REQUEST_INFO, None)
         age_s = age_of(info.source_timestamp) if info is not None else 0.0
         ignored = self.permission.set_enabled(request.data, time.monotonic(), age_s)
         self._changed()
