@@ -55,6 +55,7 @@ class Permission:
     - A fresh press is the `true` of a publisher after its own `false` or its own silence of `timeout_s`, both
       by its clock and by this machine's: one of them may be set, or this process may stand still. The first
       message of a new publisher is one where there is no stop, no alarm and no other `true`.
+    - The service enables without a deadman, until a `true` arrives: then the deadman is in charge again.
     - The node's start, and a hold that `require_press` names, need a fresh press.
     - A `true` that is older than `timeout_s` enables nothing, on the topic or by the service. Nor does a call
       that was sent before the newest stop.
@@ -145,6 +146,7 @@ class Permission:
         if fresh and source != UNKNOWN:
             self._stops -= {source, SERVICE}
             self._alarm = self._unpressed = False
+        self._enabled_by_service = False  # a deadman that is used is in charge: to let go stops the arm
         self._true_until_s = max(self._true_until_s, now_s - max(0.0, press.age_s) + self._timeout_s)
         return ""
 
@@ -172,12 +174,14 @@ class Permission:
             free = not self._stops and not self._alarm and now_s >= self._true_until_s
             first = press.sequence == 1 and free
         else:
-            first = self._follows(stream, press) and (
-                not stream.value or self._was_silent(stream, press, now_s)
+            first = (
+                self._follows(stream, press)
+                and (not stream.value or self._was_silent(stream, press, now_s))
+                and not self._may_continue_another(source, press, now_s)
             )
         self._streams[source] = _Stream(press.sequence, press.stamp_s, press.value, now_s)
         while len(self._streams) > STREAMS_KEPT:
-            del self._streams[next(iter(self._streams))]
+            del self._streams[min(self._streams, key=lambda name: self._streams[name].received_s)]
         return source, press.value and first
 
     @staticmethod
@@ -191,24 +195,39 @@ class Permission:
             return False
         return min(press.stamp_s - stream.stamp_s, now_s - stream.received_s) >= self._timeout_s
 
-    def _others_near(self, sequence: int, source: int) -> bool:
-        """Whether another publisher may have come to this sequence number, with messages lost perhaps."""
+    def _may_continue_another(self, source: int, press: Press, now_s: float) -> bool:
+        """Whether the message may be of another publisher that is pressed all the time."""
         return any(
             name != source
-            and stream.sequence is not None
-            and 0 < sequence - stream.sequence <= STOPPED_AMBIGUOUS
+            and stream.value
+            and not self._was_silent(stream, press, now_s)
+            and self._near(press.sequence, stream)
             for name, stream in self._streams.items()
         )
+
+    @staticmethod
+    def _near(sequence: int | None, stream: _Stream) -> bool:
+        """Whether a publisher may have come to this sequence number, with messages lost perhaps."""
+        if sequence is None or stream.sequence is None:
+            return True
+        return 0 < sequence - stream.sequence <= STOPPED_AMBIGUOUS
+
+    def _others_near(self, sequence: int, source: int) -> bool:
+        """Whether another publisher may have come to this sequence number."""
+        return any(name != source and self._near(sequence, each) for name, each in self._streams.items())
 
     def _stream_of(self, press: Press) -> int:
         if press.sequence is None:
             return UNKNOWN if press.publishers > 1 else 0
         furthest = AMBIGUOUS if press.publishers > 1 else float("inf")
-        gaps = sorted(
-            (press.sequence - stream.sequence, name)
-            for name, stream in self._streams.items()
-            if stream.sequence is not None and 0 < press.sequence - stream.sequence <= furthest
-        )
+        gaps = [  # of two publishers that came as far, the one that was received last
+            (gap, name)
+            for gap, _, name in sorted(
+                (press.sequence - stream.sequence, -stream.received_s, name)
+                for name, stream in self._streams.items()
+                if stream.sequence is not None and 0 < press.sequence - stream.sequence <= furthest
+            )
+        ]
         if press.sequence == 1 or not gaps:
             self._next_stream += 1
             return self._next_stream

@@ -230,3 +230,39 @@ def test_a_late_call_stops_all_the_same() -> None:
     permission.set_enabled(True, 10.0)
     assert permission.set_enabled(False, 20.0, 9.0) == ""
     assert permission.stopped
+
+
+@pytest.mark.parametrize("ended_with", [True, False])
+@pytest.mark.parametrize("hold", ["service", "alarm", "none"])
+@pytest.mark.parametrize("lost", [0, 1, 3])
+def test_a_publisher_that_only_says_true_never_ends_a_stop_of_before(
+    ended_with: bool, hold: str, lost: int
+) -> None:
+    """It counts through the number at which the deadman that is gone had ended."""
+    permission = required()
+    gone = Publisher(permission)
+    for step in range(80):
+        gone.say(True, 0.1 * step)
+    assert permission.enabled(8.0)
+    if hold == "service":
+        permission.set_enabled(False, 8.0)
+    elif hold == "alarm":
+        permission.require_press()
+    if not ended_with or hold == "none":
+        gone.say(False, 8.0)
+    other = Publisher(permission)
+    for step in range(200):
+        if 80 - lost <= other.sequence < 80:
+            other.sequence += lost
+        other.say(True, 10.0 + 0.1 * step)
+        assert not permission.enabled(10.0 + 0.1 * step)
+
+
+def test_a_deadman_that_is_used_takes_over_from_the_service() -> None:
+    permission = required()
+    permission.set_enabled(True, 10.0)
+    assert permission.enabled(100.0)
+    deadman = Publisher(permission)
+    deadman.say(True, 100.0)
+    assert permission.enabled(100.4)
+    assert not permission.enabled(100.6)
