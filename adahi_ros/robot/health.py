@@ -38,6 +38,7 @@ class Vitals:
         interventions: of the safety envelope, by name.
         verifiers: what each of several was asked and how it replies, by name.
         gate: what the gate has learned, by name.
+        late: how late observations are, for people; empty where they are not.
     """
 
     active: bool
@@ -56,6 +57,7 @@ class Vitals:
     interventions: Mapping[str, int]
     verifiers: Mapping[str, object]
     gate: Mapping[str, float]
+    late: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ def _verdict(vitals: Vitals, before: _Counts, now: _Counts) -> tuple[Level, str]
         return Level.ERROR, "held: no reply of the target"
     if now.fallbacks > before.fallbacks:
         return Level.WARN, "drafts executed without the target's reply"
+    if vitals.late:
+        return Level.WARN, vitals.late
     return Level.OK, "stepping"
 
 

@@ -25,6 +25,9 @@ from rclpy.subscription import Subscription
 
 from adahi_ros.contract.times import NANOSECONDS
 
+REQUEST_INFO = (
+    "request_info"  # attribute of an urgent service: the middleware's timestamps of its newest request
+)
 LOOK_AROUND_S = 0.05  # what is not urgent waits for so long at most
 
 
@@ -92,6 +95,10 @@ class UrgentExecutor(SingleThreadedExecutor):
         else:
             self._look_around()
             self._execute_urgent(0.0)  # who keeps the others busy does not keep it from these
+
+    def can_execute(self, entity: Any) -> bool:
+        """Leave urgent services to `_execute_urgent`, which keeps the timestamps of their requests."""
+        return entity not in self._urgent().services and super().can_execute(entity)
 
     def _look_around(self) -> None:
         """Execute one callback of those that are ready, urgent or not."""
@@ -170,6 +177,7 @@ def _serve(service: Any) -> bool:
     request, header = service.handle.service_take_request(service.srv_type.Request)
     if header is None:
         return False
+    setattr(service, REQUEST_INFO, header)
     service.send_response(service.callback(request, service.srv_type.Response()), header)
     return True
 
