@@ -18,10 +18,10 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.callback_groups import CallbackGroup
 
 from adahi_ros.nodes.common.bounds import check_request_bounds
+from adahi_ros.nodes.common.clients import Clients
 from adahi_ros.nodes.common.messages import from_request
 from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
-from adahi_ros.nodes.server.clients import Clients
 from adahi_ros.nodes.server.outgoing import Outgoing, Sender
 from adahi_ros.nodes.server.serving import heading_of, response_of
 from adahi_ros.server.admission import Admission
