@@ -163,3 +163,20 @@ def test_a_goal_that_finds_the_policy_active_and_fails_waits_until_the_arm_is_at
     observer.wait_until(over.done, 20.0, "the result")
     expected = End.CANCELED if cancelled else End.NOT_STARTED
     assert (over.result().error_code, over.result().held) == (expected, True)
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_held_is_not_said_of_a_policy_node_that_was_killed_and_started_again(
+    observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    """The new process is unconfigured, and knows nothing of the arm, which may still move."""
+
+    async def deactivate(wait_s: float) -> int:
+        return NodeState.UNCONFIGURED
+
+    monkeypatch.setattr(runner._policy, "deactivate", deactivate)
+    monkeypatch.setattr(policy_runner_node, "REST_S", 0.2)
+    runner._moved, runner._left_ns = True, time.time_ns() if seen else 0
+    held = observer._executor.create_task(runner._hold())
+    observer.wait_until(held.done, 20.0, "the hold")
+    assert bool(held.result()) is not seen

@@ -80,7 +80,7 @@ class PolicyRunnerNode(Node):
         self._begun_ns = 0  # of DDS's own clock
         self._rest_ns = 0  # when the newest safety_state was sent, if it says that the arm is at rest
         self._left_ns = 0  # when the policy's node began to deactivate; 0 for not since the goal began
-        self._moved = True  # the policy's node was active, or may have been, since the goal began
+        self._moved: bool | None = None  # whether the policy's node was active since the goal began
         self._busy = self._closing = False
         name = values.policy_node
         self._policy = PolicyNode(self, name)
@@ -179,7 +179,7 @@ class PolicyRunnerNode(Node):
         values = self._values
         allowed = values.no_verifier_s, values.no_steps_s, values.stopped_s
         limits = AttemptLimits(_seconds(handle.request.time_limit), *allowed)
-        self._moved, self._left_ns = True, 0
+        self._moved, self._left_ns = None, 0
         try:
             try:
                 await self._start(handle, limits)
@@ -283,16 +283,25 @@ class PolicyRunnerNode(Node):
         state = await self._policy.deactivate(HOLD_S if self._closing else CALL_S)
         if state is None or state == State.PRIMARY_STATE_ACTIVE:
             return "the policy's node does not say that it is inactive"
-        if not self._moved or state != State.PRIMARY_STATE_INACTIVE:  # an unconfigured one has come to rest
+        if self._moved is False or (self._moved is None and state != State.PRIMARY_STATE_INACTIVE):
             return ""
         since_ns = self._left_ns or time.time_ns()
         limit_s = HOLD_S if self._closing else REST_S
         end_s = time.monotonic() + limit_s
-        while self._rest_ns < since_ns:
+        while not self._rested(state, since_ns):
             if time.monotonic() >= end_s:
-                return f"no safety_state said within {limit_s:g} s that the arm is at rest"
+                return f"nothing said within {limit_s:g} s that the arm is at rest"
             await elapsed(self, LOOK_S)
         return ""
+
+    def _rested(self, state: int, since_ns: int) -> bool:
+        """Whether the arm has come to rest, of a node that is active no more.
+
+        An unconfigured node that was seen to leave the active state has stopped the arm. Without that it was
+        started again, and nobody knows what the arm does.
+        """
+        inactive = state == State.PRIMARY_STATE_INACTIVE
+        return self._rest_ns >= since_ns if inactive else self._left_ns > 0
 
 
 def _seconds(duration: Any) -> float:
