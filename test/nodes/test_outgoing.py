@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from adahi_msgs.srv import VerifyDraft
 
+from adahi_ros.nodes.common.clients import Clients
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.launching.domain import exclusive_domain
 from adahi_ros.nodes.launching.observer import Observer
-from adahi_ros.nodes.server.clients import Clients
 from adahi_ros.nodes.server.turns import BatchParameters
 from test.nodes.test_turns_elsewhere import Front
 

@@ -90,7 +90,9 @@ class Cell:
         self.run(self.moves(), "motion after a fresh press")
 
     def stands_for(self, steps: int) -> None:
-        """Check that the policy acts, and that nothing is commanded."""
+        """Check that the policy acts, and that nothing is commanded once the arm has stopped."""
+        self.run(lambda: self.safety[-1].holding and "at rest" in self.safety[-1].message, "rest")
+        self.run(self.steps(2), "what was commanded before has arrived")
         moves = self.moves()
         self.run(self.steps(steps), "steps")
         assert not moves()
