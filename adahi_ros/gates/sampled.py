@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.core.distribution import sample
+from adahi_ros.core.proposal import sample
 from adahi_ros.gates.interface import Gate, GateContext
 
 SAMPLES, HOTTEST = 20, 2.0

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.texts import NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description
@@ -109,7 +108,7 @@ def test_what_is_overtaken_is_told_so_and_counted(service: VerificationService) 
     assert reply.status == RequestFault.SUPERSEDED
     assert reply.message == "step_id: 7, was overtaken by a later request while it waited for its turn"
     assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
-    assert (service.counts.replies, service.counts.refused) == ({"overtaken": 1}, 0)
+    assert (service.counts.replies, service.counts.refused) == ({"superseded": 1}, 0)
 
 
 def test_what_the_engine_refuses_is_a_refusal(service: VerificationService, good: SentRequest) -> None:
