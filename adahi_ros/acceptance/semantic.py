@@ -30,9 +30,8 @@ from adahi_ros.core.checkpoint_files import (
     read_shapes,
     read_tensors,
 )
-from adahi_ros.core.distribution import probabilities_at
 from adahi_ros.core.files import replacing
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal, probabilities_at
 from adahi_ros.core.signature import CodeSpace, Signature
 
 LEAST = 1e-6  # a probability that counts as none

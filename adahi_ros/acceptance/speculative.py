@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict, codes_differ
-from adahi_ros.core.distribution import probabilities_at, sample
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, probabilities_at, sample
 from adahi_ros.core.signature import Signature
 
 

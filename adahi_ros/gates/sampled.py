@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.core.distribution import sample
+from adahi_ros.core.proposal import sample
 from adahi_ros.core.registry import argument
 from adahi_ros.gates.interface import Gate, GateContext
 

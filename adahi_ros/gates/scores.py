@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.core.distribution import probabilities_at
+from adahi_ros.core.proposal import probabilities_at
 from adahi_ros.gates.interface import Gate, GateContext
 
 

@@ -20,8 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from adahi_ros.core.distribution import counted, probabilities_at, probabilities_of, sample
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import (
+    CodeDistribution,
+    Proposal,
+    counted,
+    probabilities_at,
+    probabilities_of,
+    sample,
+)
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling

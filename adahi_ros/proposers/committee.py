@@ -20,8 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.distribution import probabilities_at
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, probabilities_at
 from adahi_ros.policies.committee import LEAST, Committee
 from adahi_ros.policies.interface import Sampling
 from adahi_ros.proposers.interface import Proposer, ProposerContext

@@ -23,12 +23,14 @@ class Diagnosis:
 
     Args:
         now_s: the time.
+        period_s: of the control; infinite before a contract gives it.
     """
 
-    def __init__(self, now_s: float) -> None:
+    def __init__(self, now_s: float, period_s: float = math.inf) -> None:
         self.active = False
         self.refusal = ""
         self._news = LinkNews()
+        self._rate = ObservationRate(period_s)
         self._misnamed_told = False
         self.forget(now_s)
 
@@ -38,6 +40,7 @@ class Diagnosis:
         self._missed: Counter[str] = Counter()
         self._newest_ns = 0
         self._heard_s = now_s
+        self._rate.reset()
         self._watch = HealthWatch(now_s)
 
     def begin(self, now_s: float) -> None:
@@ -47,11 +50,12 @@ class Diagnosis:
         self._misnamed_told = False
 
     def observed(self, stamp_ns: int, now_s: float) -> News | None:
-        """Count an observation; return news where it ends a silence."""
+        """Count an observation; return news where it ends a silence, or where observations are late."""
         first, silent_s = not self._newest_ns, now_s - self._heard_s
         self._newest_ns, self._heard_s = stamp_ns, now_s
         if silent_s <= NO_OBSERVATION_S:
-            return None
+            return News(Level.WARN, self._rate.fault) if self._rate.observed(now_s) else None
+        self._rate.reset()
         if first:
             return News(Level.OK, f"the first observation arrived after {silent_s:.1f} s")
         return News(Level.OK, f"observations arrive again after {silent_s:.1f} s without one")
@@ -125,5 +129,57 @@ class Diagnosis:
             interventions,
             verifiers,
             loop.controller.config.trigger.gate.state,
+            self._rate.fault,
         )
         return self._watch.report(vitals, now_s)
+
+
+LATE = 1.1  # measured period over the contract's; later observations cost speed
+WINDOW_S = 1.0
+WINDOW_PERIODS = 10
+WINDOWS = 5  # in a row, so that jitter and single gaps do not count
+
+
+class ObservationRate:
+    """Compares the mean period of observations with the control period. It knows no clock.
+
+    Attributes:
+        measured_s: mean period of the last window; 0 before the first one is full.
+
+    Args:
+        period_s: of the control; infinite where it is unknown.
+    """
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin again: the robot becomes active, or there was a silence."""
+        self.measured_s = 0.0
+        self._since_s: float | None = None
+        self._count = self._late = 0
+
+    def observed(self, now_s: float) -> bool:
+        """Take an observation; return whether observations are late from this one on."""
+        if self._since_s is None:
+            self._since_s = now_s
+            return False
+        self._count += 1
+        passed_s = now_s - self._since_s
+        if passed_s < max(WINDOW_S, WINDOW_PERIODS * self._period_s):
+            return False
+        self.measured_s = passed_s / self._count
+        self._late = self._late + 1 if self.measured_s > LATE * self._period_s else 0
+        self._since_s, self._count = now_s, 0
+        return self._late == WINDOWS
+
+    @property
+    def fault(self) -> str:
+        """How late observations are, for people; empty where they are not."""
+        if self._late < WINDOWS:
+            return ""
+        return (
+            f"observations are late: every {self.measured_s:.3g} s, the contract's control period is "
+            f"{self._period_s:.3g} s; the arm moves slower than the policy wants"
+        )

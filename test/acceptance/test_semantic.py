@@ -17,8 +17,7 @@ from adahi_ros.acceptance.semantic import Semantic, SemanticHead, load_semantic_
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.assets import CHECKPOINTS, asset
 from adahi_ros.core.checkpoint_files import CheckpointError, read_tensors
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal, counted
 from adahi_ros.core.signature import OBSERVATION, CodeSpace, Feature, Signature
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, fingerprint_of

@@ -21,7 +21,7 @@ from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import asset
-from adahi_ros.core.distribution import UNITS
+from adahi_ros.core.proposal import UNITS
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.core.texts import fingerprint_number
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate

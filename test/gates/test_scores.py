@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.core.distribution import UNITS, counted, probabilities_of
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, counted, probabilities_of
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext, PlanContext

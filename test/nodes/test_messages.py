@@ -20,9 +20,8 @@ from trajectory_msgs.msg import JointTrajectoryPoint
 from adahi_ros.contract.contract import COMMAND_FIELDS
 from adahi_ros.contract.sinks.interface import Command
 from adahi_ros.contract.sinks.joint_trajectory import JointTrajectorySink
-from adahi_ros.core.distribution import counted
 from adahi_ros.core.health_level import Level
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
 from adahi_ros.core.texts import fingerprint_number
 from adahi_ros.gates.interface import LinkEstimate

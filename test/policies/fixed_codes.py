@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.core.distribution import counted, probabilities_of, sample
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal, counted, probabilities_of, sample
 from adahi_ros.core.signature import OBSERVATION, CodeSpace, Feature, Observations, Signature
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.core.distribution import counted
+from adahi_ros.core.proposal import counted
 from adahi_ros.core.texts import fingerprint_number
 from adahi_ros.nodes.common.messages import (
     from_description,

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability, residual
-from adahi_ros.core.distribution import UNITS
 from adahi_ros.core.history import History
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext

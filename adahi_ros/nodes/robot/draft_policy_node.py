@@ -119,7 +119,7 @@ class DraftPolicyNode(ManagedNode):
         policy, contract = policy_and_contract(values)
         self._values = values
         self._contract = contract
-        self._condition = Diagnosis(time.monotonic())
+        self._condition = Diagnosis(time.monotonic(), contract.period_s)
         encoder, encode = encoder_of(values, contract)
         at_target = encoder is not None and contract.images_for_target
         image_dim = len(contract.cameras) * encoder.features if encoder is not None and at_target else 0

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.core.distribution import counted, probabilities_of, sample, softmax
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import CodeDistribution, Proposal, counted, probabilities_of, sample, softmax
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.policies.vqbet.decoder import ActionDecoder

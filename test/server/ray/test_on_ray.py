@@ -17,8 +17,7 @@ import pytest
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, TargetUnavailableError, fingerprint_of
 from adahi_ros.protocol.request import VerificationRequest, sent_codes
