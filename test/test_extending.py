@@ -15,8 +15,18 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs/extending.md").read_text()
-SECTIONS = ("A task", "A draft", "A target", "An acceptance rule", "A gate", "A command sink")
-GROUPS = {"tasks": 1, "policies": 2, "acceptances": 1, "gates": 1, "sinks": 1}
+SECTIONS = (
+    "A task",
+    "A draft",
+    "A target",
+    "An acceptance rule",
+    "A gate",
+    "A proposer",
+    "A command sink",
+    "A verb",
+)
+ONCE = ("tasks", "acceptances", "gates", "proposers", "sinks", "verbs")
+GROUPS = dict.fromkeys(ONCE, 1) | {"policies": 2}
 
 NODES = """
 import os
@@ -125,7 +135,7 @@ def test_each_section_has_one_file_one_line_and_a_way_to_try_it() -> None:
     for title in SECTIONS:
         assert section(title).count("```python") == 1
         assert "\nTest" in section(title)
-    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1, 1]
+    assert [len(commands(section(title))) for title in SECTIONS] == [1, 0, 1, 2, 1, 1, 1, 1]
 
 
 def test_the_world_is_there_with_its_expert(outside: Path) -> None:
@@ -160,6 +170,18 @@ def test_the_gate_gets_a_threshold_for_the_rate(outside: Path) -> None:
     assert figures["link:near"]["gate"] == "link"
     for method in figures.values():
         assert method["transmission_rate"] == pytest.approx(0.3, abs=0.1)
+
+
+def test_the_proposer_acts_in_the_place_of_the_draft(outside: Path) -> None:
+    figures = figures_of(outside, "A proposer")
+    slow, draft = figures["never:near:slow"], figures["never:near"]
+    assert (slow["transmission_rate"], draft["transmission_rate"]) == (0.0, 0.0)
+    assert slow["success_rate"] != draft["success_rate"]
+
+
+def test_a_verb_of_another_package_is_one_of_adahi(outside: Path) -> None:
+    (command,) = commands(section("A verb"))
+    assert adahi(outside, command) == "2 m\n"
 
 
 def test_a_calibration_has_its_threshold(outside: Path) -> None:

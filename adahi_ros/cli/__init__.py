@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -40,6 +41,7 @@ from adahi_ros.cli.robot.contracts import contract_app
 from adahi_ros.cli.robot.fleet_up import app as fleet_app
 from adahi_ros.cli.robot.security import secure
 from adahi_ros.cli.robot.top import top
+from adahi_ros.core.registry import Registry, RegistryError
 from adahi_ros.core.signals import leaving_on
 
 ROS = ("rclpy", "adahi_msgs", "lifecycle_msgs", "trajectory_msgs", "diagnostic_msgs", "sensor_msgs")
@@ -106,6 +108,14 @@ app.add_typer(lerobot, name="lerobot")
 app.add_typer(link, name="link")
 bench.command("fleet")(fleet)
 app.add_typer(bench, name="bench")
+
+VERBS: Registry[Callable[..., None]] = Registry("adahi_ros.verbs", {})
+"""Verbs of other packages."""
+for name in VERBS:
+    try:
+        app.command(name)(VERBS[name])
+    except RegistryError as error:  # the other verbs still work
+        Console(stderr=True).print(f"adahi: {error}", highlight=False, markup=False, soft_wrap=True)
 
 
 def main() -> None:
