@@ -30,7 +30,13 @@ from adahi_ros.core.texts import abridged
 from adahi_ros.core.yaml_files import read_yaml
 
 T = TypeVar("T")
-STRICT = ConfigDict(strict=True, extra="forbid", arbitrary_types_allowed=True)
+STRICT = ConfigDict(
+    strict=True,
+    extra="forbid",
+    arbitrary_types_allowed=True,
+    alias_generator=lambda name: name.rstrip("_"),  # a field `as_` is `as` in the file
+    populate_by_name=True,
+)
 LARGEST = 3.4028234663852886e38  # of float32
 
 SHOWN = reprlib.Repr()
@@ -77,7 +83,7 @@ class Schema:
         if not isinstance(values, dict):
             return values
         values = cls.prepared(dict(values))
-        names = [field.name for field in fields(cls) if field.init]  # type: ignore[arg-type]
+        names = [field.name.rstrip("_") for field in fields(cls) if field.init]  # type: ignore[arg-type]
         for name in values:
             if name not in names:
                 raise ValueError(f"{name}: unknown, must be one of {', '.join(names)}")
@@ -181,4 +187,4 @@ def _fault(error: ErrorDetails, where: str) -> str:
         fault = str(context["error"])
     if fault.startswith("must"):
         return f"{path or 'file'}: {shown(error['input'])}, {fault}"
-    return f"{path}.{fault}".removeprefix(".")
+    return f"{path}.{fault}".removeprefix(".").replace(".[", "[", 1)
