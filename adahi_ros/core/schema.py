@@ -14,7 +14,7 @@ import reprlib
 from collections.abc import Callable, Collection
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     BeforeValidator,
@@ -62,7 +62,12 @@ WORDS = {
 
 
 class Schema:
-    """Base of dataclasses that are made from the mappings of a file."""
+    """Base of dataclasses that are made from the mappings of a file.
+
+    Of pydantic's, which check whatever makes them, or of the standard library's, which check files alone.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     @classmethod
     def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
@@ -187,4 +192,5 @@ def _fault(error: ErrorDetails, where: str) -> str:
         fault = str(context["error"])
     if fault.startswith("must"):
         return f"{path or 'file'}: {shown(error['input'])}, {fault}"
-    return f"{path}.{fault}".removeprefix(".").replace(".[", "[", 1)
+    joint = "" if not path or fault.startswith("[") else "."
+    return f"{path}{joint}{fault}"
