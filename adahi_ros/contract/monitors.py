@@ -10,7 +10,7 @@ from pydantic import PlainValidator
 from pydantic.dataclasses import dataclass
 
 from adahi_ros.contract.words import LONGEST_S, NAME, TOPIC, TYPE, Word
-from adahi_ros.core.schema import STRICT, Schema, must, within
+from adahi_ros.core.schema import Schema, must, within
 
 Value = int | str
 FIELD = re.compile(rf"{NAME}(\.({NAME}|[0-9]{{1,4}})){{0,9}}")
@@ -37,7 +37,7 @@ def _matching(pattern: re.Pattern[str], allowed: str) -> Any:
     return must(words, lambda text: len(text) <= LONGEST_TEXT and pattern.fullmatch(text) is not None)
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True)
 class Monitor(Schema):
     """One field of a driver's messages, and the values that allow motion.
 

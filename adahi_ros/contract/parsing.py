@@ -38,7 +38,7 @@ from adahi_ros.contract.monitors import MOST_MONITORS, Monitor
 from adahi_ros.contract.operators import Operator, operator
 from adahi_ros.contract.words import LONGEST_S, TOPIC, TYPE, Word
 from adahi_ros.core.assets import asset
-from adahi_ros.core.schema import STRICT, Listed, Schema, Text, checked, must, one_of, within
+from adahi_ros.core.schema import Listed, Schema, Text, checked, must, one_of, within
 from adahi_ros.core.texts import abridged
 from adahi_ros.core.yaml_files import read_yaml
 
@@ -120,7 +120,7 @@ def parse_contract(values: Any) -> Contract:
     return contract
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class _Qos(Schema):
     reliability: Annotated[str, one_of(RELIABILITIES)] = "best_effort"
     durability: Annotated[str, one_of(DURABILITIES)] = "volatile"
@@ -128,7 +128,7 @@ class _Qos(Schema):
     depth: Annotated[int, within(1, DEEPEST, "an integer")] = 10
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class _Channel(Schema):
     """A channel as the file has it; dtype and safety are Rosetta's and say nothing here."""
 
@@ -146,19 +146,19 @@ def _is_sink_type(name: str) -> bool:
     return TYPE.fullmatch(name) is not None or name in GRIPPER_ACTIONS
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class _SinkChannel(_Channel):
     type: Annotated[Word, must(" or ".join(["be PACKAGE/msg/TYPE", *GRIPPER_ACTIONS]), _is_sink_type)]
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class _Align(Schema):
     strategy: Annotated[str, one_of(STRATEGIES)] = "hold"
     timeline: Annotated[str, one_of(TIMELINES)] | None = None
     tolerance_ms: Annotated[float, within(0, 1e3 * LONGEST_S)] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class _Timed(Schema):
     """What sources and cameras have in common."""
 
@@ -184,7 +184,7 @@ class _Timed(Schema):
         )
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class _Source(_Timed):
     select: Annotated[Listed[str], must("be a list of field paths", bool)]
     apply: Listed[Annotated[Operator, BeforeValidator(operator)]] = ()
@@ -209,7 +209,7 @@ class _Source(_Timed):
         return Source(key, self.channel.made(), self.paths, self.alignment(file), self.apply)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class _Sink(_Source):
     channel: _SinkChannel
     names: Listed[Text] = ()
@@ -240,7 +240,7 @@ def _is_resize(apply: tuple[dict[str, tuple[int, ...]], ...]) -> bool:
     return len(edges) == 2 and all(1 <= edge <= MOST_PIXELS for edge in edges)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class _Camera(_Timed):
     apply: Annotated[
         Listed[dict[str, Listed[int]]],
@@ -256,7 +256,7 @@ class _Camera(_Timed):
         return Camera(key, self.channel.made(), self.alignment(file), *self.apply[0]["resize"])
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class _File(Schema):
     """A contract as the file has it."""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataclasses that check what a file says: strict types, no unknown field, errors with field and value.
 
-@dataclass(frozen=True, config=STRICT)  # pydantic's
+@dataclass(frozen=True)  # pydantic's
 class Door(Schema):
 width_m: Annotated[float, within(0.5, 2.0)]
 names: Listed[str] = ()

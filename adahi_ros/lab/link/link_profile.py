@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic.dataclasses import dataclass
 
 from adahi_ros.core.assets import asset
-from adahi_ros.core.schema import STRICT, Listed, Schema, above, checked, within
+from adahi_ros.core.schema import Listed, Schema, above, checked, within
 from adahi_ros.core.yaml_files import read_yaml
 
 SHIPPED = "config/links"
@@ -23,7 +23,7 @@ Positive = Annotated[float, above(0.0, LARGEST)]
 Share = Annotated[float, within(0.0, 1.0)]
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True)
 class Burst(Schema):
     """Losses in bursts, by the Gilbert-Elliott model: from packet to packet the link may turn bad, or good.
 
@@ -38,7 +38,7 @@ class Burst(Schema):
     loss_in_bad: Share
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True)
 class Outage(Schema):
     """A time in which nothing gets through: from `at_s` after the link's start, for `for_s`."""
 
@@ -46,7 +46,7 @@ class Outage(Schema):
     for_s: Positive
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True)
 class LinkProfile(Schema):
     """A link between a robot and a server; everything holds for each way by itself.
 

@@ -27,7 +27,7 @@ from weakref import finalize
 import numpy as np
 from pydantic.dataclasses import dataclass
 
-from adahi_ros.core.schema import STRICT, Text, checked, one_of
+from adahi_ros.core.schema import Text, checked, one_of
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.remote.described import described
@@ -42,7 +42,7 @@ from adahi_ros.policies.remote.zmq_connection import ZmqLink
 PROMPT = "annotation.human.task_description"
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class GrootFile(ServerFile):
     """What a file says, beside what each target's says; see docs/targets.md."""
 

@@ -26,7 +26,7 @@ import torch
 from pydantic.dataclasses import dataclass
 
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.core.schema import STRICT, Text, checked, one_of
+from adahi_ros.core.schema import Text, checked, one_of
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import AS_TRAINED, Sampling, TooManyAtOnceError
@@ -46,7 +46,7 @@ SMALLEST = 1e-6  # of an action's scale
 BLOCK = 1 << 20  # bytes
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class LeRobotFile(TargetFile):
     """What a file says, beside what each target's says.
 

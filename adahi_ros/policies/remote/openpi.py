@@ -31,7 +31,7 @@ from weakref import finalize
 import numpy as np
 from pydantic.dataclasses import dataclass
 
-from adahi_ros.core.schema import STRICT, Text, checked
+from adahi_ros.core.schema import Text, checked
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.texts import abridged
 from adahi_ros.policies.direct import DirectPolicy
@@ -46,7 +46,7 @@ PROMPT = "prompt"
 ACTIONS = "actions"
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class OpenPiFile(ServerFile):
     """What a file says, beside what each target's says; see docs/targets.md."""
 

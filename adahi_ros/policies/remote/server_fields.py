@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import AfterValidator, PlainValidator, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from adahi_ros.core.schema import STRICT, Text, above, checked, must
+from adahi_ros.core.schema import Text, above, checked, must
 from adahi_ros.policies.remote.target_fields import Number, TargetFile
 
 TIMEOUT_S = 2.0
@@ -58,7 +58,7 @@ def address(*schemes: str) -> WrapValidator:
     return must(f"be {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}", holds)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class ServerFile(TargetFile):
     """What a file says of a server.
 

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainValidator
 from pydantic.dataclasses import dataclass
 
-from adahi_ros.core.schema import LARGEST, STRICT, Listed, Schema, Text, above, checked, must, within
+from adahi_ros.core.schema import LARGEST, Listed, Schema, Text, above, checked, must, within
 
 LONGEST = 4096  # observations, actions, numbers or pixels
 FASTEST_HZ = 1e6
@@ -44,27 +44,27 @@ Shares = Annotated[
 """From the policy's own names of what an entry is made of to sizes; None for one that is all of it."""
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class StateEntry(Schema):
     size: Count | None = None
     entries: Names = ()
     as_: Shares | None = None
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class ImageEntry(Schema):
     size: Annotated[Listed[Count], Field(min_length=2, max_length=2)] | None = None
     padded: bool = False
     as_: Text | None = None
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class Instruction(Schema):
     as_: Text | None = None
     always: Text = ""
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class ActionEnds(Schema):
     low: Listed[Number]
     high: Listed[Number]
@@ -81,7 +81,7 @@ def _instruction(value: Any) -> Instruction | bool:
     return value if isinstance(value, bool) else checked(Instruction, value)
 
 
-@dataclass(frozen=True, kw_only=True, config=STRICT)
+@dataclass(frozen=True, kw_only=True)
 class TargetFile(Schema):
     """See the module; None where the file leaves it to what the policy says of itself."""
 

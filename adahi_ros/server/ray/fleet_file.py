@@ -22,7 +22,7 @@ from pydantic.dataclasses import dataclass
 
 from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
-from adahi_ros.core.schema import STRICT, Schema, Text, above, load, must, one_of, within
+from adahi_ros.core.schema import Schema, Text, above, load, must, one_of, within
 from adahi_ros.policies.backends import BACKENDS, COMPUTE, DTYPES
 from adahi_ros.protocol.request import ROUND_TRIP_MS
 from adahi_ros.protocol.texts import NAME_LENGTH
@@ -42,7 +42,7 @@ class FleetFileError(ValueError):
     """A fleet's file cannot be used; the message names it, the field, its value and what is allowed."""
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True)
 class Replicas(Schema):
     """How many replicas a policy has.
 
@@ -65,7 +65,7 @@ class Replicas(Schema):
             raise ValueError(f"most: {self.most}, must be at least {self.least}, what `least` is")
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True)
 class SemanticArguments(Schema):
     """Arguments of the rule `semantic`; see there. Without a file it takes no risk."""
 
@@ -74,7 +74,7 @@ class SemanticArguments(Schema):
     patience_ms: Annotated[float, within(0.0, ROUND_TRIP_MS[1])] = 0.0
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True)
 class FleetPolicy(Schema):
     """A policy of a fleet: what a replica is made of. By its fields as the file and the node have them.
 
@@ -121,7 +121,7 @@ class FleetPolicy(Schema):
         return {name: getattr(self, name) for name in COMPUTE if getattr(self, name) is not None}
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True)
 class Robots(Schema):
     """What the file says of the parameters of the verifier's group `batch`, by their names."""
 
@@ -134,7 +134,7 @@ class Robots(Schema):
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True)
 class RayCluster(Schema):
     """The Ray that computes.
 
@@ -158,7 +158,7 @@ def _is_name(text: str) -> bool:
 Name = Annotated[str, must(f"have at most {NAME_LENGTH} characters", _is_name)]
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True)
 class Fleet(Schema):
     """What a fleet's file says.
 
