@@ -133,8 +133,6 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
     ("path", "value", "words"),
     [
         (("fps",), 0, "fps: 0, must be a number from"),
-        (("fps",), True, "fps: True, must be"),
-        (("fps",), float("nan"), "fps: nan, must be"),
         (("speed",), 1, r"^speed: unknown, must be one of robot_type"),
         (("robot_type",), "", "robot_type: '', must be a word"),
         (("encoder",), "", "encoder: '', must name one where there are cameras"),
@@ -188,24 +186,13 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
             r"action.apply\[0\].rad2deg: 2, takes no argument",
         ),
         (("actions", "action", "channel", "topic"), "/arm//command", "topic: '/arm//command', must be names"),
-        (
-            ("actions", "action", "channel", "topic"),
-            "bras/été",
-            "topic: 'bras/été', must be names of letters",
-        ),
         (("actions", "action", "channel", "type"), "JointTrajectory", "type: .* must be PACKAGE/msg/TYPE"),
-        (("actions", "action", "channel", "type"), "a/msg/..", "type: .* must be PACKAGE/msg/TYPE"),
         (("actions", "action", "channel", "decoder"), "os:system", "channel.decoder: unknown"),
         (("observations", "observation.images.front", "apply"), [], r"must be \[resize"),
         (
             ("observations", "observation.images.front", "apply"),
             [{"resize": [0, 64]}],
             r".*'resize': .*must be .*, two integers from 1 to 4096",
-        ),
-        (
-            ("observations", "observation.images.front", "align"),
-            {"strategy": "newest"},
-            "align.strategy: 'newest', must be one of hold, asof, drop",
         ),
         (
             ("observations", "observation.images.front", "align"),
@@ -217,14 +204,6 @@ def test_a_joint_that_two_robots_have_is_taken_for_neither() -> None:
             {"reliability": "system_default"},
             "qos.reliability: 'system_default', must be one of best_effort",
         ),
-        (
-            QOS,
-            {"durability": "latched"},
-            "qos.durability: 'latched', must be one of volatile, transient_local",
-        ),
-        (QOS, {"durability": ["volatile"]}, r"qos.durability: \['volatile'\], must be one of volatile"),
-        (QOS, {"history": "all"}, "qos.history: 'all', must be one of keep_last, keep_all"),
-        (QOS, {"depth": True}, "qos.depth: True, must be an integer from 1 to 10000"),
         (QOS, {"depth": 10**9}, "qos.depth: 1000000000, must be an integer from 1 to 10000"),
         (QOS, {"lifespan": 1}, "qos.lifespan: unknown, must be one of reliability, durability"),
         (

@@ -58,38 +58,10 @@ def test_bytes_take_their_time() -> None:
     assert link.transfer_ms(0) == 0.0
 
 
-@pytest.mark.parametrize("name", VALUES)
-@pytest.mark.parametrize(
-    ("value", "allowed"),
-    [
-        ("fast", "must be a number"),
-        (None, "must be a number"),
-        (True, "must be a number"),
-        ([1.0], "must be a number"),
-        (float("nan"), "must be a number"),
-        (float("inf"), "must be a number"),
-        (-0.1, "must be "),
-    ],
-)
-def test_a_value_that_is_none_is_named_with_file_and_field(
-    tmp_path: Path, name: str, value: Any, allowed: str
-) -> None:
-    path = written(tmp_path, {**VALUES, name: value})
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {name}: {value!r}, {allowed}')}"):
-        load_profile(path)
-
-
 def test_only_the_rate_must_be_above_zero(tmp_path: Path) -> None:
     assert load_profile(written(tmp_path, {**VALUES, "rtt_mean_ms": 0.0})).rtt_mean_ms == 0.0
     with pytest.raises(ValueError, match=re.escape("rate_mbit_s: 0.0, must be a number above 0")):
         load_profile(written(tmp_path, {**VALUES, "rate_mbit_s": 0.0}))
-
-
-@pytest.mark.parametrize("name", VALUES)
-def test_a_missing_field_is_named(tmp_path: Path, name: str) -> None:
-    path = written(tmp_path, {key: value for key, value in VALUES.items() if key != name})
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {name}: missing')}$"):
-        load_profile(path)
 
 
 @pytest.mark.parametrize("name", ["losses", 5])
@@ -102,21 +74,6 @@ def test_an_unknown_field_is_named_with_those_there_are(tmp_path: Path, name: An
 def test_of_several_faults_one_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, {5: 0.1, "rtt_mean_ms": 12.0})
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: .*: (missing|unknown)"):
-        load_profile(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "file: None, must be a mapping"),
-        ("- 12.0\n", "file: [12.0], must be a mapping"),
-        ("rtt_mean_ms: [1", "not YAML: "),
-    ],
-)
-def test_what_is_no_profile_is_named(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "link.yaml"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {message}')}"):
         load_profile(path)
 
 
@@ -154,8 +111,6 @@ def test_what_a_profile_is_like_is_checked_too(tmp_path: Path) -> None:
     ("name", "value", "fault"),
     [
         ("loss", 1.01, "loss: 1.01, must be a number from 0 to 1"),
-        ("duplicate", -0.1, "duplicate: -0.1, must be a number from 0 to 1"),
-        ("reorder", "often", "reorder: 'often', must be a number"),
         ("queue_bytes", 0, "queue_bytes: 0, must be a number above 0"),
         ("burst", 0.5, "burst: 0.5, must be a mapping"),
         ("burst", {**BURST, "to_bad": 2}, "burst.to_bad: 2, must be a number from 0 to 1"),
@@ -163,9 +118,7 @@ def test_what_a_profile_is_like_is_checked_too(tmp_path: Path) -> None:
         ("outages", 3, "outages: 3, must be a list"),
         ("outages", [{"at_s": 1, "for_s": 0}], "outages[0].for_s: 0, must be a number above 0"),
         ("outages", [{"at_s": -1, "for_s": 1}], "outages[0].at_s: -1, must be a number from 0"),
-        ("outages", [{"at_s": 1}], "outages[0].for_s: missing"),
         ("states", [{"for_s": 1}, {"loss": 0.5}], "states[1].for_s: missing"),
-        ("states", [{"for_s": 0}], "states[0].for_s: 0, must be a number above 0"),
         ("states", [{"for_s": 1, "loss": 3}], "states[0].loss: 3, must be a number from 0 to 1"),
         (
             "states",
