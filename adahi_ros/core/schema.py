@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataclasses that check what a file says: strict types, no unknown field, errors with field and value.
 
-@dataclass(frozen=True)  # pydantic's
-class Door(Schema):
-width_m: Annotated[float, within(0.5, 2.0)]
-names: Listed[str] = ()
+    @dataclass(frozen=True)
+    class Door(Schema):
+        width_m: Annotated[float, within(0.5, 2.0)]
+        names: Listed[str] = ()
+
+    door = checked(Door, {"width_m": 1})
+
+The parser of YAML bounds size and nesting before (core/yaml_files.py).
 """
 
 from __future__ import annotations
