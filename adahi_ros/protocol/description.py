@@ -11,7 +11,7 @@ from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signature import Offer, Signature
-from adahi_ros.protocol.request import PROTOCOL_VERSION
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Request
 
 LONGEST_HISTORY = 64  # observations that a robot keeps to send
 MOST_PICTURED = 8  # of them with their images, where these are sent as they are
@@ -53,17 +53,17 @@ class Description:
         signature = replace(self.signature, parameters=0)
         return replace(self, signature=signature, policy_fingerprint="")
 
-    def known(self, draft: Proposal, accepted: Sequence[bool], ahead: int) -> int:
+    def known(self, request: Request, accepted: Sequence[bool]) -> int:
         """Return how many of the first actions a reply leaves out, because the robot knows them.
 
         Args:
-            draft: as it was sent.
-            accepted: which of its parts were, by the reply.
-            ahead: of its actions, that are executed whatever is replied.
+            request: as it was sent.
+            accepted: which parts of its draft were, by the reply.
         """
         if not (keeps_drafts(self.acceptance) and accepted and all(accepted)):
-            return ahead
-        return max(ahead, min(draft.actions.shape[1], self.signature.horizon))
+            return request.ahead
+        drafted = request.actions.size // self.signature.action_dim
+        return max(request.ahead, min(drafted, self.signature.horizon))
 
     def difference_from(self, other: Description) -> str | None:
         """Name the first thing by which this is no description of another's target; None where none is.
@@ -79,11 +79,26 @@ class Description:
             return f"policy_fingerprint: {mine}, must be {its}; it has other weights"
         return None
 
-    def parts(self, draft: Proposal) -> int | None:
+    def parts(self, request: Request) -> int | None:
         """Return how many parts of a draft a reply judges: its codes; None where the rule has other parts."""
         if not ACCEPTANCES[self.acceptance].needs_codes:
             return None
-        return 0 if draft.distribution is None else draft.distribution.codes.size
+        return request.codes.size
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a verifier says of itself.
+
+    Attributes:
+        id: of the message that it replies to.
+        description: of its target; None where it cannot be read.
+        fault: why not.
+    """
+
+    id: int
+    description: Description | None
+    fault: str = ""
 
 
 @dataclass(frozen=True)

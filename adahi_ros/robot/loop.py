@@ -14,7 +14,7 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.request import reported_round_trip_ms
+from adahi_ros.protocol.request import Request, reported_round_trip_ms
 from adahi_ros.robot.active_step import ActiveStep
 from adahi_ros.robot.controller import Controller, Step
 from adahi_ros.robot.fallback import Fallback
@@ -23,7 +23,6 @@ from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.step_totals import Totals
 from adahi_ros.robot.target_view import TargetView
-from adahi_ros.robot.transport import StepRequest
 
 WAIT_POLICIES = ("wait", "ahead")
 WITHOUT_REQUEST = {
@@ -279,7 +278,7 @@ class ControlLoop:
             self._last = None
             self.totals.dropped += 1
 
-    def _request(self, begun: ActiveStep, needed_in_s: float, committed: int = 0) -> StepRequest:
+    def _request(self, begun: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
         """Return what is asked, and how soon, with the actions that are executed before a reply comes."""
         draft = begun.step.draft(np.array([0]))
         if committed:
@@ -291,7 +290,7 @@ class ControlLoop:
         self._told |= bool(told)
         key, window = begun.observation.key, self._view.window(target)
         trip_ms = reported_round_trip_ms(self._session.estimate(self._clock()).rtt_ms)
-        return StepRequest(draft, *key, window, committed, told, needed_in_s, trip_ms)
+        return Request.of(draft, *key, window, committed, told, needed_in_s, trip_ms)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in what came of a request of this step, which nobody waits for."""

@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from adahi_ros.protocol.request import Request
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.transport import StepRequest
 
 AT_ONCE_S = 1e-3
 UNDER_WAY_MOST = 4  # requests; of more than that none would be in time
@@ -77,7 +77,7 @@ class RequestsAhead:
         wait_s = self._session.expected_s * 2 ** (len(self._under_way) - 1)
         return now_s - self._under_way[-1].at_s >= wait_s
 
-    def submit(self, request: StepRequest, step: int, now_s: float) -> PendingRequest:
+    def submit(self, request: Request, step: int, now_s: float) -> PendingRequest:
         """Ask for the plan from a control step on; only where the session is READY.
 
         Where too many are under way, the oldest is given up. A reply is of use while its plan is not over.

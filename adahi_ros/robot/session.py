@@ -10,16 +10,15 @@ from enum import IntEnum
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.gate_context import LinkEstimate
-from adahi_ros.protocol.description import Description, Wants
+from adahi_ros.protocol.description import Described, Description, Wants
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault
-from adahi_ros.protocol.window_updates import WHOLE
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault
+from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.breaker import Breaker
 from adahi_ros.robot.link_estimate import LinkEstimator
 from adahi_ros.robot.requests import FATES, Fate, Outcome, PendingRequest, judged
 from adahi_ros.robot.retransmission import RetransmissionTimeout
-from adahi_ros.robot.sent_windows import SentWindows
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
+from adahi_ros.robot.transport import Sent, Transport
 
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0
@@ -158,7 +157,7 @@ class VerifierSession:
 
         Args:
             draft: of the robot.
-            ahead: see `StepRequest`.
+            ahead: see `Request`.
         """
         return self._wants.to_send(draft, self._target, ahead)
 
@@ -168,7 +167,7 @@ class VerifierSession:
         return self._described_target
 
     def submit(
-        self, request: StepRequest, deadline_s: float, now_s: float, on_outcome: OnOutcome
+        self, request: Request, deadline_s: float, now_s: float, on_outcome: OnOutcome
     ) -> PendingRequest:
         """Send a request; only where `link` is READY.
 

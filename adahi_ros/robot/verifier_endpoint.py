@@ -8,13 +8,13 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.window_updates import WHOLE
+from adahi_ros.protocol.request import Reply, Request
+from adahi_ros.protocol.window import WHOLE, SentWindows
 from adahi_ros.robot.breaker import Breaker
 from adahi_ros.robot.link_estimate import LinkEstimator
 from adahi_ros.robot.retransmission import FIRST_S
-from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.robot.step_totals import VerifierTotals
-from adahi_ros.robot.transport import Reply, StepRequest, Transport
+from adahi_ros.robot.transport import Transport
 
 LATE = 0.95  # share of replies that are not late: Dean and Barroso's percentile
 RECENT = 64  # round trips, of which the percentile is
@@ -40,7 +40,7 @@ class Asked:
         refused: names of those that have given no answer.
     """
 
-    request: StepRequest
+    request: Request
     since_s: float
     ids: list[int] = field(default_factory=list)
     hedge_s: float = math.inf
@@ -61,7 +61,7 @@ class Message:
     """
 
     asked: Asked
-    request: StepRequest
+    request: Request
     whole: bool
     sent_s: float
     missed: bool = False

@@ -13,17 +13,17 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.protocol.fingerprints import fingerprint_number
 from adahi_ros.protocol.request import (
+    OK,
+    Reply,
+    Request,
     RequestError,
     RequestFault,
-    VerificationRequest,
-    check_request,
     check_round_trip,
+    fingerprint_number,
 )
-from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.server.batches import joined, kind_of
 from adahi_ros.server.received_images import pictures
+from adahi_ros.server.verification_request import VerificationRequest, check_request, joined, kind_of
 from adahi_ros.server.verifier import Verifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
 
@@ -31,18 +31,6 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 REPLIES_KEPT = 256  # of all robots together: a request comes again within milliseconds, or never
-
-
-class Replied(NamedTuple):
-    """A reply to one robot.
-
-    Attributes:
-        verdict: on its draft.
-        window_kept: a later update of the robot may continue this window.
-    """
-
-    verdict: Verdict
-    window_kept: bool
 
 
 class _Asked(NamedTuple):
@@ -55,7 +43,7 @@ class _Asked(NamedTuple):
     """
 
     key: Hashable
-    request: SentRequest
+    request: Request
     window: KnownWindow
 
 
@@ -133,7 +121,7 @@ class Engine:
         self._windows = WindowCache(length, dim, images, robots, max_age_s, seen)
         self._remembered: OrderedDict[Hashable, Verdict] = OrderedDict()
 
-    def verify(self, request: SentRequest, now_s: float) -> Replied:
+    def verify(self, request: Request, now_s: float) -> Reply:
         """Return what one robot is to do (M = 1), from its `first_step` on.
 
         Args:
@@ -149,7 +137,7 @@ class Engine:
             raise replied
         return replied
 
-    def verify_all(self, requests: Sequence[SentRequest], now_s: float) -> list[Replied | Exception]:
+    def verify_all(self, requests: Sequence[Request], now_s: float) -> list[Reply | Exception]:
         """Return what robots are to do, or what keeps one of them from being told; raises nothing.
 
         Those that are alike in what they send are asked about at once. What becomes of one does not depend on
@@ -161,7 +149,7 @@ class Engine:
         """
         return self.finish(self.begin(requests), now_s)
 
-    def begin(self, requests: Sequence[SentRequest], until_s: float = math.inf) -> BatchInFlight:
+    def begin(self, requests: Sequence[Request], until_s: float = math.inf) -> BatchInFlight:
         """Complete and check requests, and have the verifier asked about them; raises nothing.
 
         Args:
@@ -186,7 +174,7 @@ class Engine:
         alike = [[each for each in fresh.values() if kind_of(each.request) == kind] for kind in kinds]
         return BatchInFlight(asked, verdicts, [(checked, self._told(checked, until_s)) for checked in alike])
 
-    def finish(self, begun: BatchInFlight, now_s: float) -> list[Replied | Exception]:
+    def finish(self, begun: BatchInFlight, now_s: float) -> list[Reply | Exception]:
         """Return what becomes of requests that have been verified, or waits until they are; raises nothing.
 
         Args:
@@ -219,14 +207,17 @@ class Engine:
             verdicts[each.key] = verdict
         return verdicts
 
-    def _replied(self, asked: _Asked, verdict: Verdict | Exception, now_s: float) -> Replied | Exception:
+    def _replied(self, asked: _Asked, verdict: Verdict | Exception, now_s: float) -> Reply | Exception:
         if isinstance(verdict, Exception):
             return verdict
-        return Replied(verdict, self._windows.keep(asked.request.robot_id, asked.window, now_s))
+        request = asked.request
+        kept = self._windows.keep(request.robot_id, asked.window, now_s)
+        accepted = tuple(map(bool, verdict.accepted[0]))
+        return Reply(OK, "", *request.about, accepted, verdict.actions.ravel(), window_kept=kept)
 
-    def _complete(self, request: SentRequest) -> _Asked:
+    def _complete(self, request: Request) -> _Asked:
         self._check(request)
-        window = self._windows.complete(request.robot_id, request.update)
+        window = self._windows.complete(request.robot_id, request.window)
         flat = request.codes, request.counts, request.actions
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
@@ -237,7 +228,6 @@ class Engine:
 
     def _checked(self, asked: _Asked) -> _Checked:
         request, window = asked.request, asked.window
-        ahead = request.first_step - request.step
         checked = check_request(
             self._signature,
             self._verifier.acceptance,
@@ -247,13 +237,13 @@ class Engine:
             request.counts,
             request.actions,
             request.instruction,
-            ahead,
+            request.ahead,
             pictures(self._signature.images, window.images),
             request.round_trip_ms,
         )
         count = self._verifier.draws
         draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)
-        return _Checked(asked.key, checked, draws, ahead)
+        return _Checked(asked.key, checked, draws, request.ahead)
 
     def _remember(self, key: Hashable, verdict: Verdict) -> None:
         """Keep a reply for when its request is repeated. Draws are addressed: it would be the same."""
@@ -265,8 +255,10 @@ class Engine:
         """Whether the robot executes its own draft, which it need not be told."""
         return self._verifier.keeps_drafts and bool(verdict.accepted.all())
 
-    def _check(self, request: SentRequest) -> None:
+    def _check(self, request: Request) -> None:
         """Check what a request is about."""
+        if request.fault is not None:
+            raise request.fault
         horizon, ours = self._signature.horizon, self._fingerprint
         check_round_trip(request.round_trip_ms)
         if request.codes.size and request.fingerprint != ours:
@@ -275,7 +267,7 @@ class Engine:
                 RequestFault.TOKENIZER_MISMATCH,
                 f"tokenizer_fingerprint: {request.fingerprint:016x}, must be {allowed}",
             )
-        if not 0 <= request.first_step - request.step < horizon:
+        if not 0 <= request.ahead < horizon:
             last = request.step + horizon - 1
             raise RequestError(
                 RequestFault.WRONG_SHAPE,

@@ -21,10 +21,10 @@ from adahi_ros.protocol.request import (
     RequestFault,
     check_protocol,
     check_reply,
-    check_request,
     check_round_trip,
     reported_round_trip_ms,
 )
+from adahi_ros.server.verification_request import check_request
 
 SERVICE = Path(__file__).parents[2] / "adahi_msgs" / "srv" / "VerifyDraft.srv"
 TARGET = Signature(

@@ -13,8 +13,8 @@ from adahi_ros.core.history import History
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION
 from adahi_ros.lab.evaluation.in_flight import InFlight
 from adahi_ros.lab.evaluation.step_link import Across, LinkCourse
-from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from adahi_msgs.srv import VerifyDraft
 
+from adahi_ros.protocol.request import Request
 from adahi_ros.server.unmatched_clients import Unreached
 
 
@@ -34,7 +35,7 @@ class Outgoing:
         unheard: called with a request whose reply was dropped or cannot reach its sender.
     """
 
-    def __init__(self, unheard: Callable[[VerifyDraft.Request], None]) -> None:
+    def __init__(self, unheard: Callable[[Request], None]) -> None:
         self._unheard = unheard
         self._unreached = Unreached()
 
@@ -42,7 +43,7 @@ class Outgoing:
         """Whether a client gets no reply now, so that its requests are not worth a computation."""
         return self._unreached.paused(client, time.monotonic())
 
-    def send(self, request: VerifyDraft.Request, sender: Sender, response: VerifyDraft.Response) -> None:
+    def send(self, request: Request, sender: Sender, response: VerifyDraft.Response) -> None:
         """Send a reply, or drop it."""
         begun_s = time.monotonic()
         if not self._unreached.may_send(sender.client, begun_s):
