@@ -24,6 +24,7 @@ from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.step_totals import Totals
 from adahi_ros.robot.target_view import TargetView
 
+THE_ROBOT = np.array([True])
 WAIT_POLICIES = ("wait", "ahead")
 WITHOUT_REQUEST = {
     VerifierState.ABSENT: Reason.NO_VERIFIER,
@@ -102,6 +103,7 @@ class ControlLoop:
         self._told = False  # of what is planned or under way, something was asked with a sentence
         self._session = session
         self._view = view
+        view.share(controller.seen)
         self._robot_id = robot_id
         self._seed = seed
         self._commands = commands
@@ -201,22 +203,21 @@ class ControlLoop:
         if self._last is None or not self._continues(observation):
             self._forget_plans()
             self.controller.reset(self._seed, [observation.episode])
-            self._view.forget()
         elif self._commands.resumes():
             self._forget_plans()
             self.controller.forget_plan()
-        observed = {OBSERVATION: observation.values, GOAL: observation.goal}
         try:
             step = self.controller.begin(
-                {name: values[None] for name, values in observed.items()},
+                {OBSERVATION: observation.values[None], GOAL: observation.goal[None]},
                 self._session.estimate(received_s),
                 at=observation.step,
+                beside={name: values[None] for name, values in observation.named.items()},
+                images=observation.images,
             )
         except ValueError as error:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
         begun = ActiveStep(observation, step, received_s, self._milliseconds_since(received_s))
-        self._view.add({**observation.named, **observed}, observation.images)
         self._commands.heard()
         self._go_on(begun)
 
@@ -262,9 +263,9 @@ class ControlLoop:
 
     def _continues(self, observation: Observation) -> bool:
         assert self._last is not None
-        episode, step = self._last.observation.key
+        last = self._last.observation
         # A smaller step of the same episode: whoever counts them has started again.
-        return observation.episode == episode and observation.step > step
+        return observation.episode == last.episode and observation.step > last.step
 
     def _supersede(self, newer: Observation, now_s: float) -> None:
         waiting, self._waiting = self._waiting, None
@@ -295,13 +296,11 @@ class ControlLoop:
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in what came of a request of this step, which nobody waits for."""
         verdict = outcome.verification
-        if verdict is not None:
+        if verdict is not None and not self.controller.receive(verdict, step, THE_ROBOT, committed).all():
             try:
                 self.controller.policy.check(verdict.actions)
             except ValueError as error:
                 outcome = replace(outcome, verification=None, reason=Reason.BAD_REPLY, message=str(error))
-            else:
-                self.controller.receive(verdict, step, np.array([True]), committed)
         self._arrived = outcome
 
     def _so_far(self, begun: ActiveStep) -> Outcome:
@@ -385,7 +384,7 @@ def _is_repeated(observation: Observation, before: Observation) -> bool:
     Raises:
         InputError: it has the number of the one before, but is another.
     """
-    if observation.key != before.key:
+    if (observation.episode, observation.step) != (before.episode, before.step):
         return False
     same_values = np.array_equal(observation.values, before.values)
     if same_values and np.array_equal(observation.goal, before.goal):

@@ -12,7 +12,7 @@ import pytest
 
 from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
 from adahi_ros.core.distribution import counted
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.policies.interface import Policy

@@ -9,7 +9,7 @@ import pytest
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.assets import asset
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.bench import cameras
