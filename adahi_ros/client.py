@@ -29,10 +29,10 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import IMAGE_FEATURES, ImageInput, Signature
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.replies import NotRepliedError, replied
-from adahi_ros.nodes.common.verifier_messages import Sender, from_described, from_reply, to_request
+from adahi_ros.nodes.common.verifier_messages import from_described, from_reply, to_request
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, Request, check_round_trip
+from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, Request, Sender, check_round_trip
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.requests import judged
 from adahi_ros.vision.images import QUALITY, resized, to_jpeg, within

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -27,6 +28,7 @@ NO_CODES = np.empty(0, dtype=np.int64)
 NO_FINGERPRINT = 0
 """In messages, where nothing has a fingerprint."""
 OK = 0  # as a status, besides the numbers of `RequestFault`
+SESSION_BITS = 32
 INTERNAL_ERROR = 6  # likewise
 PARTS_MOST = 64
 """Of a draft, that a reply may judge, as in `VerifyDraft.srv`."""
@@ -67,6 +69,29 @@ STATUS_NAMES = {
     INTERNAL_ERROR: "internal_error",
     **{int(fault): fault.name.lower() for fault in RequestFault},
 }
+
+
+@dataclass(frozen=True)
+class Sender:
+    """What all requests of one start of a robot have in common.
+
+    Attributes:
+        robot_id: names the robot's stream of draws at the verifier.
+        session: tells this start from others.
+        target: name of the policy; empty takes the verifier's first.
+        fingerprint: of the draft's tokenizer; None where it has none.
+    """
+
+    robot_id: str
+    session: int
+    target: str
+    fingerprint: str | None
+
+    @classmethod
+    def of_new_start(cls, robot_id: str, target: str, fingerprint: str | None) -> Sender:
+        """Return that of a robot which starts now."""
+        # No draw of an experiment, which would be repeated: it must differ from that of every other start.
+        return cls(robot_id, secrets.randbits(SESSION_BITS), target, fingerprint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,19 +218,6 @@ def fingerprint_number(fingerprint: str) -> int:
 def fingerprint_text(number: int) -> str:
     """Return the text of a fingerprint's number, empty of `NO_FINGERPRINT`."""
     return "" if number == NO_FINGERPRINT else f"{number:016x}"
-
-
-def check_protocol(version: int) -> None:
-    """Check the version that a request was made by, before anything else of it is read.
-
-    Raises:
-        RequestError: it is another.
-    """
-    if version != PROTOCOL_VERSION:
-        raise RequestError(
-            RequestFault.PROTOCOL_MISMATCH,
-            f"protocol: the request's is {version}, the verifier's {PROTOCOL_VERSION}; must be the same",
-        )
 
 
 def reported_round_trip_ms(measured_ms: float) -> float:

@@ -203,6 +203,8 @@ class Controller:
             self._step_draws = self._draws.next()
         draws, plan = self._step_draws, self._plan
         plan.forget_before(index)
+        age, left, planned, plan_age = plan.since(index), plan.left(index), plan.at(index), plan.age(index)
+        ahead = plan.ahead(index, max(1, int(left.max())))
         temperature = self.config.draft_temperature
         context = ProposerContext(
             *(index, observations, self.seen, plan, draws[:, 1:], temperature),
@@ -210,11 +212,10 @@ class Controller:
             executed=self._executed,
         )
         proposal = self._proposer.propose(context)
-        age = plan.since(index)
-        unplanned = self._proposer.needs_plan & (plan.left(index) == 0)
+        unplanned = self._proposer.needs_plan & (left == 0)
         sound = np.ones(self._batch, dtype=bool)
         if proposal is None:
-            intended = plan.at(index)
+            intended = planned
         else:
             sound = self.policy.sound(proposal.actions) | unplanned
             if not sound.all():
@@ -229,7 +230,8 @@ class Controller:
             intended[unplanned] = self._backup.actions(self.seen, unplanned, index, temperature)
         deviation = self._deviation.deviation(intended)
         trigger = self.config.trigger
-        course = self._course(index, intended)
+        scale = self.policy.action_scale
+        course = PlanContext(self._executed / scale, intended / scale, ahead / scale, left)
         uniforms = draws[:, 0]
         known = GateContext(
             *(index, observed, observations, proposal, deviation, age, uniforms, link, course),
@@ -240,7 +242,7 @@ class Controller:
         transmit = (~(score <= trigger.threshold) | unplanned) & sound
         return Step(
             *(index, observations, proposal, sound, intended, deviation, trigger, score, transmit),
-            *(plan.at(index), plan.age(index), plan.left(index)),
+            *(planned, plan_age, left),
         )
 
     def finish(
@@ -343,8 +345,3 @@ class Controller:
         """Take into the average what was commanded, (B, A) in action units; not called where nothing was."""
         self._deviation.update(actions)
         self._executed = actions
-
-    def _course(self, index: int, intended: np.ndarray) -> PlanContext:
-        left, scale = self._plan.left(index), self.policy.action_scale
-        ahead = self._plan.ahead(index, max(1, int(left.max())))
-        return PlanContext(self._executed / scale, intended / scale, ahead / scale, left)

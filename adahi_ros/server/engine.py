@@ -23,7 +23,13 @@ from adahi_ros.protocol.request import (
     fingerprint_number,
 )
 from adahi_ros.server.received_images import pictures
-from adahi_ros.server.verification_request import VerificationRequest, check_request, joined, kind_of
+from adahi_ros.server.verification_request import (
+    NO_IMAGES,
+    VerificationRequest,
+    check_request,
+    joined,
+    kind_of,
+)
 from adahi_ros.server.verifier import Verifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
 
@@ -227,7 +233,7 @@ class Engine:
         return _Asked(key, request, window)
 
     def _checked(self, asked: _Asked) -> _Checked:
-        request, window = asked.request, asked.window
+        request, window, images = asked.request, asked.window, self._signature.images
         checked = check_request(
             self._signature,
             self._verifier.acceptance,
@@ -238,7 +244,7 @@ class Engine:
             request.actions,
             request.instruction,
             request.ahead,
-            pictures(self._signature.images, window.images),
+            pictures(images, window.images) if images else NO_IMAGES,
             request.round_trip_ms,
         )
         count = self._verifier.draws

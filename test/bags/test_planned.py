@@ -31,10 +31,10 @@ from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import Request
 from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierState
+from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier

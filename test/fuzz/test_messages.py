@@ -38,9 +38,9 @@ from adahi_ros.protocol.description import Described, Description, Wants
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestError, fingerprint_number
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
+from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Sent
 from adahi_ros.safety.envelope import Envelope

@@ -18,16 +18,24 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
-from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST, RESPONSE, STATUS, check_signature_bounds
+from adahi_ros.core.texts import INSTRUCTION_LENGTH, NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.nodes.common.messages import from_status, to_status
 from adahi_ros.nodes.common.parameters import ParameterError, filled, rows
-from adahi_ros.nodes.common.verifier_messages import from_description, from_reply, from_request
+from adahi_ros.nodes.common.verifier_messages import (
+    IMAGE_BYTES,
+    REQUEST,
+    RESPONSE,
+    STATUS,
+    check_signature_bounds,
+    from_description,
+    from_reply,
+    from_request,
+)
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import check_fit
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import PARTS_MOST, PROTOCOL_VERSION, Request, RequestError, RequestFault
-from adahi_ros.protocol.texts import INSTRUCTION_LENGTH, NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.robot.requests import judged
 
 SIGNATURE = Signature(

@@ -34,7 +34,6 @@ from adahi_ros.nodes.common.messages import (
     to_status,
 )
 from adahi_ros.nodes.common.verifier_messages import (
-    Sender,
     describe,
     from_description,
     from_reply,
@@ -55,6 +54,7 @@ from adahi_ros.protocol.request import (
     Request,
     RequestError,
     RequestFault,
+    Sender,
     fingerprint_number,
     sent_codes,
 )

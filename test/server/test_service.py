@@ -10,15 +10,14 @@ import pytest
 
 from adahi_ros.core.distribution import counted
 from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.texts import NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK, Request, RequestError, RequestFault, sent_codes
-from adahi_ros.protocol.texts import NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.server.engine import Engine
-from adahi_ros.server.robot_sessions import LATE_S
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
-from adahi_ros.server.service import Served, VerificationService, target_name
+from adahi_ros.server.service import LATE_S, Served, VerificationService, target_name
 from adahi_ros.server.verifier import TargetVerifier
 
 EVEN = np.full((2, 4), 0.25)

@@ -18,12 +18,19 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.common.verifier_messages import Sender, describe, to_request
+from adahi_ros.nodes.common.verifier_messages import describe, to_request
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.protocol.description import Description, Wants
-from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestFault, fingerprint_number, sent_codes
+from adahi_ros.protocol.request import (
+    PROTOCOL_VERSION,
+    Request,
+    RequestFault,
+    Sender,
+    fingerprint_number,
+    sent_codes,
+)
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState

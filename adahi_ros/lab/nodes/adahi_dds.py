@@ -18,11 +18,10 @@ from adahi_ros.core.signature import Offer
 from adahi_ros.lab.peers.driving import peer
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
-from adahi_ros.nodes.common.verifier_messages import Sender
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Wants
-from adahi_ros.protocol.request import Request, sent_codes
+from adahi_ros.protocol.request import Request, Sender, sent_codes
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState

@@ -14,9 +14,9 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
+from adahi_ros.core.texts import shortened
 from adahi_ros.gates.gate_context import LinkEstimate
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
-from adahi_ros.protocol.texts import shortened
 
 CAMERA_FRAME = "camera_optical_frame"
 TOLD_ALIKE = (  # by StepRecord and DraftStatus

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of `verify_draft` and `describe_target`, both ways."""
+"""The messages of `verify_draft` and `describe_target`, both ways, and how long their fields may be.
+
+The definitions of the messages bound the fields, but the receiver must check: Fast DDS and rclpy deliver
+strings and sequences of any length, also from a sender whose definitions have no bounds. The sender must
+keep to the bounds: a sequence that is too long cannot be sent at all.
+"""
 
 from __future__ import annotations
 
 import math
-import secrets
+import re
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from adahi_msgs.msg import DraftStatus
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
-from adahi_ros.nodes.common.bounds import check_request_bounds, check_response_bounds, check_signature_bounds
+from adahi_ros.core.texts import NAME_LENGTH, shortened
 from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.request import (
     NO_FINGERPRINT,
@@ -24,39 +29,82 @@ from adahi_ros.protocol.request import (
     Request,
     RequestError,
     RequestFault,
-    check_protocol,
+    Sender,
     fingerprint_number,
     fingerprint_text,
 )
 from adahi_ros.protocol.sizes import IMAGE_FORMAT, reply_bytes, request_bytes
-from adahi_ros.protocol.texts import NAME_LENGTH, shortened
 from adahi_ros.protocol.window import WireRows, WireWindow
 from adahi_ros.vision.images import MAX_SIDE
 
-SESSION_BITS = 32
+
+def _bounds(kind: Any) -> dict[str, int]:
+    """Return the bounds of a message's strings (characters) and sequences (entries), by field."""
+    found = {}
+    for field, described in kind.get_fields_and_field_types().items():
+        bounded = re.fullmatch(r"(?:string|sequence)<(?:.+, )?(\d+)>", described)
+        if bounded:
+            found[field] = int(bounded[1])
+    return found
 
 
-@dataclass(frozen=True)
-class Sender:
-    """What all requests of one start of a robot have in common.
+REQUEST = _bounds(VerifyDraft.Request)
+RESPONSE = _bounds(VerifyDraft.Response)
+STATUS = _bounds(DraftStatus)
+IMAGE_BYTES = 10_000_000  # a bound of ours: CompressedImage has none
 
-    Attributes:
-        robot_id: names the robot's stream of draws at the verifier.
-        session: tells this start from others.
-        target: name of the policy; empty takes the verifier's first.
-        fingerprint: of the draft's tokenizer; None where it has none.
+
+def check_request_bounds(message: VerifyDraft.Request) -> None:
+    """Check the lengths of all that has one, before anything is copied.
+
+    Raises:
+        RequestError: names the first field that is too long, its length and what is allowed.
     """
+    for field, most in REQUEST.items():
+        _check(field, len(getattr(message, field)), most)
+    for index, image in enumerate(message.images):
+        _check(f"images[{index}].data", len(image.data), IMAGE_BYTES)
 
-    robot_id: str
-    session: int
-    target: str
-    fingerprint: str | None
 
-    @classmethod
-    def of_new_start(cls, robot_id: str, target: str, fingerprint: str | None) -> Sender:
-        """Return that of a robot which starts now."""
-        # No draw of an experiment, which would be repeated: it must differ from that of every other start.
-        return cls(robot_id, secrets.randbits(SESSION_BITS), target, fingerprint)
+def _check(field: str, length: int, most: int) -> None:
+    if length > most:
+        raise RequestError(RequestFault.WRONG_SHAPE, f"{field}: length {length}, must be at most {most}")
+
+
+def check_response_bounds(message: VerifyDraft.Response) -> None:
+    """Check the lengths of all sequences; a text is shortened where it is told.
+
+    Raises:
+        RequestError: names the first field that is too long, its length and what is allowed.
+    """
+    for field in ("accepted", "actions"):
+        _check(field, len(getattr(message, field)), RESPONSE[field])
+
+
+def check_signature_bounds(signature: Signature) -> None:
+    """Check that what a policy of these sizes is asked and replies can be said in messages.
+
+    Raises:
+        ValueError: names the first size that is too large, its value and what is allowed.
+    """
+    actions = signature.horizon * signature.action_dim
+    said = {
+        "history times observation_dim": (
+            signature.history * signature.observation_dim,
+            REQUEST["observation_window"],
+        ),
+        "goal_dim": (signature.goal_dim, REQUEST["goal"]),
+        "horizon times action_dim": (actions, min(REQUEST["draft_actions"], RESPONSE["actions"])),
+        "action_dim": (signature.action_dim, STATUS["action"]),
+        "history times images": (signature.history * len(signature.images), REQUEST["images"]),
+    }
+    if signature.codes is not None:
+        books, size = signature.codes.codebooks, signature.codes.codebook_size
+        said["codebooks"] = books, REQUEST["codes"]
+        said["codebooks times codebook_size"] = books * size, REQUEST["draft_probabilities"]
+    for name, (size, most) in said.items():
+        if size > most:
+            raise ValueError(f"{name}: {size}, must be at most {most}")
 
 
 def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDraft.Request:
@@ -145,7 +193,12 @@ def from_request(message: VerifyDraft.Request) -> Request:
     """
     header = _header(message)
     try:
-        check_protocol(message.protocol)
+        if message.protocol != PROTOCOL_VERSION:
+            raise RequestError(
+                RequestFault.PROTOCOL_MISMATCH,
+                f"protocol: the request's is {message.protocol}, the verifier's {PROTOCOL_VERSION}; "
+                "must be the same",
+            )
         check_request_bounds(message)
         for index, image in enumerate(message.images):
             if image.format != IMAGE_FORMAT:

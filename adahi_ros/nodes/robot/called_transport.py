@@ -10,9 +10,9 @@ from itertools import count
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
-from adahi_ros.nodes.common.verifier_messages import Sender, from_described, from_reply, to_request
+from adahi_ros.nodes.common.verifier_messages import from_described, from_reply, to_request
 from adahi_ros.protocol.description import Described
-from adahi_ros.protocol.request import Reply, Request
+from adahi_ros.protocol.request import Reply, Request, Sender
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.transport import Sent
 

@@ -14,15 +14,9 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.nodes.common.verifier_messages import (
-    Sender,
-    from_described,
-    from_reply,
-    size_of,
-    to_request,
-)
+from adahi_ros.nodes.common.verifier_messages import from_described, from_reply, size_of, to_request
 from adahi_ros.protocol.description import Described
-from adahi_ros.protocol.request import Reply, Request
+from adahi_ros.protocol.request import Reply, Request, Sender
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.transport import Sent
 

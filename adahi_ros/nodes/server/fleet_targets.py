@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from adahi_ros.core.assets import asset
-from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.verifier_messages import check_signature_bounds
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, target_by
 from adahi_ros.protocol.description import why_not_served
 from adahi_ros.server.ray.fleet_file import read_fleet

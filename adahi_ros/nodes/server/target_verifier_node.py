@@ -27,6 +27,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 
 from adahi_ros.core.health_level import Health
+from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.qos import verify_qos
@@ -44,7 +45,6 @@ from adahi_ros.nodes.server.target_verifier_parameters import (
     served_target,
 )
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestError
-from adahi_ros.protocol.texts import shortened
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import VerificationService, target_name
