@@ -62,10 +62,11 @@ class Description:
             request: as it was sent.
             accepted: which parts of its draft were, by the reply.
         """
+        ahead = request.first_step - request.step
         if not (self._keeps_drafts and accepted and all(accepted)):
-            return request.ahead
+            return ahead
         drafted = request.actions.size // self.signature.action_dim
-        return max(request.ahead, min(drafted, self.signature.horizon))
+        return max(ahead, min(drafted, self.signature.horizon))
 
     def difference_from(self, other: Description) -> str | None:
         """Name the first thing by which this is no description of another's target; None where none is.

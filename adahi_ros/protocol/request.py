@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -92,6 +93,11 @@ class Sender:
         """Return that of a robot which starts now."""
         # No draw of an experiment, which would be repeated: it must differ from that of every other start.
         return cls(robot_id, secrets.randbits(SESSION_BITS), target, fingerprint)
+
+    @cached_property
+    def fingerprint_number(self) -> int:
+        """The fingerprint as messages have it."""
+        return fingerprint_number(self.fingerprint or "")
 
 
 @dataclass(frozen=True, eq=False)

@@ -287,9 +287,10 @@ class ControlLoop:
         target = self._session.target
         told = self.instruction if target.instruction else ""
         self._told |= bool(told)
-        key, window = begun.observation.key, self._view.window(target)
+        observation, window = begun.observation, self._view.window(target)
         trip_ms = reported_round_trip_ms(self._session.estimate(self._clock()).rtt_ms)
-        return Request.of(draft, *key, window, committed, told, needed_in_s, trip_ms)
+        about = observation.episode, observation.step
+        return Request.of(draft, *about, window, committed, told, needed_in_s, trip_ms)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in what came of a request of this step, which nobody waits for."""

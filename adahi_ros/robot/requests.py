@@ -14,7 +14,6 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import OK, Reply, Request, RequestError, RequestFault, check_reply
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.transport import Sent
 
 RETRY_MOST_S = 2.0  # that a robot leaves a verifier alone which is busy, whatever that says
 
@@ -101,11 +100,6 @@ class PendingRequest:
         """When something is to be done about it."""
         return min(self.deadline_s, self.resend_s)
 
-    def sent(self, message: Sent) -> None:
-        """Take note that it was sent, once more or for the first time."""
-        self.ids.append(message.id)
-        self.request_bytes += message.size_bytes
-
 
 def judged(target: Description, request: Request, reply: Reply, verify_ms: float) -> Outcome:
     """Return what a reply means for the step that a request was about.
@@ -127,7 +121,7 @@ def judged(target: Description, request: Request, reply: Reply, verify_ms: float
     if reply.status != OK:
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)
-    wanted = request.about
+    wanted = request.episode, request.step, request.first_step
     named = reply.episode, reply.step, reply.first_step
     if named != wanted:
         message = f"episode_id, step_id, first_step: {named}, must be {wanted}"

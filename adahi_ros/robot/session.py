@@ -213,7 +213,9 @@ class VerifierSession:
     # Requests
 
     def _send(self, pending: PendingRequest, now_s: float) -> None:
-        pending.sent(self._transport.submit(pending.request, pending.update))
+        message = self._transport.submit(pending.request, pending.update)
+        pending.ids.append(message.id)
+        pending.request_bytes += message.size_bytes
         wait_s = self._timeout.wait_s(pending.retransmissions) if self._retransmits else None
         pending.resend_s = math.inf if wait_s is None else now_s + wait_s
 
@@ -276,12 +278,12 @@ class VerifierSession:
         self, pending: PendingRequest, outcome: Outcome, window_kept: bool, took_s: float, now_s: float
     ) -> None:
         """Take note of what a reply in time tells of the link, and of what the verifier has."""
+        if outcome.verification is not None:
+            self._sent_windows.replied(pending.request.window, window_kept)
         rtt_ms = max(0.0, 1e3 * took_s - outcome.compute_ms)
         size_bytes = pending.request_bytes + outcome.reply_bytes
         self._estimator.replied(now_s, rtt_ms, size_bytes, retransmitted=pending.retransmissions > 0)
         self._timeout.replied(took_s)
-        if outcome.verification is not None:
-            self._sent_windows.replied(pending.request.window, window_kept)
 
     def _count_miss(self, now_s: float) -> None:
         self._estimator.missed()

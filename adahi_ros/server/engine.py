@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import (
     OK,
     Reply,
@@ -36,6 +37,8 @@ from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, 
 A = TypeVar("A")
 B = TypeVar("B")
 
+TARGETS_MOST = 64
+"""Of one verifier, as in `DescribeTarget.srv`."""
 REPLIES_KEPT = 256  # of all robots together: a request comes again within milliseconds, or never
 
 
@@ -176,9 +179,11 @@ class Engine:
                 verdicts[each.key] = checked
             else:
                 fresh[each.key] = checked
-        kinds = dict.fromkeys(kind_of(each.request) for each in fresh.values())
-        alike = [[each for each in fresh.values() if kind_of(each.request) == kind] for kind in kinds]
-        return BatchInFlight(asked, verdicts, [(checked, self._told(checked, until_s)) for checked in alike])
+        alike: dict[Hashable, list[_Checked]] = {}
+        for good in fresh.values():
+            alike.setdefault(kind_of(good.request), []).append(good)
+        awaited = [(checked, self._told(checked, until_s)) for checked in alike.values()]
+        return BatchInFlight(asked, verdicts, awaited)
 
     def finish(self, begun: BatchInFlight, now_s: float) -> list[Reply | Exception]:
         """Return what becomes of requests that have been verified, or waits until they are; raises nothing.
@@ -219,7 +224,8 @@ class Engine:
         request = asked.request
         kept = self._windows.keep(request.robot_id, asked.window, now_s)
         accepted = tuple(map(bool, verdict.accepted[0]))
-        return Reply(OK, "", *request.about, accepted, verdict.actions.ravel(), window_kept=kept)
+        about = request.episode, request.step, request.first_step
+        return Reply(OK, "", *about, accepted, verdict.actions.ravel(), window_kept=kept)
 
     def _complete(self, request: Request) -> _Asked:
         self._check(request)
@@ -234,6 +240,7 @@ class Engine:
 
     def _checked(self, asked: _Asked) -> _Checked:
         request, window, images = asked.request, asked.window, self._signature.images
+        ahead = request.first_step - request.step
         checked = check_request(
             self._signature,
             self._verifier.acceptance,
@@ -243,13 +250,13 @@ class Engine:
             request.counts,
             request.actions,
             request.instruction,
-            request.ahead,
+            ahead,
             pictures(images, window.images) if images else NO_IMAGES,
             request.round_trip_ms,
         )
         count = self._verifier.draws
         draws = verification_uniforms(self._seed, request.robot_id, request.episode, request.step, count)
-        return _Checked(asked.key, checked, draws, request.ahead)
+        return _Checked(asked.key, checked, draws, ahead)
 
     def _remember(self, key: Hashable, verdict: Verdict) -> None:
         """Keep a reply for when its request is repeated. Draws are addressed: it would be the same."""
@@ -273,12 +280,98 @@ class Engine:
                 RequestFault.TOKENIZER_MISMATCH,
                 f"tokenizer_fingerprint: {request.fingerprint:016x}, must be {allowed}",
             )
-        if not 0 <= request.ahead < horizon:
+        if not 0 <= request.first_step - request.step < horizon:
             last = request.step + horizon - 1
             raise RequestError(
                 RequestFault.WRONG_SHAPE,
                 f"first_step: {request.first_step}, must be from {request.step} to {last}",
             )
+
+
+@dataclass(frozen=True, eq=False)
+class ServedTarget:
+    """A policy that robots may ask.
+
+    Attributes:
+        engine: replies.
+        description: says what it is, and by which name.
+        device: where it computes.
+    """
+
+    engine: Engine
+    description: Description
+    device: str = "cpu"
+
+
+class ServedTargets:
+    """By name; the first is asked where a request names none.
+
+    Args:
+        first: there is always one.
+    """
+
+    def __init__(self, first: ServedTarget) -> None:
+        self._by_name = {first.description.target: first}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all, the first one first."""
+        return tuple(self._by_name)
+
+    def named(self, name: str) -> ServedTarget:
+        """Return the one that a request names.
+
+        Raises:
+            RequestError: none is called so.
+        """
+        if not name:
+            return next(iter(self._by_name.values()))
+        found = self._by_name.get(name)
+        if found is None:
+            there_are = ", ".join(map(repr, self._by_name))
+            raise RequestError(RequestFault.UNKNOWN_TARGET, f"target: {name!r}, must be one of {there_are}")
+        return found
+
+    def check_fits(self, target: ServedTarget) -> None:
+        """Check that a target can be served, beside the others or in the place of the one of its name.
+
+        Robots that have been told what that one is are not told again: another must be alike.
+
+        Raises:
+            ValueError: it reads or proposes something else than the one of its name, or there are too many.
+        """
+        name = target.description.target
+        before = self._by_name.get(name)
+        if before is None:
+            if len(self._by_name) >= TARGETS_MOST:
+                raise ValueError(f"target: {name!r}, must be one of the {TARGETS_MOST} that are served")
+            return
+        if before.description.without_weights != target.description.without_weights:
+            raise ValueError(
+                f"target: {name!r}, is served and reads or proposes something else; must be another name"
+            )
+
+    def put(self, target: ServedTarget) -> None:
+        """Serve a target from now on, in the place of the one of its name where there is one.
+
+        Raises:
+            ValueError: see `check_fits`.
+        """
+        self.check_fits(target)
+        self._by_name[target.description.target] = target
+
+    def remove(self, name: str) -> None:
+        """Serve a target no more.
+
+        Raises:
+            ValueError: none is called so, or it is the first: a robot that names none has been told what that
+                is, and would go on by the plans of another.
+        """
+        if name not in self._by_name:
+            raise ValueError(f"target: {name!r}, must be one of {', '.join(map(repr, self._by_name))}")
+        if name == self.names[0]:
+            raise ValueError(f"target: {name!r}, is what robots get that name none, and stays")
+        del self._by_name[name]
 
 
 def _each_of(told: Future[list[Verdict | Exception]], count: int) -> list[Verdict | Exception]:

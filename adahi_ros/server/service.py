@@ -22,8 +22,7 @@ from adahi_ros.protocol.request import (
     RequestFault,
 )
 from adahi_ros.server.admission import Refusal
-from adahi_ros.server.engine import BatchInFlight
-from adahi_ros.server.served_targets import ServedTarget, ServedTargets
+from adahi_ros.server.engine import BatchInFlight, ServedTarget, ServedTargets
 
 NAMES_KEPT = 1024
 SESSIONS_KEPT = 8  # of a name, beside the newest
@@ -253,7 +252,7 @@ class VerificationService:
         return lambda request: (request.target or first) in full or _alike(request) in copies
 
     def _served(self, request: Request, replied: object, now_s: float) -> Served:
-        about, shared = request.about, ""
+        shared = ""
         if isinstance(replied, Reply):
             reply = replied
             if self._sessions.heard(request.robot_id, request.session, now_s):
@@ -261,14 +260,14 @@ class VerificationService:
                     f"robot_id: {request.robot_id!r}, two robots ask by this name, must be another for each"
                 )
         elif isinstance(replied, RequestError):
-            reply = Reply(int(replied.fault), shortened(str(replied)), *about)
+            reply = Reply(int(replied.fault), shortened(str(replied)), *request.about)
         elif isinstance(replied, TargetUnavailableError):
             if replied.retry_after_s:
                 return Served(self.busy(request, Refusal(shortened(str(replied)), replied.retry_after_s)))
-            reply = Reply(int(RequestFault.TARGET_UNAVAILABLE), shortened(str(replied)), *about)
+            reply = Reply(int(RequestFault.TARGET_UNAVAILABLE), shortened(str(replied)), *request.about)
         else:
             message = f"{type(replied).__name__}: {replied}"
-            reply = Reply(INTERNAL_ERROR, shortened(message), *about)
+            reply = Reply(INTERNAL_ERROR, shortened(message), *request.about)
         return Served(reply, self._counted(request, reply), shared)
 
     def overtaken(self, request: Request) -> Reply:

@@ -15,8 +15,7 @@ from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import INTERNAL_ERROR, OK, Request, RequestError, RequestFault, sent_codes
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.server.engine import Engine
-from adahi_ros.server.served_targets import ServedTarget, ServedTargets
+from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
 from adahi_ros.server.service import LATE_S, Served, VerificationService, target_name
 from adahi_ros.server.verifier import TargetVerifier
 

@@ -126,7 +126,7 @@ def to_request(request: Request, window: WireWindow, sender: Sender) -> VerifyDr
         episode_id=request.episode,
         step_id=request.step,
         first_step=request.first_step,
-        tokenizer_fingerprint=fingerprint_number(sender.fingerprint or "") if has_codes else NO_FINGERPRINT,
+        tokenizer_fingerprint=sender.fingerprint_number if has_codes else NO_FINGERPRINT,
         base_window=window.base,
         observation_window=array("f", rows.numbers),
         features=array("H", rows.features),

@@ -10,8 +10,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.nodes.common.verifier_messages import describe, from_request, to_reply
 from adahi_ros.protocol.description import Description
-from adahi_ros.server.engine import Engine
-from adahi_ros.server.served_targets import ServedTarget, ServedTargets
+from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
 from adahi_ros.server.service import VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import ImageEncoder

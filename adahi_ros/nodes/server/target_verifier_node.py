@@ -45,7 +45,7 @@ from adahi_ros.nodes.server.target_verifier_parameters import (
     served_target,
 )
 from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestError
-from adahi_ros.server.served_targets import ServedTarget, ServedTargets
+from adahi_ros.server.engine import ServedTarget, ServedTargets
 from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import VerificationService, target_name
 

@@ -25,9 +25,9 @@ from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.policies.backends import BACKENDS, COMPUTE, DTYPES
 from adahi_ros.policies.remote.target_fields import flag, known_only, mapping, one_of, positive, text, whole
 from adahi_ros.protocol.request import ROUND_TRIP_MS
+from adahi_ros.server.engine import TARGETS_MOST
 from adahi_ros.server.nearest_sample import SAMPLES
 from adahi_ros.server.request_queue import LATEST_S
-from adahi_ros.server.served_targets import TARGETS_MOST
 from adahi_ros.server.verifier import AGREEMENTS
 
 MOST_REPLICAS = 1024
