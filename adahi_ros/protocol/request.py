@@ -21,9 +21,9 @@ from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 PROTOCOL_VERSION = 6
 """Of the messages. Another one means another thing by the same bytes."""
 UNKNOWN_MS = 0.0
-"""In the place of a round trip that nobody knows."""
+"""In place of an unknown round trip."""
 ROUND_TRIP_MS = (1e-3, 60_000.0)
-"""The least and the most that is told of one."""
+"""The least and the most that a request says of one."""
 NOTHING = np.empty(0, dtype=np.float32)
 NO_CODES = np.empty(0, dtype=np.int64)
 NO_FINGERPRINT = 0
@@ -169,8 +169,8 @@ class Request:
         codes = counts = NO_CODES
         if drawn is not None and drawn.counts is not None:
             codes, counts = drawn.codes[0], drawn.counts[0].ravel()
-        told = codes, counts, instruction, needed_in_s, round_trip_ms
-        return cls(episode, step, step + ahead, window, draft.actions[0].ravel(), *told)
+        said = codes, counts, instruction, needed_in_s, round_trip_ms
+        return cls(episode, step, step + ahead, window, draft.actions[0].ravel(), *said)
 
     @property
     def ahead(self) -> int:
@@ -273,7 +273,7 @@ def check_size(field: str, size: int, shape: tuple[int, ...]) -> None:
 
 
 def sent_codes(codes: np.ndarray, counts: np.ndarray) -> CodeDistribution:
-    """Return drafted codes (M, N) with their distributions (M, N, K), as whoever verifies them knows them."""
+    """Return drafted codes (M, N) with their distributions (M, N, K), as the verifier knows them."""
     return CodeDistribution(probabilities_of(counts), codes, _unknown_actions, counts)
 
 

@@ -42,7 +42,7 @@ class ActiveStep:
         requests_pending: int,
         reason_counts: tuple[int, ...],
     ) -> StepRecord:
-        """Return what is told of the step.
+        """Return the record of the step.
 
         Args:
             outcome: of its request, or of what came since the step before.
@@ -143,7 +143,7 @@ class Totals:
 
 
 class Fallback:
-    """Counts the steps in a row whose draft was to be verified, and about which nothing was heard.
+    """Counts the steps in a row whose draft the gate sent to the target, without a reply.
 
     Past a limit the draft is withheld: at every step, whatever its gate says, until the target has verified
     one. So ask about every step while it is withheld; a robot that stands still may never again draft what

@@ -132,8 +132,8 @@ def check_request(
         drawn = None
     drafted = _check_actions(signature, actions)
     committed = drafted[:, :ahead] if ahead and drafted.size else None
-    heard = None if round_trip_ms == UNKNOWN_MS else np.array([round_trip_ms])
-    return VerificationRequest(observations, Proposal(drafted, drawn), committed, heard)
+    trip = None if round_trip_ms == UNKNOWN_MS else np.array([round_trip_ms])
+    return VerificationRequest(observations, Proposal(drafted, drawn), committed, trip)
 
 
 def _told(instruction: str) -> str:
@@ -178,7 +178,7 @@ def _observations(each: Sequence[Observations]) -> Observations:
     return Observations(
         {name: np.concatenate([other.features[name] for other in each]) for name in first.features},
         {name: np.concatenate([other.conditions[name] for other in each]) for name in first.conditions},
-        tuple(told for other in each for told in other.instructions),
+        tuple(one for other in each for one in other.instructions),
         {name: np.concatenate([other.images[name] for other in each]) for name in first.images},
     )
 
@@ -196,10 +196,10 @@ def _drafts(drafts: Sequence[Proposal]) -> Proposal:
 
 def _committed(requests: Sequence[VerificationRequest]) -> np.ndarray | None:
     """Return what robots have committed to, (M, d, A), NaN behind the end of who has to less."""
-    told = [each.committed for each in requests if each.committed is not None]
-    if not told:
+    known = [each.committed for each in requests if each.committed is not None]
+    if not known:
         return None
-    most, size = max(actions.shape[1] for actions in told), told[0].shape[2]
+    most, size = max(actions.shape[1] for actions in known), known[0].shape[2]
     parts = []
     for each in requests:
         part = np.full((len(each.draft.actions), most, size), np.nan, dtype=np.float32)

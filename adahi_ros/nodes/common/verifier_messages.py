@@ -72,7 +72,7 @@ def _check(field: str, length: int, most: int) -> None:
 
 
 def check_response_bounds(message: VerifyDraft.Response) -> None:
-    """Check the lengths of all sequences; a text is shortened where it is told.
+    """Check the lengths of all sequences; the reader shortens texts.
 
     Raises:
         RequestError: names the first field that is too long, its length and what is allowed.
@@ -321,7 +321,7 @@ def from_description(response: DescribeTarget.Response) -> Description:
         action_names=tuple(map(shortened, response.action_names)),
         rate_hz=response.rate_hz,
     )
-    if response.protocol == PROTOCOL_VERSION:  # that of another is told first
+    if response.protocol == PROTOCOL_VERSION:  # a mismatch of protocols comes first
         check_signature_bounds(signature)
     return Description(
         target=shortened(response.target),
@@ -364,15 +364,15 @@ def _features(response: DescribeTarget.Response) -> tuple[Feature, ...]:
 
 
 def _images(response: DescribeTarget.Response) -> tuple[ImageInput, ...]:
-    names, told = response.image_names, ("image_rows", "image_columns", "image_padded")
-    for field in told:
+    names, given = response.image_names, ("image_rows", "image_columns", "image_padded")
+    for field in given:
         values = getattr(response, field)
         if len(values) != len(names):
             raise ValueError(f"{field}: {len(values)}, must be as many as image_names, {len(names)}")
         for size in values:
             if field != "image_padded" and not 1 <= size <= MAX_SIDE:
                 raise ValueError(f"{field}: {size}, must be from 1 to {MAX_SIDE}")
-    sizes = zip(names, *(getattr(response, field) for field in told), strict=True)
+    sizes = zip(names, *(getattr(response, field) for field in given), strict=True)
     return tuple(ImageInput(shortened(name), *size) for name, *size in sizes)
 
 
