@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
@@ -33,7 +33,7 @@ class ProposerContext:
 
     step: int
     observations: Observations
-    memory: Memory
+    memory: ObservationBuffer
     plan: Plan
     draws: np.ndarray
     temperature: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION
@@ -55,7 +55,7 @@ class CorrectorProposer(Proposer):
         return Proposal(actions[:, None], expected_error=expected_error)
 
 
-def plan_view(memory: Memory, plan: Plan, step: int, goal: np.ndarray, horizon: int) -> PlanView:
+def plan_view(memory: ObservationBuffer, plan: Plan, step: int, goal: np.ndarray, horizon: int) -> PlanView:
     """Return what a corrector reads of a plan; anything of a robot that has none.
 
     Args:

@@ -22,8 +22,8 @@ from adahi_ros.policies.interface import (
     TooManyAtOnceError,
     fingerprint_of,
 )
-from adahi_ros.protocol.request import RequestError, RequestFault, VerificationRequest
-from adahi_ros.protocol.sent_reply import PARTS_MOST
+from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault
+from adahi_ros.server.verification_request import VerificationRequest
 
 SAMPLES = 8  # plans of which the agreement `choose` takes one
 AGREEMENTS = {

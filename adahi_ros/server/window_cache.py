@@ -15,8 +15,8 @@ from adahi_ros.protocol.window import (
     FEATURE_BYTES,
     NUMBER_BYTES,
     WHOLE,
-    WindowUpdate,
     WireRows,
+    WireWindow,
     window_digest,
 )
 
@@ -113,7 +113,7 @@ class WindowCache:
         self._max_age_s = max_age_s
         self._robots: OrderedDict[str, _Robot] = OrderedDict()  # the one that was heard last is the last
 
-    def complete(self, robot_id: str, update: WindowUpdate) -> KnownWindow:
+    def complete(self, robot_id: str, update: WireWindow) -> KnownWindow:
         """Return the window that an update of a robot says.
 
         Raises:

@@ -18,7 +18,6 @@ from rclpy.parameter import Parameter
 
 from adahi_ros.acceptance.semantic import load_semantic_head
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.core.texts import fingerprint_number
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.server.request_scheduler import BatchParameters
@@ -27,6 +26,7 @@ from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierPara
 from adahi_ros.policies import backends
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
+from adahi_ros.protocol.request import fingerprint_number
 
 
 @pytest.fixture

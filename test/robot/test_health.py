@@ -15,11 +15,11 @@ from adahi_ros.robot.robot_health import (
     HealthWatch,
     LinkNews,
     RobotState,
-    Totals,
     calibration_warning,
     deadline_warnings,
 )
 from adahi_ros.robot.session import VerifierState
+from adahi_ros.robot.steps import Totals
 
 WELL = RobotState(
     active=True,

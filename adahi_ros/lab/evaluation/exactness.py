@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability, residual
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate

@@ -12,8 +12,9 @@ import numpy as np
 from adahi_ros.contract.contract import RELIABILITIES
 from adahi_ros.core.assets import CHECKPOINTS, named
 from adahi_ros.core.checkpoint_files import CheckpointError
-from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.parameters import ParameterError, parameter
+from adahi_ros.nodes.common.verifier_messages import check_signature_bounds
+from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, TargetUnavailableError
 from adahi_ros.policies.registry import BACKENDS
 
@@ -55,8 +56,6 @@ def policy_from(
         ParameterError: it cannot be loaded, or its sizes are too large for messages; names the parameter,
             its value and why.
     """
-    from adahi_ros.policies.backends import load_policy  # a robot may have no policy
-
     try:
         policy = load_policy(named(values.checkpoint, CHECKPOINTS), values.backend, **compute)
     except (CheckpointError, OSError) as error:

@@ -13,7 +13,6 @@ from adahi_ros.core.registry import LARGEST_INTEGER
 from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.gates.gate_config import NORMALIZATIONS
 from adahi_ros.gates.registry import GATES
-from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import arguments_of_named, group, parameter
 from adahi_ros.nodes.common.policies import (
@@ -21,9 +20,10 @@ from adahi_ros.nodes.common.policies import (
     PolicyParameters,
     VerificationParameters,
 )
+from adahi_ros.nodes.common.verifier_messages import IMAGE_BYTES, REQUEST
 from adahi_ros.proposers.registry import PROPOSERS
-from adahi_ros.robot.backup import FALLBACKS
 from adahi_ros.robot.loop import WAIT_POLICIES
+from adahi_ros.robot.steps import FALLBACKS
 from adahi_ros.robot.target_view import VIEWS
 from adahi_ros.robot.transport import HEDGES
 from adahi_ros.vision.interface import QUALITY

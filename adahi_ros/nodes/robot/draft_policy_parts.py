@@ -10,9 +10,9 @@ from adahi_ros.contract.contract import Contract
 from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
-from adahi_ros.nodes.common.bounds import REQUEST
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import policy_from
+from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.draft_policy_parameters import (
     DRAWN,
     FIRST_EPISODES,
@@ -20,7 +20,6 @@ from adahi_ros.nodes.robot.draft_policy_parameters import (
     DraftPolicyParameters,
 )
 from adahi_ros.policies.interface import Actor, Policy
-from adahi_ros.robot.backup import Fallback
 from adahi_ros.robot.compatibility import (
     FitError,
     check_images,
@@ -29,6 +28,7 @@ from adahi_ros.robot.compatibility import (
     named_contract,
 )
 from adahi_ros.robot.controller import Controller
+from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import TargetView, target_view, view_of_contract
 from adahi_ros.vision.interface import EncoderSizes
 

@@ -26,8 +26,7 @@ from adahi_ros.nodes.server.target_worker import TargetWorker
 from adahi_ros.policies.registry import COMPUTE, DTYPES
 from adahi_ros.protocol.description import Description, why_not_served
 from adahi_ros.protocol.request import ROUND_TRIP_MS
-from adahi_ros.server.engine import Engine
-from adahi_ros.server.served_targets import ServedTarget
+from adahi_ros.server.engine import Engine, ServedTarget
 from adahi_ros.server.service import target_name
 from adahi_ros.server.verifier import AGREEMENTS, SAMPLES, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT

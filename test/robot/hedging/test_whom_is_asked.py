@@ -11,7 +11,7 @@ import pytest
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.protocol.window import WHOLE
-from adahi_ros.robot.breaker import FIRST_S
+from adahi_ros.robot.link_estimate import FIRST_S
 from adahi_ros.robot.session import VerifierState
 from adahi_ros.robot.transport import HEDGES
 from adahi_ros.robot.verifier_endpoint import ENOUGH
