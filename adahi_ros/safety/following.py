@@ -23,6 +23,7 @@ class Following:
 
     def __init__(self, limit: np.ndarray) -> None:
         self._limit = limit
+        self._checks = bool(np.isfinite(limit).any())
         self._commands: deque[tuple[float, np.ndarray]] = deque(maxlen=COMMANDS_KEPT)
         self._since_s = float("inf")
 
@@ -46,9 +47,9 @@ class Following:
         """
         while len(self._commands) > 1 and self._commands[1][0] <= now_s - WINDOW_S:
             self._commands.popleft()  # the one before the window is what the arm had at its begin
-        if measured is None or not self._commands or now_s - self._since_s < WINDOW_S:
+        if not self._checks or measured is None or not self._commands or now_s - self._since_s < WINDOW_S:
             return None
-        window = np.stack([positions for _, positions in self._commands])
+        window = np.array([positions for _, positions in self._commands])
         with np.errstate(invalid="ignore"):
             off = np.maximum(window.min(axis=0) - measured, measured - window.max(axis=0))
             beyond = np.flatnonzero(off > self._limit)
