@@ -17,7 +17,6 @@ from adahi_ros.nodes.common.manager_bond import ManagerBond
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
 from adahi_ros.nodes.common.spin import freeze_garbage
 from adahi_ros.nodes.common.transitions import refusing
-from adahi_ros.nodes.common.urgent_executor import Urgent
 
 M = TypeVar("M", bound="ManagedNode")
 
@@ -42,7 +41,6 @@ class ManagedNode(LifecycleNode):
     (std_srvs/Trigger) says why it could not be configured, or why it deactivated itself.
 
     Attributes:
-        urgent: what its executor serves first.
         last_error: since it was configured or activated last; empty for none.
 
     Args:
@@ -56,7 +54,6 @@ class ManagedNode(LifecycleNode):
         self._declared = Parameters(self, parameters)
         self._opened = ExitStack()
         self._bond = ManagerBond(self)
-        self.urgent = Urgent()
         self.last_error = ""
         self.create_service(Trigger, "~/last_error", self._on_last_error)
         if not self.get_parameter("autostart").value:
@@ -73,7 +70,6 @@ class ManagedNode(LifecycleNode):
 
     def _close(self) -> None:
         """Close everything; parameters can be set again."""
-        self.urgent = Urgent()
         self._opened.close()  # which may bring a robot to rest, and so comes first
         self._bond.dissolve()
         self._declared.frozen = False

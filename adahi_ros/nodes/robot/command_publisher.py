@@ -18,7 +18,6 @@ from adahi_ros.contract.commanded import commanded, commanded_by_sink
 from adahi_ros.contract.contract import Contract
 from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.messages import to_stamp
-from adahi_ros.nodes.common.urgent_executor import Urgent
 from adahi_ros.nodes.robot.command_sinks import open_sinks
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.driver_monitor import DriverMonitor
@@ -85,9 +84,7 @@ class CommandPublisher:
         opened.callback(node.destroy_timer, watch)
         state = node.create_timer(STATE_PERIOD_S, self._tell_again, clock=steady)
         opened.callback(node.destroy_timer, state)
-        driver = DriverMonitor(node, contract.driver, self._on_driver, self._on_driver, opened)
-        self.urgent = Urgent(timers=[watch], subscriptions=driver.subscriptions)
-        """What holds the robot."""
+        DriverMonitor(node, contract.driver, self._on_driver, self._on_driver, opened)
         warning = limits_warning(named, what, measured)
         if warning is not None:
             node.get_logger().warning(warning)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
@@ -16,6 +15,7 @@ from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
 from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.nodes.common.executors import with_info
 from adahi_ros.safety.permission import Permission, Press
 
 DEPTH = 100  # a true right after a false must not replace it
@@ -29,7 +29,6 @@ class Operator:
 
     Attributes:
         permission: of the operator to move.
-        service, subscription: urgent for the node's executor.
 
     Args:
         node: gets the subscription and the service.
@@ -43,9 +42,9 @@ class Operator:
         self._changed = changed
         self._warned_s = -WARNING_PERIOD_S
         self.permission = Permission(True, TIMEOUT_S)
-        on_enable: Any = self._on_enable  # rclpy's types know no callback with the message's info
-        self.subscription = node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
-        self.service = node.create_service(SetBool, "~/set_enabled", self._on_set_enabled)
+        on_enable = with_info(self._on_enable)
+        self._subscription = node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
+        node.create_service(SetBool, "~/set_enabled", self._on_set_enabled)
 
     def _on_enable(self, message: Bool, info: Mapping[str, int]) -> None:
         now_s = time.monotonic()
@@ -56,7 +55,7 @@ class Operator:
         self._changed()
 
     def _publishers(self) -> int:
-        return self._node.count_publishers(self.subscription.topic_name)
+        return self._node.count_publishers(self._subscription.topic_name)
 
     def _on_set_enabled(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         if request.data and not self._active():

@@ -23,7 +23,6 @@ class Verifiers:
     """Opens clients of all verifiers that a robot is told.
 
     Attributes:
-        clients: of each, the first named first.
         transport: to all of them.
 
     Args:
@@ -47,7 +46,6 @@ class Verifiers:
         on_news: Callable[[News], None],
         opened: ExitStack,
     ) -> None:
-        self.clients: list[VerifierClients] = []
         transports: dict[str, Transport] = {}
         for namespace in ("", *told.backups):
             try:
@@ -61,7 +59,6 @@ class Verifiers:
                 raise ParameterError(
                     f"verification.backups: {namespace!r}, must not be that of another: {clients.name}"
                 )
-            self.clients.append(clients)
             transports[clients.name] = DdsTransport(clients, sender, on_arrival)
         self._hedged: HedgedTransport | None = None
         if told.backups:
