@@ -121,7 +121,7 @@ def robot_of(tree: Path, python: Path) -> Iterator[Robot]:
         processes = []
         for module, values in NODES.items():
             own = [word for name, value in values.items() for word in ("-p", f"{name}:={value}")]
-            process = subprocess.Popen([python, "-m", module, *shared, *own], env=environment)
+            process = subprocess.Popen([python, "-m", module, *shared, *own], env=environment, cwd=tree)
             stack.callback(process.wait)
             stack.callback(process.terminate)
             processes.append(process)

@@ -32,9 +32,10 @@ class Unwrapped:
 
     def __init__(self, continuous: np.ndarray) -> None:
         self._continuous = np.array(continuous, dtype=bool)
+        self._some = bool(self._continuous.any())
 
     def __call__(self, measured: np.ndarray, commanded: np.ndarray | None) -> np.ndarray:
         """Return measured positions (A,) in the turn of the commanded ones, where there are any."""
-        if commanded is None:
+        if commanded is None or not self._some:
             return measured
         return np.where(self._continuous, nearest_turn(measured, commanded), measured)
