@@ -49,8 +49,8 @@ FIGURES = ("ms a step, by the clock", "ms a step, back to back", "steps/s of one
 
 def processor_ms(process: int) -> float:
     """Return the processor time of a process, all threads."""
-    threads = Path(f"/proc/{process}/task").iterdir()
-    return sum(int((each / "schedstat").read_text().split()[0]) for each in threads) * MILLISECONDS
+    # The number of its clock, as of `clock_getcpuclockid`.
+    return time.clock_gettime_ns((~process << 3) | 2) * MILLISECONDS
 
 
 class Robot:

@@ -80,8 +80,8 @@ class CommandPublisher:
         opened.callback(node.destroy_publisher, self._state_out)
         opened.callback(self.close)  # before its publishers
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        watch = node.create_timer(contract.period_s, self.look, clock=steady)
-        opened.callback(node.destroy_timer, watch)
+        self._watch = node.create_timer(contract.period_s, self.look, clock=steady)
+        opened.callback(node.destroy_timer, self._watch)
         state = node.create_timer(STATE_PERIOD_S, self._tell_again, clock=steady)
         opened.callback(node.destroy_timer, state)
         DriverMonitor(node, contract.driver, self._on_driver, self._on_driver, opened)
@@ -125,6 +125,8 @@ class CommandPublisher:
         """
         outgoing = self._commands.send(action, observation.read, time.monotonic())
         self._publish(outgoing, observation.stamp_ns)
+        if outgoing.action is not None:  # a hold is due a period later at the soonest
+            self._watch.reset()
         return outgoing.action
 
     def commanded(self) -> np.ndarray | None:
