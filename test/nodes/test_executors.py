@@ -13,9 +13,9 @@ from std_srvs.srv import Trigger
 
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
+from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.executors import executor_of, with_info
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.server.deferred_service import DeferredService
 
 SPINS = 200
 SPIN_S = 0.05

@@ -15,6 +15,7 @@ from std_srvs.srv import Trigger
 from adahi_ros.core.texts import abridged
 from adahi_ros.nodes.common.manager_bond import ManagerBond
 from adahi_ros.nodes.common.parameters import ParameterError, Parameters, parameter
+from adahi_ros.nodes.common.reachable import ServiceReplies
 from adahi_ros.nodes.common.spin import freeze_garbage
 from adahi_ros.nodes.common.transitions import refusing
 
@@ -50,7 +51,10 @@ class ManagedNode(LifecycleNode):
     """
 
     def __init__(self, name: str, parameters: type[Any], **options: Any) -> None:
+        self._replies = ServiceReplies()
         super().__init__(name, **options)
+        for service in self.services:  # those of its lifecycle, too
+            self._replies.guard(service)
         self._declared = Parameters(self, parameters)
         self._opened = ExitStack()
         self._bond = ManagerBond(self)
@@ -59,6 +63,12 @@ class ManagedNode(LifecycleNode):
         if not self.get_parameter("autostart").value:
             self.get_logger().info("unconfigured; waits for 'configure' and 'activate'")
         self._service_change_state.callback = refusing(self._service_change_state.callback)
+
+    def create_service(self, *arguments: Any, **options: Any) -> Any:
+        """See rclpy. A reply that cannot reach its client does not block the node."""
+        service = super().create_service(*arguments, **options)
+        self._replies.guard(service)
+        return service
 
     @abstractmethod
     def _open(self, values: Any) -> None:
@@ -126,6 +136,7 @@ class ManagedNode(LifecycleNode):
         """End; the lifecycle manager hears of it at once."""
         self._bond.dissolve()
         super().destroy_node()
+        self._replies.close()
 
 
 def started(make: Callable[[], M]) -> M:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile
@@ -15,7 +16,9 @@ from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
 from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.executors import with_info
+from adahi_ros.nodes.common.reachable import ServiceReplies
 from adahi_ros.safety.permission import Permission, Press
 
 DEPTH = 100  # a true right after a false must not replace it
@@ -44,7 +47,9 @@ class Operator:
         self.permission = Permission(True, TIMEOUT_S)
         on_enable = with_info(self._on_enable)
         self._subscription = node.create_subscription(Bool, "enable", on_enable, QoSProfile(depth=DEPTH))
-        node.create_service(SetBool, "~/set_enabled", self._on_set_enabled)
+        self._service = DeferredService(node, SetBool, "~/set_enabled", self._on_set_enabled)
+        self._replies = ServiceReplies()
+        self._replies.guard(self._service)
 
     def _on_enable(self, message: Bool, info: Mapping[str, int]) -> None:
         now_s = time.monotonic()
@@ -57,15 +62,23 @@ class Operator:
     def _publishers(self) -> int:
         return self._node.count_publishers(self._subscription.topic_name)
 
-    def _on_set_enabled(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+    def _on_set_enabled(self, request: SetBool.Request, header: Any) -> None:
+        response = SetBool.Response()
         if request.data and not self._active():
             response.message = "the node is not active"
-            return response
-        self.permission.set_enabled(request.data)
-        self._changed()
-        response.success = True
-        response.message = "enabled" if request.data else "disabled, held"
-        return response
+        else:
+            # Humble's header has no timestamps.
+            age_s = age_of(getattr(header, "source_timestamp", 0))
+            ignored = self.permission.set_enabled(request.data, time.monotonic(), age_s)
+            self._changed()
+            response.success = not ignored
+            response.message = ignored or ("enabled" if request.data else "disabled, held")
+        self._service.send_response(response, header)
+
+
+def age_of(stamp_ns: int) -> float:
+    """Return the age in s of a timestamp by the system's clock; 0 where there is none."""
+    return (time.time_ns() - stamp_ns) / NANOSECONDS if stamp_ns else 0.0
 
 
 def press_of(value: bool, info: Mapping[str, int], publishers: int) -> Press:
@@ -77,8 +90,7 @@ def press_of(value: bool, info: Mapping[str, int], publishers: int) -> Press:
         publishers: on the topic.
     """
     source_ns, received_ns = info.get("source_timestamp", 0), info.get("received_timestamp", 0)
-    stamp_ns = source_ns or received_ns
-    age_s = (time.time_ns() - stamp_ns) / NANOSECONDS if stamp_ns else 0.0
+    age_s = age_of(source_ns or received_ns)
     sequence = info.get("publication_sequence_number", UNSUPPORTED)
     return Press(
         value,

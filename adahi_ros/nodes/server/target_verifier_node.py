@@ -22,6 +22,7 @@ from adahi_msgs.srv import DescribeTarget, LoadTarget, UnloadTarget, VerifyDraft
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from adahi_ros.core.health_level import Health
+from adahi_ros.nodes.common.deferred_service import DeferredService
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.executors import executor_of
 from adahi_ros.nodes.common.managed import ManagedNode, started
@@ -30,7 +31,6 @@ from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer
-from adahi_ros.nodes.server.deferred_service import DeferredService
 from adahi_ros.nodes.server.exposure import exposure
 from adahi_ros.nodes.server.fleet_targets import fleet_targets
 from adahi_ros.nodes.server.machine import memory_figures
