@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,9 @@ from adahi_ros.core.signature import Signature
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.policies.slowed import SlowedPolicy
-from adahi_ros.protocol.request import RequestError, VerificationRequest
-from adahi_ros.server.batches import joined, kind_of
+from adahi_ros.protocol.request import RequestError
 from adahi_ros.server.ray.fleet_file import FleetPolicy
+from adahi_ros.server.verification_request import VerificationRequest, joined, kind_of
 from adahi_ros.server.verifier import TargetVerifier
 
 STUCK_S = 60.0  # of one batch; then the replica is not healthy, and Ray Serve replaces it
@@ -77,7 +77,7 @@ class Replica:
             agreement=made_of.agreement,
             samples=made_of.samples,
             distance=made_of.distance,
-            arguments=told_arguments(**made_of.semantic) if made_of.rule == "semantic" else {},
+            arguments=told_arguments(**asdict(made_of.semantic)) if made_of.rule == "semantic" else {},
         )
         self._description = ReplicaDescription(
             made_of,
