@@ -114,8 +114,9 @@ class ActionSink(CommandSink):
 
 
 def set_stamp(message: Any, stamp_ns: int) -> None:
-    """Write a time into the header of a message."""
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp_ns, NANOSECONDS)
+    """Write a time into the header of an empty message, whose stamp is 0."""
+    if stamp_ns:
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp_ns, NANOSECONDS)
 
 
 def doubles(values: np.ndarray) -> array[float]:
