@@ -80,13 +80,13 @@ def evaluate(
     from adahi_ros.lab.evaluation.episodes import evaluation_episodes
     from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods, reference_among
     from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
-    from adahi_ros.lab.methods.file_methods import FileMethod
-    from adahi_ros.lab.methods.methods import METHODS, for_task, parse_methods
+    from adahi_ros.lab.methods.file_methods import is_file_method
+    from adahi_ros.lab.methods.methods import for_task, parse_methods
     from adahi_ros.lab.reporting.tables import method_table, paired_table
 
     files = PolicyFiles(folder_of(task, checkpoints), backend)
     names = parse_methods(for_task(",".join(methods or [COMPARED]), file_name(task), files.folder), own=True)
-    if all(isinstance(METHODS[name], FileMethod) for name in names):
+    if all(map(is_file_method, names)):
         names = parse_methods(",".join([COMPARED, *names]), own=True)
     reference_among(names, against)
     found = calibration_for(task, files, calibration, rate, draft_temperature, seed, workers, names)

@@ -83,7 +83,6 @@ def demo(
     from adahi_ros.lab.evaluation.run_metrics import run_figures
     from adahi_ros.lab.methods.dds_method import goes_ahead, node_parameters
     from adahi_ros.lab.methods.methods import METHODS, for_task, on_task, parse_methods
-    from adahi_ros.lab.methods.plan_methods import PlanMethod
     from adahi_ros.lab.methods.recommended import default_methods
     from adahi_ros.lab.nodes.dds_run import run_over_dds
     from adahi_ros.lab.nodes.domain import exclusive_domain
@@ -123,7 +122,7 @@ def demo(
                 "threshold": draft["gate.threshold"],
                 **run_figures(runs[name], rate_hz),
                 "true_skip_ratio": None  # a plan has no codes to keep
-                if isinstance(method, PlanMethod)
+                if method.by_plans
                 else repeated_true_skip_ratio(runs[name], bench, method, seed),
                 "mse": expert_error(Comparison(task, files, found, seed), METHODS[name], expert),
             }

@@ -23,7 +23,8 @@ from adahi_ros.lab.evaluation.metrics import (
 )
 from adahi_ros.lab.evaluation.rollout import Logged
 from adahi_ros.lab.evaluation.step_link import Across, StepLink
-from adahi_ros.lab.methods.methods import METHODS, Method
+from adahi_ros.lab.methods.method import Method
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import goal_is_for_target, make
 from adahi_ros.lab.tasks.demonstrations import collect_parallel
@@ -95,7 +96,7 @@ def play(comparison: Comparison, name: str, episodes: Sequence[int]) -> Outcome:
 def play_method(comparison: Comparison, method: Method, episodes: Sequence[int]) -> Outcome:
     """Run episodes of the task with one method."""
     world = make(comparison.task)
-    log = method.run(comparison.bench(), world, comparison.seed, episodes, lambda step: None)
+    log = method.run(comparison.bench(), world, comparison.seed, episodes)
     return Outcome(log, world.success, world.completed, world.fulfilled)
 
 
@@ -103,7 +104,7 @@ def expert_error(comparison: Comparison, method: Method, expert: Trajectories) -
     """Return a method's mean squared error to the expert on its own observations, in action scales."""
     bench = comparison.bench()
     episodes = range(len(expert))
-    log = method.run(bench, RecordedWorld(expert), comparison.seed, episodes, lambda step: None)
+    log = method.run(bench, RecordedWorld(expert), comparison.seed, episodes)
     return squared_error(expert, log.action, log.active, bench.policies.draft.action_scale)
 
 
@@ -209,7 +210,7 @@ def evaluate_methods(
     errors = run_jobs([(expert_error, (comparison, method, expert)) for method in methods.values()], workers)
     figures: dict[str, dict[str, Any]] = {}
     for name, error in zip(names, errors, strict=True):
-        gate, threshold = thresholds[name] or (None, None)
+        gate, threshold = thresholds[name]
         figures[name] = {
             "gate": gate,
             "threshold": threshold,

@@ -215,16 +215,16 @@ def test_a_gate_that_was_not_calibrated_is_refused_before_anything_is_run(compar
 
 def test_plan_need_a_target_that_proposes_them(comparison: Comparison, checkpoints: Path) -> None:
     without = replace(comparison, files=PolicyFiles(checkpoints, "torch"))
-    with pytest.raises(ValueError, match=r"^Plan/2: there is no target that plans .*ball-plans\.yaml$"):
+    with pytest.raises(ValueError, match=r"^plan_2: there is no target that plans .*ball-plans\.yaml$"):
         play(without, "plan_2", range(1))
 
 
 def test_a_corrector_is_needed_to_correct(comparison: Comparison) -> None:
-    with pytest.raises(ValueError, match=r"^Corrected plan/4: there is no corrector"):
+    with pytest.raises(ValueError, match=r"^corrector_4: there is no corrector"):
         METHODS["corrector_4"].threshold(comparison.bench())
 
 
 def test_a_plan_for_longer_than_its_horizon_is_refused_before_anything_is_run(comparison: Comparison) -> None:
-    with pytest.raises(ValueError, match=r"^Plan/9: the target plans only 8 actions$"):
+    with pytest.raises(ValueError, match=r"^plan_9: the target plans only 8 actions$"):
         METHODS["plan_9"].threshold(comparison.bench())
     assert METHODS["plan_8"].threshold(comparison.bench()) == ("age", 7)

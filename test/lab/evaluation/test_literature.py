@@ -117,8 +117,8 @@ def test_what_a_task_lacks_is_told_and_the_others_are_run(comparison: Comparison
     wanted, skipped = line_entries(table, comparison, EPISODES, searched(tmp_path, comparison))
     assert [entry.name for entry in wanted] == ["adahi"]
     reasons = [
-        "HeiSD: there is no index of demonstrations",
-        "Best: there is no corrector",
+        "heisd: there is no index of demonstrations",
+        "best: there is no corrector",
         "Corrected plan/8: there is no corrector",
         str(comparison.files.folder / "semantic.safetensors"),
         "config/switched/ball_of_another: not found",

@@ -18,27 +18,21 @@ from adahi_ros.gates.scores import GATES, ORACLE, ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
+from adahi_ros.lab.methods.actors import actor_of
 from adahi_ros.lab.methods.dds_method import node_parameters
-from adahi_ros.lab.methods.harm_oracle import HARM_GRAMMAR
+from adahi_ros.lab.methods.method_names import COOL, GRAMMAR, ORACLE_GRAMMAR, printed
 from adahi_ros.lab.methods.methods import (
-    COOL,
     METHODS,
-    GatedMethod,
     for_task,
     gated,
     parse_methods,
     runs_on_robot,
 )
-from adahi_ros.lab.methods.plan_methods import GRAMMAR, PlanMethod, actor_of
-from adahi_ros.lab.methods.proposer_methods import PROPOSER_GRAMMAR
 from adahi_ros.lab.methods.recommended import default_methods
 from adahi_ros.lab.reporting.style import COLOURS, LINES, MARKERS
 from adahi_ros.lab.tasks import make
 
-ON_AIR = [name for name, method in METHODS.items() if isinstance(method, GatedMethod)]
-OR_BOTH = (
-    f", or GATE:RULE of the gates {', '.join(GATES)} and the rules {', '.join(ACCEPTANCES)}, or {GRAMMAR}"
-)
+ON_AIR = [name for name, method in METHODS.items() if runs_on_robot(method) and not method.by_plans]
 MANY = 300
 Codes = Callable[..., np.ndarray]
 
@@ -62,7 +56,7 @@ def test_what_a_robot_can_do_has_a_gate_and_a_rule() -> None:
     for name in ON_AIR:
         assert gated(name) is METHODS[name]
         assert gated(name).gate in GATES
-        assert gated(name).rule in ACCEPTANCES
+        assert gated(name).acceptance in ACCEPTANCES
 
 
 def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Calibration) -> None:
@@ -75,7 +69,7 @@ def test_thresholds_are_the_calibrations(comparison: Comparison, calibration: Ca
     assert thresholds["oracle"] == (ORACLE, calibration.thresholds[ORACLE])
     assert thresholds["plan_4"] == ("age", 3)
     for name in thresholds:
-        assert METHODS[name].gate in (None, thresholds[name][0])
+        assert METHODS[name].calibrated in (None, thresholds[name][0])
 
 
 def test_one_method_alone_has_a_draft_temperature_of_its_own(calibration: Calibration) -> None:
@@ -133,8 +127,7 @@ def test_methods_are_split_at_commas() -> None:
     ("text", "named"), [("adahi,telepathy", "telepathy"), ("a,adahi,b", "a, b"), (" ,", " ,")]
 )
 def test_what_is_no_method_is_named(text: str, named: str) -> None:
-    expected = f"methods: {named!r}, must be of {', '.join(METHODS)}{OR_BOTH}, or {PROPOSER_GRAMMAR}"
-    expected += f", or {HARM_GRAMMAR}"
+    expected = f"methods: {named!r}, must be of {', '.join(METHODS)}, or {GRAMMAR}, or {ORACLE_GRAMMAR}"
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         parse_methods(text)
 
@@ -152,8 +145,7 @@ def test_plans_come_every_so_many_steps_and_so_late_and_agree() -> None:
     names = ["plan_8", "corrector_8+4", "plan_16+12:continue", "plan_1+1:none"]
     assert parse_methods(",".join(names)) == names
     methods = [METHODS[name] for name in names]
-    assert all(isinstance(method, PlanMethod) for method in methods)
-    assert [(method.proposer, method.at, method.late, method.agreement) for method in methods] == [
+    assert [(method.proposer, method.at, method.delay, method.agreement) for method in methods] == [
         ("plan", 7, 0, "none"),
         ("corrector", 7, 4, "none"),
         ("plan", 15, 12, "continue"),
@@ -197,11 +189,10 @@ def test_replies_may_be_late_and_the_target_agree(comparison: Comparison) -> Non
 
 
 def test_any_gate_with_any_rule_is_a_method() -> None:
-    assert parse_methods("age:replace:plan,random:replace") == ["age:replace:plan", "random:replace"]
-    assert METHODS["random:replace"] == GatedMethod("random:replace", "", "random", "replace")
+    assert parse_methods("age:replace:kalman,random:replace") == ["age:replace:kalman", "random:replace"]
     assert gated("random:replace") == METHODS["random:replace"]
-    with pytest.raises(ValueError, match="methods: 'age:replace:plan', must be of"):
-        gated("age:replace:plan")
+    with pytest.raises(ValueError, match="methods: 'age:replace:kalman', must be of"):
+        gated("age:replace:kalman")
 
 
 @pytest.mark.parametrize(
@@ -228,14 +219,11 @@ def test_any_gate_with_any_rule_is_a_method() -> None:
 )
 def test_plans_by_name(name: str, label: str, proposer: str, trigger: ThresholdedGate, blend: str) -> None:
     method = METHODS[name]
-    assert isinstance(method, PlanMethod)
-    asks = ThresholdedGate(method.asks, method.at)
+    asks = ThresholdedGate(method.gate, method.at)
     assert (method.label, method.proposer, asks, method.blend) == (label, proposer, trigger, blend)
 
 
-@pytest.mark.parametrize(
-    "name", ["latest_4", "average_0", "median_4", "draft_checks_plan", "draft_checks_plan:age@x", "plan_1.5"]
-)
+@pytest.mark.parametrize("name", ["latest_4", "average_0", "median_4", "draft_checks_plan:age@x", "plan_1.5"])
 def test_what_is_no_way_to_follow_plans_is_no_method(name: str) -> None:
     assert name not in METHODS
 
@@ -264,16 +252,6 @@ def test_a_gate_with_a_rule_does_what_the_method_of_these_does(comparison: Compa
     np.testing.assert_array_equal(known.transmitted, spelled.transmitted)
 
 
-def test_the_target_s_plan_can_be_what_is_gone_by(comparison: Comparison, calibration: Calibration) -> None:
-    policies = comparison.files.load()
-    assert policies.plans is not None
-    bench = Bench(
-        "ball", Policies(policies.draft, policies.target), replace(calibration, thresholds={"age": 0.5})
-    )
-    log = METHODS["age:replace:plan"].run(bench, make("ball"), 5, range(3), lambda step: None)
-    assert log.transmitted.all()  # plans of one action
-
-
 def test_a_rule_that_does_not_fit_the_policies_is_named(
     comparison: Comparison, calibration: Calibration
 ) -> None:
@@ -281,10 +259,10 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
     codeless = SimpleNamespace(signature=replace(policies.target.signature, codes=None))
     bench = Bench("ball", Policies(policies.draft, codeless), calibration)
     assert METHODS["always:replace"].threshold(bench) == ("always", 0.0)
-    message = "Hybrid: speculative: codes: the draft's is a tokenizer, the target's none; must be the same"
+    message = "hybrid: speculative: codes: the draft's is a tokenizer, the target's none; must be the same"
     with pytest.raises(ValueError, match=f"^{message}$"):
         METHODS["hybrid"].threshold(bench)
-    with pytest.raises(ValueError, match=r"^Oracle: codes: the draft's is a tokenizer"):
+    with pytest.raises(ValueError, match=r"^oracle: speculative: codes: the draft's is a tokenizer"):
         METHODS["oracle"].threshold(bench)
 
 
@@ -294,7 +272,7 @@ def test_a_rule_that_does_not_fit_the_policies_is_named(
 def test_what_no_robot_can_do_is_refused_on_air(name: str) -> None:
     allowed = [each for each in METHODS if each not in ("oracle", "distilled")]
     for refuse in (gated, lambda name: parse_methods(f"adahi,{name}", on_air=True)):
-        expected = f"methods: {name!r}, must be of {', '.join(allowed)}{OR_BOTH}"
+        expected = f"methods: {name!r}, must be of {', '.join(allowed)}, or {GRAMMAR}"
         with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
             refuse(name)
 
@@ -323,7 +301,7 @@ def test_a_robot_is_told_the_file_of_its_gate(comparison: Comparison, calibratio
 def test_what_was_distilled_acts_alone_and_asks_nobody(comparison: Comparison) -> None:
     bench = comparison.bench()
     with pytest.raises(
-        ValueError, match=r"^Distilled: there is no checkpoint distilled .* 'adahi train TASK "
+        ValueError, match=r"^distilled: there is no checkpoint distilled .* 'adahi train TASK "
     ):
         METHODS["distilled"].threshold(bench)
     with_one = replace(bench, policies=replace(bench.policies, distilled=bench.policies.draft))
@@ -346,7 +324,7 @@ def test_who_goes_on_by_plans_is_told_no_more_than_the_draft_is(comparison: Comp
 def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(comparison: Comparison) -> None:
     name = "always:semantic:tolerance=0.0"
     method = gated(name)
-    assert (method.gate, method.rule, method.proposer, method.arguments) == (
+    assert (method.gate, method.acceptance, method.proposer, method.acceptance_arguments) == (
         *("always", "semantic", "draft"),
         {"tolerance": 0.0},
     )
@@ -369,3 +347,47 @@ def test_a_method_is_named_as_it_is_on_a_task() -> None:
     assert for_task(text, "ball", Path("my/ball")) == (
         "adahi,always:semantic:file=my/ball/head.safetensors,plan:learned:file=ball.safetensors@1"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "by_the_grammar"),
+    [
+        ("adahi", "draft+deviation/speculative"),
+        ("draft", "draft+never@0/speculative"),
+        ("target", "draft+always@0/replace"),
+        ("random_cool", "draft:temperature=0.3+random/speculative"),
+        ("distilled", "distilled+never@0/replace"),
+        ("corrector_8", "corrector+age@7/replace"),
+        ("plan_8+1:choose", "plan:delay=1:agreement=choose+age@7/replace"),
+        ("average_4", "plan:blend=average+age@3/replace"),
+        ("corrector:learned:file=out/gate@0.4", "corrector+learned:file=out/gate@0.4/replace"),
+        ("always:semantic:file=a/b:tolerance=0.1", "draft+always@0/semantic:file=a/b:tolerance=0.1"),
+        ("heisd", "mixture:horizon=8+expected_error@0.4/prefix"),
+        ("kerv", "rectified+expected_error@0/by_target"),
+        ("rectified:expected_error/speculative@.5", "rectified+expected_error@0.5/speculative"),
+        ("age:replace:kalman", "kalman+age/replace"),
+        ("oracle:corrector@0.5", "corrector+harm@0.5/replace"),
+        ("plan:wait=wait", "plan:wait=wait+never@0/replace"),
+    ],
+)
+def test_a_name_is_printed_by_the_grammar_and_read_again(name: str, by_the_grammar: str) -> None:
+    method = METHODS[name]
+    assert printed(method) == by_the_grammar
+    again = METHODS[by_the_grammar]
+    assert replace(again, name=name, label=method.label, about=method.about) == method
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("plan:horizon=8+age@3", "horizon: unknown, must be one of delay, blend, agreement, wait"),
+        ("plan:delay=100+age@3", "delay: 100.0, must be a whole number from 1 to 99"),
+        ("plan:blend=median+age@3", "blend: 'median', must be one of latest, "),
+        ("draft:temperature=0+random", "temperature: 0.0, must be a number above 0"),
+        ("draft:delay=1+always", "delay: unknown, must be one of horizon, temperature"),
+        ("plan+age@3/speculative", "rule: speculative, must be replace where plans are executed"),
+    ],
+)
+def test_an_argument_that_a_proposer_does_not_take_is_refused(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: {said}')}"):
+        parse_methods(name)

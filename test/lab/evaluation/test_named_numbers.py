@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.gates.scores import GATES, ThresholdedGate
+from adahi_ros.lab.methods.method_names import LONGEST, named_number
 from adahi_ros.lab.methods.methods import METHODS, parse_methods
-from adahi_ros.lab.methods.named_numbers import LONGEST, named_number
-from adahi_ros.lab.methods.plan_methods import PlanMethod
 
 NUMBERS = st.one_of(
     st.sampled_from(["nan", "-inf", "Infinity", "1e400", "9" * 400, "0." + "1" * 400, "1_0", "", "-", "١"]),
@@ -61,8 +60,7 @@ def test_a_gate_of_any_arguments_is_made_or_is_refused_by_a_text(
     name = f"{proposer}:{gate}" + "".join(f":{key}={value}" for key, value in arguments)
     with suppress(KeyError, ValueError):
         method = METHODS[name]
-        assert isinstance(method, PlanMethod)
-        refusal(lambda: ThresholdedGate(method.asks, 0.0, arguments=method.arguments))
+        refusal(lambda: ThresholdedGate(method.gate, 0.0, arguments=method.gate_arguments))
 
 
 @pytest.mark.parametrize("number", ["9" * 400, "0" * 33])

@@ -9,13 +9,6 @@ import pytest
 from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.calibrate import searched_gates
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
-from adahi_ros.lab.methods.plan_methods import PlanMethod, plan_method
-
-
-def named(name: str) -> PlanMethod:
-    method = METHODS[name]
-    assert isinstance(method, PlanMethod)
-    return method
 
 
 @pytest.mark.parametrize(
@@ -31,22 +24,21 @@ def named(name: str) -> PlanMethod:
     ],
 )
 def test_a_name_says_who_acts_and_when_he_asks(name: str, proposer: str, asks: str, at: float | None) -> None:
-    method = named(name)
-    assert (method.proposer, method.asks, method.at) == (proposer, asks, at)
+    method = METHODS[name]
+    assert (method.proposer, method.gate, method.at) == (proposer, asks, at)
     assert parse_methods(f"{name},plan_2") == [name, "plan_2"]
 
 
 def test_a_gate_is_given_its_arguments_by_name() -> None:
-    method = named("corrector:surprise:file=out/gate.safetensors:pace=0.1@0.4")
-    assert method.arguments == {"file": "out/gate.safetensors", "pace": 0.1}
-    assert (method.asks, method.at) == ("surprise", 0.4)
+    method = METHODS["corrector:surprise:file=out/gate.safetensors:pace=0.1@0.4"]
+    assert method.gate_arguments == {"file": "out/gate.safetensors", "pace": 0.1}
+    assert (method.gate, method.at) == ("surprise", 0.4)
 
 
 @pytest.mark.parametrize(
     "name", ["plan:telepathy", "draft:surprise", "plan:surprise@high", "plan:surprise@", "plan:surprise:0.5"]
 )
 def test_what_is_no_such_name_is_no_method(name: str) -> None:
-    assert plan_method(name) is None
     assert name not in METHODS
 
 

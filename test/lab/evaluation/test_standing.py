@@ -29,7 +29,8 @@ from adahi_ros.lab.evaluation.comparison import (
 from adahi_ros.lab.evaluation.evaluate import Comparison, evaluate_methods
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.metrics import mcnemar
-from adahi_ros.lab.methods.methods import METHODS, Method
+from adahi_ros.lab.methods.method import Method
+from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.methods.recommended import Recommendation
 
 EPISODES = range(6)
@@ -234,7 +235,7 @@ def test_what_a_task_has_no_policies_for_is_left_out(comparison: Comparison, che
     found, skipped = entries(bare, ["adahi", "plan_4", "corrector_4", "oracle"], EPISODES)
     assert [entry.name for entry in found] == ["adahi", "oracle"]
     assert list(skipped) == ["plan_4", "corrector_4"]
-    assert skipped["plan_4"].startswith("Plan/4: there is no target that plans")
+    assert skipped["plan_4"].startswith("plan_4: there is no target that plans")
 
 
 def lot(comparison: Comparison, name: str, path: Path, episodes: range = range(20)) -> tuple[Any, Any]:
