@@ -28,7 +28,7 @@ from adahi_ros.lab.calibration.replay import (
     with_plans,
 )
 from adahi_ros.lab.evaluation import step_latency as latency
-from adahi_ros.lab.evaluation.evaluate import Comparison, expert_error
+from adahi_ros.lab.evaluation.evaluate import Comparison, Run, expert_error
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
 from adahi_ros.lab.evaluation.metrics import transmission_rate
 from adahi_ros.lab.link.link_profile import LinkProfile
@@ -57,7 +57,7 @@ def test_errors_are_those_of_the_evaluation_on_the_same_episodes(
 ) -> None:
     assert list(found.figures) == list(REPLAYED)
     for name in ("adahi", "draft", "target"):
-        assert found.figures[name]["mse"] == expert_error(comparison, METHODS[name], data)
+        assert found.figures[name]["mse"] == expert_error(Run(METHODS[name], comparison, ()), data)
 
 
 def test_gates_transmit_and_cost_as_they_are_meant_to(found: Replay) -> None:

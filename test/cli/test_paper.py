@@ -36,7 +36,7 @@ def tabled(folder: Path, run: Run) -> str:
 @pytest.fixture(scope="module")
 def drawn(folder: Path, tabled: str, run: Run) -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("adahi_ros.cli.lab.paper.QUICK_POINT", 1)
+        patch.setattr("adahi_ros.cli.lab.paper.POINT", (1, 1))
         patch.setattr(latency, "REPETITIONS", 3)
         result = run("figures", *ON_BALL, "--quick", "--out", folder)
     assert result.exit_code == 0
@@ -112,9 +112,7 @@ def test_the_methods_of_papers_are_printed_and_written_and_taken_again(
     assert "VLN-Cache has no line: these worlds have no camera" in result.output
     assert (tmp_path / PAGE).read_text().count("\n") == 2 + 4
     assert max(map(len, result.output.splitlines()[:10])) <= 80
-    monkeypatch.setattr(
-        "adahi_ros.lab.evaluation.comparison.play_method", lambda *arguments: pytest.fail("again")
-    )
+    monkeypatch.setattr("adahi_ros.lab.evaluation.evaluate.play", lambda *arguments: pytest.fail("again"))
     assert run(*command).exit_code == 0
     assert read(tmp_path / FIGURES)["tasks"] == written["tasks"]
 

@@ -24,10 +24,10 @@ from adahi_ros.gates.scores import WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.evaluate import (
     Comparison,
     Outcome,
-    batches,
+    Run,
     outcome_figures,
     paired_with,
-    play_method,
+    played,
     reference_among,
 )
 from adahi_ros.lab.evaluation.loaded_policies import Bench
@@ -35,7 +35,6 @@ from adahi_ros.lab.evaluation.method_needs import demands, traffic
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.method_names import printed
 from adahi_ros.lab.methods.methods import METHODS
-from adahi_ros.lab.parallel import Job, ended_jobs
 from adahi_ros.lab.tasks import make
 
 RANDOM = "random"
@@ -242,22 +241,12 @@ def measure(
             missing.append((entry, key))
         else:
             on_row(entry, False)
-    jobs: list[Job[Outcome]] = []
-    of_job: list[int] = []
-    for index, (entry, _) in enumerate(missing):
-        parts = batches(entry.episodes)
-        jobs += [(play_method, (entry.comparison, entry.method, part)) for part in parts]
-        of_job += [index] * len(parts)
-    outcomes: dict[int, Outcome] = {}
-    with closing(ended_jobs(jobs, workers)) as ended:
-        for job, outcome in ended:
-            outcomes[job] = outcome
-            mine = [each for each, index in enumerate(of_job) if index == of_job[job]]
-            if all(each in outcomes for each in mine):
-                entry, key = missing[of_job[job]]
-                whole = Outcome.side_by_side([outcomes.pop(each) for each in mine])
-                rows.add({"key": key, **_figures(entry, whole)})
-                on_row(entry, True)
+    runs = [Run(entry.method, entry.comparison, entry.episodes) for entry, _ in missing]
+    with closing(played(runs, workers)) as ended:
+        for index, outcome in ended:
+            entry, key = missing[index]
+            rows.add({"key": key, **_figures(entry, outcome)})
+            on_row(entry, True)
     found = [rows.find(key) for key in keys]
     return [row for row in found if row is not None]
 

@@ -14,16 +14,15 @@ from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.distribution import counted, probabilities_of, softmax
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import GATES, ORACLE, ThresholdedGate
+from adahi_ros.gates.scores import GATES, ORACLE
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import Bench, Policies
 from adahi_ros.lab.methods.actors import actor_of
 from adahi_ros.lab.methods.dds_method import node_parameters
-from adahi_ros.lab.methods.method_names import COOL, GRAMMAR, ORACLE_GRAMMAR, printed
+from adahi_ros.lab.methods.method_names import COOL, GRAMMAR
 from adahi_ros.lab.methods.methods import (
     METHODS,
-    for_task,
     gated,
     parse_methods,
     runs_on_robot,
@@ -118,65 +117,6 @@ def test_the_oracle_transmits_exactly_where_the_target_is_likely_to_reject(
     assert rejected[log.transmitted].mean() > threshold > rejected[~log.transmitted].mean()
 
 
-def test_methods_are_split_at_commas() -> None:
-    assert parse_methods(" adahi, oracle,adahi,") == ["adahi", "oracle"]
-    assert parse_methods(" adahi, draft,", on_air=True) == ["adahi", "draft"]
-
-
-@pytest.mark.parametrize(
-    ("text", "named"), [("adahi,telepathy", "telepathy"), ("a,adahi,b", "a, b"), (" ,", " ,")]
-)
-def test_what_is_no_method_is_named(text: str, named: str) -> None:
-    expected = f"methods: {named!r}, must be of {', '.join(METHODS)}, or {GRAMMAR}, or {ORACLE_GRAMMAR}"
-    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
-        parse_methods(text)
-
-
-@pytest.mark.parametrize(
-    "name", ["age", "age:nothing", "nothing:replace", "age:replace:no", "age:replace:plan:"]
-)
-def test_what_is_no_gate_with_a_rule_is_no_method(name: str) -> None:
-    assert name not in METHODS
-    with pytest.raises(ValueError, match=re.escape(f"methods: {name!r}, must be of")):
-        parse_methods(name)
-
-
-def test_plans_come_every_so_many_steps_and_so_late_and_agree() -> None:
-    names = ["plan_8", "corrector_8+4", "plan_16+12:continue", "plan_1+1:none"]
-    assert parse_methods(",".join(names)) == names
-    methods = [METHODS[name] for name in names]
-    assert [(method.proposer, method.at, method.delay, method.agreement) for method in methods] == [
-        ("plan", 7, 0, "none"),
-        ("corrector", 7, 4, "none"),
-        ("plan", 15, 12, "continue"),
-        ("plan", 0, 1, "none"),
-    ]
-    assert [method.label for method in methods] == [
-        *("Plan/8", "Corrected plan/8+4", "Plan/16+12 continue", "Plan/1+1")
-    ]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "plan_0",
-        "plan_",
-        "plan_8+",
-        "plan_8+0",
-        "plan_8+100",
-        "plan_8:continue",
-        "plan_8+4:guess",
-        "plan_8+4:",
-        "draft_8",
-    ],
-)
-def test_plans_by_another_name_are_none(name: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"methods: {name!r}, must be of")) as refused:
-        parse_methods(name)
-    assert "plan_K+L:AGREEMENT, with L from 1 to 99" in str(refused.value)
-    assert "AGREEMENT of none, continue, choose" in str(refused.value)
-
-
 def test_replies_may_be_late_and_the_target_agree(comparison: Comparison) -> None:
     bench = comparison.bench()
     logs = [
@@ -186,46 +126,6 @@ def test_replies_may_be_late_and_the_target_agree(comparison: Comparison) -> Non
     prompt, late, agreeing = (log.action[:20] for log in logs)
     assert not np.array_equal(prompt, late)
     assert not np.array_equal(late, agreeing)
-
-
-def test_any_gate_with_any_rule_is_a_method() -> None:
-    assert parse_methods("age:replace:kalman,random:replace") == ["age:replace:kalman", "random:replace"]
-    assert gated("random:replace") == METHODS["random:replace"]
-    with pytest.raises(ValueError, match="methods: 'age:replace:kalman', must be of"):
-        gated("age:replace:kalman")
-
-
-@pytest.mark.parametrize(
-    ("name", "label", "proposer", "trigger", "blend"),
-    [
-        ("plan_16", "Plan/16", "plan", ThresholdedGate("age", 15), "latest"),
-        ("corrector_4", "Corrected plan/4", "corrector", ThresholdedGate("age", 3), "latest"),
-        ("weighted_average_4", "Weighted average/4", "plan", ThresholdedGate("age", 3), "weighted_average"),
-        (
-            "temporal_ensemble_1",
-            "Temporal ensemble/1",
-            "plan",
-            ThresholdedGate("age", 0),
-            "temporal_ensemble",
-        ),
-        (
-            "draft_checks_plan:expected_error@1.5",
-            "draft_checks_plan:expected_error@1.5",
-            "draft_checks_plan",
-            ThresholdedGate("expected_error", 1.5),
-            "latest",
-        ),
-    ],
-)
-def test_plans_by_name(name: str, label: str, proposer: str, trigger: ThresholdedGate, blend: str) -> None:
-    method = METHODS[name]
-    asks = ThresholdedGate(method.gate, method.at)
-    assert (method.label, method.proposer, asks, method.blend) == (label, proposer, trigger, blend)
-
-
-@pytest.mark.parametrize("name", ["latest_4", "average_0", "median_4", "draft_checks_plan:age@x", "plan_1.5"])
-def test_what_is_no_way_to_follow_plans_is_no_method(name: str) -> None:
-    assert name not in METHODS
 
 
 def test_a_draft_and_blended_plans_are_evaluated(comparison: Comparison) -> None:
@@ -340,54 +240,3 @@ def test_arguments_of_a_rule_are_of_the_method_and_of_the_verifiers_node(compari
         METHODS["always:semantic:bold=1"].threshold(comparison.bench())
     with pytest.raises(ValueError, match="must not name an argument twice"):
         METHODS["always:semantic:tolerance=0:tolerance=1"]
-
-
-def test_a_method_is_named_as_it_is_on_a_task() -> None:
-    text = "adahi,always:semantic:file={checkpoints}/head.safetensors,plan:learned:file={task}.safetensors@1"
-    assert for_task(text, "ball", Path("my/ball")) == (
-        "adahi,always:semantic:file=my/ball/head.safetensors,plan:learned:file=ball.safetensors@1"
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "by_the_grammar"),
-    [
-        ("adahi", "draft+deviation/speculative"),
-        ("draft", "draft+never@0/speculative"),
-        ("target", "draft+always@0/replace"),
-        ("random_cool", "draft:temperature=0.3+random/speculative"),
-        ("distilled", "distilled+never@0/replace"),
-        ("corrector_8", "corrector+age@7/replace"),
-        ("plan_8+1:choose", "plan:delay=1:agreement=choose+age@7/replace"),
-        ("average_4", "plan:blend=average+age@3/replace"),
-        ("corrector:learned:file=out/gate@0.4", "corrector+learned:file=out/gate@0.4/replace"),
-        ("always:semantic:file=a/b:tolerance=0.1", "draft+always@0/semantic:file=a/b:tolerance=0.1"),
-        ("heisd", "mixture:horizon=8+expected_error@0.4/prefix"),
-        ("kerv", "rectified+expected_error@0/by_target"),
-        ("rectified:expected_error/speculative@.5", "rectified+expected_error@0.5/speculative"),
-        ("age:replace:kalman", "kalman+age/replace"),
-        ("oracle:corrector@0.5", "corrector+harm@0.5/replace"),
-        ("plan:wait=wait", "plan:wait=wait+never@0/replace"),
-    ],
-)
-def test_a_name_is_printed_by_the_grammar_and_read_again(name: str, by_the_grammar: str) -> None:
-    method = METHODS[name]
-    assert printed(method) == by_the_grammar
-    again = METHODS[by_the_grammar]
-    assert replace(again, name=name, label=method.label, about=method.about) == method
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("plan:horizon=8+age@3", "horizon: unknown, must be one of delay, blend, agreement, wait"),
-        ("plan:delay=100+age@3", "delay: 100.0, must be a whole number from 1 to 99"),
-        ("plan:blend=median+age@3", "blend: 'median', must be one of latest, "),
-        ("draft:temperature=0+random", "temperature: 0.0, must be a number above 0"),
-        ("draft:delay=1+always", "delay: unknown, must be one of horizon, temperature"),
-        ("plan+age@3/speculative", "rule: speculative, must be replace where plans are executed"),
-    ],
-)
-def test_an_argument_that_a_proposer_does_not_take_is_refused(name: str, said: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{name}: {said}')}"):
-        parse_methods(name)
