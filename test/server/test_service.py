@@ -110,7 +110,7 @@ def test_what_is_overtaken_is_told_so_and_counted(service: VerificationService) 
     assert reply.status == RequestFault.SUPERSEDED
     assert reply.message == "step_id: 7, was overtaken by a later request while it waited for its turn"
     assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
-    assert (service.counts.replies, service.counts.refused) == ({"overtaken": 1}, 0)
+    assert (service.counts.replies, service.counts.refused) == ({"superseded": 1}, 0)
 
 
 def test_what_the_engine_refuses_is_a_refusal(service: VerificationService, good: SentRequest) -> None:
