@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
-from importlib.abc import SourceLoader
-from importlib.util import module_from_spec, spec_from_file_location
 from numbers import Real
 from pathlib import Path
 from traceback import extract_tb
@@ -248,7 +246,7 @@ def read_only(value: Any) -> Any:
         return view
     if isinstance(value, Mapping):
         return {name: read_only(each) for name, each in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(type(value)):
         return replace(value, **{each.name: read_only(getattr(value, each.name)) for each in fields(value)})
     return value
 
@@ -314,15 +312,13 @@ def _digest(content: bytes) -> str:
 def _module(path: Path, content: bytes) -> ModuleType:
     """Run what is in a file, once per process."""
     name = f"{path.stem}_{_digest(str(path).encode() + content)}"
-    spec = spec_from_file_location(name, path)
-    assert spec is not None
-    assert isinstance(spec.loader, SourceLoader)
-    module = module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = str(path)
     sys.modules[name] = module  # where dataclasses look their module up
     try:
-        # Not by the loader itself: it keeps what it compiled, and takes that for a file which was changed
-        # within a second and is as long as before.
-        exec(spec.loader.source_to_code(content, str(path)), vars(module))
+        # An import would keep the compiled code, also for a file that was changed within a second and is as
+        # long as before.
+        exec(compile(content, str(path), "exec", dont_inherit=True), vars(module))
     except Exception as error:  # a stranger's file may raise anything as it is run
         del sys.modules[name]
         raise ValueError(f"{path}: cannot be run ({type(error).__name__}: {error})") from error

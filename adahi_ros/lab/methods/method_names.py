@@ -226,7 +226,7 @@ def _options(name: str, given: Mapping[str, Any], by_plans: bool) -> dict[str, A
             allowed = f"one of {', '.join(choices[option])}"
         if option in most and value not in range(1, most[option] + 1):
             allowed = f"a whole number from 1 to {most[option]}"
-        if option == "temperature" and not (isinstance(value, float) and value > 0.0):
+        if option == "temperature" and not (type(value) is float and value > 0.0):
             allowed = "a number above 0"
         if allowed is not None:
             raise ValueError(f"{_shown(name)}: {option}: {value!r}, must be {allowed}")
@@ -249,16 +249,12 @@ def printed(method: Method) -> str:
     text = method.proposer + _printed({name: value for name, value in options.items() if value is not None})
     text += f"+{method.gate}{_printed(method.gate_arguments)}"
     if method.at is not None:
-        text += f"@{_value(method.at)}"
+        text += f"@{repr(method.at).removesuffix('.0')}"
     return f"{text}/{method.acceptance}{_printed(method.acceptance_arguments)}"
 
 
 def _printed(arguments: Mapping[str, Any]) -> str:
-    return "".join(f":{name}={_value(value)}" for name, value in arguments.items())
-
-
-def _value(value: Any) -> str:
-    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+    return "".join(f":{name}={value}" for name, value in arguments.items())
 
 
 def _shown(name: str) -> str:
