@@ -174,7 +174,11 @@ class Method:
         Raises:
             ValueError: the gate cannot be made, or was not calibrated.
         """
-        trigger = ThresholdedGate(self.gate, self.threshold_in(calibration), gate, self.gate_arguments)
+        at = self.threshold_in(calibration)
+        if gate is None:
+            trigger = ThresholdedGate(self.gate, at, arguments=self.gate_arguments)
+        else:
+            trigger = ThresholdedGate(self.gate, at, gate)
         if self.by_plans or self.proposer == DISTILLED:
             return ControllerConfig(trigger)
         temperature = calibration.draft_temperature
