@@ -33,11 +33,11 @@ from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_o
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, check_round_trip
-from adahi_ros.protocol.window import WireWindow
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WHOLE, WindowUpdate, WireWindow
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
-from adahi_ros.vision.images import QUALITY, resized, to_jpeg, within
+from adahi_ros.vision.images import resized, to_jpeg, within
+from adahi_ros.vision.interface import QUALITY
 
 SESSION_BITS = 32
 NO_IMAGES: Mapping[str, np.ndarray] = {}

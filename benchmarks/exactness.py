@@ -26,11 +26,9 @@ from adahi_ros.core.distribution import UNITS
 from adahi_ros.core.history import History
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
-from adahi_ros.gates.deviation import DeviationTracker
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.parameter_file import load_calibration
-from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.evaluation.episodes import evaluation_episodes
 from adahi_ros.lab.evaluation.loaded_policies import Bench, PolicyFiles
 from adahi_ros.lab.evaluation.rollout import rollout
@@ -77,18 +75,18 @@ class Exactness:
         }
 
 
-class _Watched:
+class _Watched(Gate):
     """A gate that keeps what it was asked about."""
 
     def __init__(self, trigger: ThresholdedGate) -> None:
         self.seen: list[GateContext] = []
-        self.blind = trigger.blind
-        self._trigger = trigger
+        self.blind = trigger.gate.blind
+        self._gate = trigger.gate
 
     def score(self, context: GateContext) -> np.ndarray:
         """See `Gate`."""
         self.seen.append(context)
-        return self._trigger.score(context)
+        return self._gate.score(context)
 
 
 def measure_exactness(
@@ -196,7 +194,7 @@ def asking(
             age=known.age[each],
             uniforms=uniforms,
         )
-        asks = ~(trigger.score(several) <= trigger.threshold) & sound[each]
+        asks = ~(trigger.gate.score(several) <= trigger.threshold) & sound[each]
         columns.append(asks.reshape(robots, UNIFORMS).mean(axis=1))
     return np.stack(columns, axis=1)
 
@@ -248,7 +246,7 @@ def main(
     for name in COMPARED:
         config = calibration.controller(name)
         found = measure_exactness(bench, config.trigger, config, seed, evaluation_episodes(episodes))
-        figures[name] = {"looks_at_the_draw": not config.trigger.blind, **found.figures()}
+        figures[name] = {"looks_at_the_draw": not config.trigger.gate.blind, **found.figures()}
     rounded = max(each["rounded_largest"] for each in figures.values())
     table = narrow_table(
         f"{task}, {episodes} episodes: total variation from the target",

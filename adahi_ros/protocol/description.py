@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from adahi_ros.acceptance.interface import codes_differ, difference
-from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts
+from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signature import Offer, Signature
@@ -61,7 +61,7 @@ class Description:
             accepted: which of its parts were, by the reply.
             ahead: of its actions, that are executed whatever is replied.
         """
-        if not (keeps_drafts(self.acceptance) and accepted and all(accepted)):
+        if not (ACCEPTANCES[self.acceptance].keeps_drafts and accepted and all(accepted)):
             return ahead
         return max(ahead, min(draft.actions.shape[1], self.signature.horizon))
 

@@ -11,8 +11,7 @@ from enum import IntEnum
 import numpy as np
 
 from adahi_ros.acceptance.interface import Acceptance, Verdict
-from adahi_ros.core.distribution import UNITS, probabilities_of
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal, probabilities_of
 from adahi_ros.core.signature import CodeSpace, Observations, Signature
 
 PROTOCOL_VERSION = 6

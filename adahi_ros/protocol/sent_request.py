@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.protocol.fingerprints import NO_FINGERPRINT
+from adahi_ros.core.texts import NO_FINGERPRINT
 from adahi_ros.protocol.request import UNKNOWN_MS
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.window import WindowUpdate
 
 
 @dataclass(frozen=True)

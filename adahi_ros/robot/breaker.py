@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A circuit breaker: whoever does not reply in time is left alone, and tried again now and then."""
+"""Verifiers that do not reply in time: when to send again, and a circuit breaker that sends only probes."""
 
 from __future__ import annotations
 
@@ -59,3 +59,42 @@ class Breaker:
     def _pause(self, now_s: float) -> None:
         self._next_probe_s = now_s + self._pause_s
         self._pause_s = min(2.0 * self._pause_s, LONGEST_PAUSE_S)
+
+
+WEIGHT = 0.1  # of the newest round trip
+DEVIATIONS = 4.0
+MARGIN_S = 0.004  # at least, beyond the usual round trip: less than that is a busy machine
+FIRST_S = 0.02  # before the first reply
+RETRANSMISSIONS = 3  # of a request, at most
+
+
+class RetransmissionTimeout:
+    """Learns from the replies how long a round trip takes, the verifier's compute included."""
+
+    def __init__(self) -> None:
+        self._usual_s: float | None = None
+        self._deviation_s = 0.0
+
+    def replied(self, took_s: float) -> None:
+        """A reply has come so long after the request was first sent.
+
+        However often that was sent: a verifier that is slower than the timeout must not be sent everything
+        twice for ever.
+        """
+        if self._usual_s is None:
+            self._usual_s = took_s
+        self._deviation_s += WEIGHT * (abs(took_s - self._usual_s) - self._deviation_s)
+        self._usual_s += WEIGHT * (took_s - self._usual_s)
+
+    @property
+    def expected_s(self) -> float:
+        """By when a reply is there as a rule: the usual round trip, and a margin by its deviation."""
+        if self._usual_s is None:
+            return FIRST_S
+        return self._usual_s + max(MARGIN_S, DEVIATIONS * self._deviation_s)
+
+    def wait_s(self, retransmissions: int) -> float | None:
+        """Return how long to wait after so many retransmissions; None where there were enough."""
+        if retransmissions >= RETRANSMISSIONS:
+            return None
+        return self.expected_s * 2**retransmissions

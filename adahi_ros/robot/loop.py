@@ -16,12 +16,12 @@ from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import reported_round_trip_ms
 from adahi_ros.robot.active_step import ActiveStep
+from adahi_ros.robot.backup import Fallback
 from adahi_ros.robot.controller import Controller, Step
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.requests import Outcome
+from adahi_ros.robot.robot_health import Totals
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.step_totals import Totals
 from adahi_ros.robot.target_view import TargetView
 from adahi_ros.robot.transport import StepRequest
 

@@ -14,7 +14,7 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestError, RequestFault, check_reply
 from adahi_ros.protocol.sent_reply import OK
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.window import WindowUpdate
 from adahi_ros.robot.transport import Reply, Sent, StepRequest
 
 RETRY_MOST_S = 2.0  # that a robot leaves a verifier alone which is busy, whatever that says

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from adahi_ros.protocol.window import WireWindow, window_digest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WHOLE, WindowUpdate, WireWindow, window_digest
 
 
 class SentWindows:

@@ -9,15 +9,14 @@ from enum import IntEnum
 
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault
-from adahi_ros.protocol.window_updates import WHOLE
-from adahi_ros.robot.breaker import Breaker
+from adahi_ros.protocol.window import WHOLE
+from adahi_ros.robot.breaker import Breaker, RetransmissionTimeout
 from adahi_ros.robot.link_estimate import LinkEstimator
 from adahi_ros.robot.requests import FATES, Fate, Outcome, PendingRequest, judged
-from adahi_ros.robot.retransmission import RetransmissionTimeout
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
 

@@ -10,8 +10,7 @@ from typing import Protocol
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import UNKNOWN_MS
-from adahi_ros.protocol.window import WireWindow
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.window import WindowUpdate, WireWindow
 
 
 @dataclass(frozen=True)
@@ -101,11 +100,20 @@ class Described:
     fault: str = ""
 
 
+HEDGES = ("late", "at_once", "off")
+"""When another verifier is asked, too; see `HedgedTransport`."""
+
+
 class Transport(Protocol):
     """Carries requests to the verifier and replies back. It may lose, double, delay and reorder both.
 
     Nothing here waits.
     """
+
+    @property
+    def figures(self) -> dict[str, object]:
+        """For people: of several verifiers, what each was asked and how it replies."""
+        return {}
 
     @property
     def present(self) -> bool:

@@ -8,12 +8,11 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.window_updates import WHOLE
-from adahi_ros.robot.breaker import Breaker
+from adahi_ros.protocol.window import WHOLE
+from adahi_ros.robot.breaker import FIRST_S, Breaker
 from adahi_ros.robot.link_estimate import LinkEstimator
-from adahi_ros.robot.retransmission import FIRST_S
+from adahi_ros.robot.robot_health import VerifierTotals
 from adahi_ros.robot.sent_windows import SentWindows
-from adahi_ros.robot.step_totals import VerifierTotals
 from adahi_ros.robot.transport import Reply, StepRequest, Transport
 
 LATE = 0.95  # share of replies that are not late: Dean and Barroso's percentile

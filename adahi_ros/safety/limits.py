@@ -15,8 +15,6 @@ from adahi_ros.contract.contract import GOALS
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.safety.checks import CONTINUOUS, LARGEST, LEAST, check_keys, check_order, checked, shown
-from adahi_ros.safety.moveit import moveit_limits
-from adahi_ros.safety.urdf import urdf_limits
 
 DEFAULT = "default"
 WORKSPACE = "workspace"  # of the whole robot; safety/workspace.py reads it
@@ -210,6 +208,8 @@ def _check_measured(limits: dict[str, dict[str, float]], field_of: Mapping[str, 
 def _read(path: Path) -> dict[str, dict[str, float]]:
     """Return the limits of everything that a file has, by name and field."""
     if path.suffix in URDF_SUFFIXES:
+        from adahi_ros.safety.urdf import urdf_limits
+
         return urdf_limits(read_bytes(path))
     if path.suffix not in YAML_SUFFIXES:
         allowed = ", ".join((*YAML_SUFFIXES, *URDF_SUFFIXES))
@@ -217,6 +217,8 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
     values = read_yaml(path)
     if isinstance(values, dict) and "joint_limits" in values:
         joints = check_keys("file", values, {"joint_limits", *SCALING})["joint_limits"]
+        from adahi_ros.safety.moveit import moveit_limits
+
         return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in _entries(joints)}
     joints = check_keys("file", values, {"limits", WORKSPACE}).get("limits")
     return {name: _entry(f"limits.{name}", entry) for name, entry in _entries(joints)}

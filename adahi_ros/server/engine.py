@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.protocol.fingerprints import fingerprint_number
+from adahi_ros.core.texts import fingerprint_number
 from adahi_ros.protocol.request import (
     RequestError,
     RequestFault,
@@ -23,7 +23,6 @@ from adahi_ros.protocol.request import (
 )
 from adahi_ros.protocol.sent_request import SentRequest
 from adahi_ros.server.batches import joined, kind_of
-from adahi_ros.server.received_images import pictures
 from adahi_ros.server.verifier import Verifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
 
@@ -127,7 +126,7 @@ class Engine:
         self.at_once = verifier.at_once
         self._seed = seed
         self._signature = signature = verifier.signature
-        self._hears_link = getattr(verifier.acceptance, "hears_link", False)
+        self._uses_link = verifier.acceptance.uses_link
         self._fingerprint = signature.codes and fingerprint_number(signature.codes.fingerprint)
         length, dim, seen = signature.history, signature.observation_dim, len(signature.images)
         self._windows = WindowCache(length, dim, images, robots, max_age_s, seen)
@@ -231,13 +230,18 @@ class Engine:
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
             *(window.digest, *(each.tobytes() for each in flat)),
-            request.round_trip_ms if self._hears_link else None,
+            request.round_trip_ms if self._uses_link else None,
         )
         return _Asked(key, request, window)
 
     def _checked(self, asked: _Asked) -> _Checked:
         request, window = asked.request, asked.window
         ahead = request.first_step - request.step
+        images: dict[str, np.ndarray] = {}
+        if self._signature.images:
+            from adahi_ros.server.received_images import pictures
+
+            images = pictures(self._signature.images, window.images)
         checked = check_request(
             self._signature,
             self._verifier.acceptance,
@@ -248,7 +252,7 @@ class Engine:
             request.actions,
             request.instruction,
             ahead,
-            pictures(self._signature.images, window.images),
+            images,
             request.round_trip_ms,
         )
         count = self._verifier.draws
@@ -263,7 +267,7 @@ class Engine:
 
     def _stands(self, verdict: Verdict) -> bool:
         """Whether the robot executes its own draft, which it need not be told."""
-        return self._verifier.keeps_drafts and bool(verdict.accepted.all())
+        return self._verifier.acceptance.keeps_drafts and bool(verdict.accepted.all())
 
     def _check(self, request: SentRequest) -> None:
         """Check what a request is about."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from adahi_ros.core.texts import NAME_LENGTH, shortened
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.request import RequestError, RequestFault
 from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
 from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.texts import NAME_LENGTH, shortened
 from adahi_ros.server.admission import Refusal
 from adahi_ros.server.engine import BatchInFlight, Replied
 from adahi_ros.server.robot_sessions import Sessions

@@ -11,14 +11,13 @@ from adahi_ros.acceptance.distance import Distance
 from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Offer, Signature
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WHOLE, WindowUpdate
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.requests import Outcome, judged
 from adahi_ros.robot.target_view import Features

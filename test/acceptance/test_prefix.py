@@ -15,7 +15,7 @@ from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WHOLE, WindowUpdate
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.target_view import Features
 from adahi_ros.robot.transport import Reply, StepRequest

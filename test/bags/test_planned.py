@@ -18,9 +18,8 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import parse_contract
 from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.signature import Observations
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import LinkEstimate
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.lab.calibration.bag_plans import Asked, plan_bags
 from adahi_ros.lab.calibration.target_inputs import Jpeg
 from adahi_ros.lab.calibration.target_plans import Planned
@@ -28,8 +27,8 @@ from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.robot.backup import Fallback
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.sent_windows import SentWindows

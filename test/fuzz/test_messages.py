@@ -21,21 +21,20 @@ from adahi_ros.contract.assembler import Observation, ObservationAssembler
 from adahi_ros.contract.fields import InputError
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import asset
-from adahi_ros.core.distribution import UNITS
+from adahi_ros.core.proposal import UNITS
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.core.texts import fingerprint_number
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.nodes.common.messages import describe, from_request, to_reply
 from adahi_ros.nodes.robot.request_messages import described_of, reply_of
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description, Wants
-from adahi_ros.protocol.fingerprints import fingerprint_number
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError
 from adahi_ros.protocol.sent_reply import OK, SentReply
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.window import WindowUpdate
+from adahi_ros.robot.backup import Fallback
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
 from adahi_ros.robot.target_view import Features

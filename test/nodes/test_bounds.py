@@ -18,6 +18,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
+from adahi_ros.core.texts import INSTRUCTION_LENGTH, NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST, RESPONSE, STATUS, check_signature_bounds
 from adahi_ros.nodes.common.messages import from_description, from_request, from_status, to_status
 from adahi_ros.nodes.common.parameters import ParameterError, filled, rows
@@ -28,7 +29,6 @@ from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError, RequestFault
 from adahi_ros.protocol.sent_reply import PARTS_MOST
-from adahi_ros.protocol.texts import INSTRUCTION_LENGTH, NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.transport import StepRequest
 

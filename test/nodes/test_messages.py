@@ -18,11 +18,11 @@ from rclpy.serialization import deserialize_message, serialize_message
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from adahi_ros.contract.contract import COMMAND_FIELDS
-from adahi_ros.core.distribution import counted
 from adahi_ros.core.health_level import Level
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.core.texts import fingerprint_number
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.nodes.common.messages import (
     describe,
     from_description,
@@ -38,14 +38,12 @@ from adahi_ros.nodes.common.messages import (
     to_status,
 )
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.fingerprints import fingerprint_number
 from adahi_ros.protocol.records import Reason, StepRecord
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError, RequestFault, sent_codes
 from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
 from adahi_ros.protocol.sent_request import SentRequest
 from adahi_ros.protocol.sizes import reply_bytes, request_bytes
-from adahi_ros.protocol.window import WireRows
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.window import WindowUpdate, WireRows
 from adahi_ros.robot.session import VerifierState
 
 

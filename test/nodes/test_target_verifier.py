@@ -24,6 +24,7 @@ from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.health_level import Level
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
+from adahi_ros.core.texts import TEXT_LENGTH, fingerprint_number
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.managed import started
@@ -34,9 +35,7 @@ from adahi_ros.nodes.server.request_reading import heading_of, response_of
 from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.policies.interface import Policy, Sampling
-from adahi_ros.protocol.fingerprints import fingerprint_number
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault
-from adahi_ros.protocol.texts import TEXT_LENGTH
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.engine import REPLIES_KEPT
@@ -46,7 +45,7 @@ ROOM = 256
 EVEN = [8192] * 7 + [8191]
 
 
-class Counting:
+class Counting(Policy):
     """A policy that counts how often it proposes."""
 
     def __init__(self, policy: Policy) -> None:

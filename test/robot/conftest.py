@@ -15,17 +15,15 @@ import pytest
 
 from adahi_ros.contract.assembler import Observation
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.records import StepRecord
 from adahi_ros.protocol.request import RequestFault
 from adahi_ros.protocol.sent_reply import OK
-from adahi_ros.protocol.window import window_digest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WHOLE, WindowUpdate, window_digest
+from adahi_ros.robot.backup import Fallback
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.protocol.window import WireRows, WireWindow, window_digest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WHOLE, WindowUpdate, WireRows, WireWindow, window_digest
 from adahi_ros.robot.sent_windows import SentWindows
 
 H, S, F, G = 4, 3, 4, 2

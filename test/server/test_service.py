@@ -8,16 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
+from adahi_ros.core.texts import NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import RequestError, RequestFault, sent_codes
 from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK
 from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.texts import NAME_LENGTH, TEXT_LENGTH
-from adahi_ros.protocol.window import WireWindow
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WHOLE, WindowUpdate, WireWindow
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.robot_sessions import LATE_S
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets

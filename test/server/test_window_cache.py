@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.protocol.request import RequestError, RequestFault
-from adahi_ros.protocol.window import WireRows, WireWindow
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WHOLE, WindowUpdate, WireRows, WireWindow
 from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.window_cache import WINDOWS_KEPT, KnownWindow, WindowCache
 

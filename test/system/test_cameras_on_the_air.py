@@ -13,9 +13,9 @@ import pytest
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.core.distribution import counted
-from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.proposal import Proposal, counted
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
+from adahi_ros.core.texts import fingerprint_number
 from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
@@ -24,10 +24,8 @@ from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.protocol.description import Description, Wants
-from adahi_ros.protocol.fingerprints import fingerprint_number
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, VerificationRequest, sent_codes
-from adahi_ros.protocol.window import WireWindow
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.window import WindowUpdate, WireWindow
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
 from adahi_ros.robot.transport import StepRequest

@@ -12,8 +12,8 @@ from adahi_msgs.srv import DescribeTarget
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.qos import QoSProfile
 
+from adahi_ros.core.texts import fingerprint_text
 from adahi_ros.nodes.common.messages import from_stamp
-from adahi_ros.protocol.fingerprints import fingerprint_text
 from adahi_ros.protocol.records import Reason
 
 

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sensor_msgs.msg import CompressedImage
 
-from adahi_ros.core.distribution import counted
+from adahi_ros.core.proposal import counted
+from adahi_ros.core.texts import fingerprint_number
 from adahi_ros.nodes.common.messages import (
     from_description,
     from_reply,
@@ -25,7 +26,6 @@ from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import fingerprint_of
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.fingerprints import fingerprint_number
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, check_request
 from adahi_ros.protocol.window import WireWindow, window_digest
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms

@@ -26,13 +26,13 @@ from adahi_ros.core.assets import ENCODERS, named
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.request import NOTHING, check_request
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import WHOLE, WindowUpdate
 from adahi_ros.robot.compatibility import offer_of
 from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.server.received_images import ReceivedImages, pictures
 from adahi_ros.server.window_cache import WindowCache
 from adahi_ros.vision.encoder import Encoder
-from adahi_ros.vision.images import QUALITY
+from adahi_ros.vision.interface import QUALITY
 
 ROBOT = "bag"
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, RETRIEVAL, Policies
 from adahi_ros.policies.interface import Actor, Policy
-from adahi_ros.proposers.interface import PROPOSERS
+from adahi_ros.proposers.interface import Proposer
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.proposers.retrieval import DraftAndRetrieval
 
 DRAFT, TARGET, DISTILLED = "draft", "target", "distilled"
@@ -35,7 +36,8 @@ MISSING = {
 
 def follows_plan(proposer: str) -> bool:
     """Return whether a proposer executes plans of the target, and proposes nothing for it to verify."""
-    return proposer != DISTILLED and bool(getattr(PROPOSERS[proposer], "needs_plan", False))
+    made = None if proposer == DISTILLED else PROPOSERS[proposer]  # that of drafts is no class
+    return isinstance(made, type) and issubclass(made, Proposer) and bool(made.needs_plan)
 
 
 def policy_of(policies: Policies, kind: str, method: str) -> Any:

@@ -23,16 +23,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from adahi_ros.acceptance.rules import ACCEPTANCES
+from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.proposal import Proposal
-from adahi_ros.gates.gate_context import GateContext
-from adahi_ros.gates.scores import GATES, Gate
+from adahi_ros.gates.interface import Gate, GateContext
+from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.methods.actors import DRAFT, follows_plan
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.method_names import named_number
 from adahi_ros.policies.interface import Actor
-from adahi_ros.proposers.interface import PROPOSERS, Proposer, ProposerContext
+from adahi_ros.proposers.interface import Proposer, ProposerContext
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
 
 T = TypeVar("T")
@@ -64,34 +65,32 @@ class FileClass:
 
     def on(self, method: Method, task: str) -> Method:
         """See `Source`: reads the attributes of the class, the same for every task."""
-        made, name = self._class(), self.name
-        proposes, scores = (callable(getattr(made, each, None)) for each in ("propose", "score"))
-        if proposes == scores:
+        made, name, proposes = self._class(), self.name, self.proposes
+        if proposes == issubclass(made, Gate):
             raise ValueError(
                 f"{name}: has {'both' if proposes else 'neither'} of score and propose; must have one: "
                 "a gate scores, a proposer proposes"
             )
         # Its own role has its name, whatever attribute of that role it may have.
-        proposer = made.__name__ if proposes else getattr(made, "proposer", DRAFT)
-        gate = getattr(made, "gate", "always") if proposes else made.__name__
+        proposer = made.__name__ if proposes else made.proposer
+        gate = made.gate if proposes else made.__name__
         if proposes:
             _check(name, "gate", gate, GATES)
         else:
             _check(name, "proposer", proposer, PROPOSERS)
         by_plans = self.by_plans if proposes else follows_plan(proposer)
-        rule = getattr(made, "rule", "speculative" if proposer == DRAFT else "replace")
+        rule = made.rule or ("speculative" if proposer == DRAFT else "replace")
         _check(name, "rule", rule, ("replace",) if by_plans else ACCEPTANCES)
-        wait_policy = getattr(made, "wait_policy", "wait")
-        _check(name, "wait_policy", wait_policy, WAIT_POLICIES if by_plans else ("wait",))
+        _check(name, "wait_policy", made.wait_policy, WAIT_POLICIES if by_plans else ("wait",))
         return replace(
             method,
             about=(inspect.getdoc(made) or "").partition("\n")[0],
             proposer=proposer,
             gate=gate,
-            at=_threshold(name, getattr(made, "threshold", None) if method.at is None else method.at),
+            at=_threshold(name, made.threshold if method.at is None else method.at),
             acceptance=rule,
-            delay=int(wait_policy == "ahead"),
-            wait_policy=wait_policy,
+            delay=int(made.wait_policy == "ahead"),
+            wait_policy=made.wait_policy,
             source=None,
             own=self,
         )
@@ -99,12 +98,13 @@ class FileClass:
     @property
     def proposes(self) -> bool:
         """See `OwnClass`."""
-        return callable(getattr(self._class(), "propose", None))
+        return issubclass(self._class(), Proposer)
 
     @property
     def by_plans(self) -> bool:
         """See `OwnClass`; of a class that proposes."""
-        return bool(getattr(self._class(), "needs_plan", False))
+        made = self._class()
+        return issubclass(made, Proposer) and bool(made.needs_plan)
 
     def made_gate(self) -> CheckedGate:
         """See `OwnClass`."""
@@ -114,8 +114,8 @@ class FileClass:
         """See `OwnClass`."""
         return CheckedProposer(self._made(actor), self.name, actor.signature.action_dim, rule)
 
-    def _class(self) -> type:
-        return _class_of(self.path, self.class_name, self.digest)
+    def _class(self) -> type[ByDefault]:
+        return _completed(_class_of(self.path, self.class_name, self.digest))
 
     def _made(self, *arguments: Any) -> Any:
         make = self._class()
@@ -153,7 +153,23 @@ def file_method(name: str) -> Method | None:
     return Method(name, label, at=at, source=FileClass(name, Path(path), class_name, digest))
 
 
-class CheckedGate:
+class ByDefault:
+    """The attributes of a class in a file that it does not set itself; see `Method`."""
+
+    proposer: Any = DRAFT
+    gate: Any = "always"
+    threshold: Any = None
+    rule: Any = None  # by proposer
+    wait_policy: Any = "wait"
+
+
+def _completed(made: type) -> type[ByDefault]:
+    """Return a class of a file as the gate or proposer that it is, with defaults for what it leaves out."""
+    kinds = [kind for method, kind in (("propose", Proposer), ("score", Gate)) if method in dir(made)]
+    return type(made.__name__, (made, *kinds, ByDefault), {"__doc__": made.__doc__})
+
+
+class CheckedGate(Gate):
     """A gate whose scores are looked at before anybody goes by them.
 
     Args:
@@ -162,7 +178,7 @@ class CheckedGate:
     """
 
     def __init__(self, gate: Gate, name: str) -> None:
-        self.blind = bool(getattr(gate, "blind", False))
+        self.blind = bool(gate.blind)
         self._gate = gate
         self._name = name
 
@@ -188,12 +204,17 @@ class CheckedGate:
             )
         return score.astype(np.float64)
 
-    def __getattr__(self, name: str) -> Any:
-        """Return what else the gate may have, such as `learn`."""
-        return getattr(self._gate, name)
+    @property
+    def learns(self) -> bool:
+        """See `Gate`."""
+        return self._gate.learns
+
+    def learn(self, requested_at: int, fresh: np.ndarray, rows: np.ndarray) -> None:
+        """See `Gate`."""
+        self._gate.learn(requested_at, fresh, rows)
 
 
-class CheckedProposer:
+class CheckedProposer(Proposer):
     """A proposer whose proposals are looked at before anybody executes them.
 
     Args:
@@ -204,7 +225,7 @@ class CheckedProposer:
     """
 
     def __init__(self, proposer: Proposer, name: str, action_dim: int, rule: str) -> None:
-        self.needs_plan = bool(getattr(proposer, "needs_plan", False))
+        self.needs_plan = bool(proposer.needs_plan)
         self._proposer = proposer
         self._name = name
         self._action_dim = action_dim

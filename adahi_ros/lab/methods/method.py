@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from adahi_ros.acceptance.rules import BY_TARGET, made, rule_for
-from adahi_ros.core.blends import LATEST
-from adahi_ros.gates.gate_config import ControllerConfig
+from adahi_ros.acceptance.registry import BY_TARGET, made, rule_for
+from adahi_ros.core.plan import LATEST
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import Gate
 from adahi_ros.gates.parameter_file import Calibration
-from adahi_ros.gates.scores import WITHOUT_THRESHOLD, Gate, ThresholdedGate
+from adahi_ros.gates.registry import WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Bench, Policies
 from adahi_ros.lab.evaluation.rollout import Log, World, rollout
 from adahi_ros.lab.methods.actors import DISTILLED, DRAFT, ON_ROBOT, TARGET, actor_of, follows_plan, policy_of

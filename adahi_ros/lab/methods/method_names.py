@@ -15,15 +15,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
-from adahi_ros.core.blends import BLENDS, LATEST
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
+from adahi_ros.core.plan import BLENDS, LATEST
 from adahi_ros.core.texts import abridged
-from adahi_ros.gates.scores import GATES, WITHOUT_THRESHOLD
+from adahi_ros.gates.registry import GATES, WITHOUT_THRESHOLD
 from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
 from adahi_ros.lab.methods.actors import DISTILLED, DRAFT, MIXTURE, follows_plan
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.methods.oracles import HARM, ORACLES
-from adahi_ros.proposers.interface import PROPOSERS
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.server.verifier import AGREEMENTS
 

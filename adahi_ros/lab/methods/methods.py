@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from inspect import signature
 from pathlib import Path
 
-from adahi_ros.acceptance.semantic import told_arguments
-from adahi_ros.core.blends import LATEST
+from adahi_ros.acceptance.registry import semantic_arguments
+from adahi_ros.core.plan import LATEST
 from adahi_ros.core.texts import abridged
-from adahi_ros.gates.scores import GATES
+from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.methods.actors import DRAFT
 from adahi_ros.lab.methods.file_methods import FILE_GRAMMAR, file_method, is_file_method
 from adahi_ros.lab.methods.method import Method
@@ -109,7 +109,7 @@ def on_every_task(plans: bool) -> list[str]:
     return [name for name in METHODS if name not in special and (plans or not METHODS[name].by_plans)]
 
 
-RULE_TOLD = signature(told_arguments).parameters.keys()
+RULE_TOLD = signature(semantic_arguments).parameters.keys()
 """Arguments of a rule that the verifier's node has parameters for."""
 
 

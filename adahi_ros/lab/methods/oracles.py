@@ -15,9 +15,9 @@ from adahi_ros.acceptance.speculative import rejection_probability
 from adahi_ros.core.history import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.plans import distance
-from adahi_ros.gates.scores import ORACLE, Gate
+from adahi_ros.gates.registry import ORACLE
 from adahi_ros.lab.evaluation.rollout import World, for_target
 from adahi_ros.lab.training.corrector_data import fresh_plans
 from adahi_ros.policies.interface import Actor, Policy, Sampling
@@ -26,7 +26,7 @@ HARM = "harm"
 SAMPLES = 8  # of the target's distribution, at every step
 
 
-class _Informed:
+class _Informed(Gate):
     """Knows the target, and the goal and images that the robot may not know.
 
     Args:
@@ -34,8 +34,6 @@ class _Informed:
         world: has the target's goal and images.
         batch: number of episodes.
     """
-
-    blind = False
 
     def __init__(self, target: Policy, world: World, batch: int) -> None:
         self._target = target

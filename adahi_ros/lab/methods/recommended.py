@@ -11,11 +11,11 @@ from typing import Any
 
 from adahi_ros.core.assets import asset, shipped
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.gates.gate_config import ThresholdedGate
 from adahi_ros.lab.evaluation.loaded_policies import PLANS
 from adahi_ros.lab.methods.method import Method
 from adahi_ros.lab.tasks import make
-from adahi_ros.proposers.interface import PROPOSERS
+from adahi_ros.proposers.registry import PROPOSERS
 from adahi_ros.robot.loop import WAIT_POLICIES
 
 ROBOT = "/**/draft_policy"

@@ -31,22 +31,22 @@ from adahi_ros.core.signature import Signature
 from adahi_ros.lab.nodes.fleet_robot import FleetClock, FleetRobot, fleet_wants
 from adahi_ros.lab.peers.plan_server import signature_of
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.window import WindowUpdate
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
+from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
 
 
-class OpenpiTransport:
+class OpenpiTransport(Transport):
     """One robot's `Transport` by a connection of its own, whose replies come in the order of its requests.
 
     Attributes:
         on_arrival: called when there is something to poll.
-        next_due_s: see `Transport`.
     """
+
+    next_due_s = math.inf
 
     def __init__(self, connection: ClientConnection, signature: Signature) -> None:
         self.on_arrival: Callable[[], None] = lambda: None
-        self.next_due_s = math.inf
         self._connection = connection
         self._signature = signature
         self._packer = msgpack_numpy.Packer()

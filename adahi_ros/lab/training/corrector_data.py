@@ -21,7 +21,7 @@ from adahi_ros.lab.evaluation.rollout import World, for_target
 from adahi_ros.policies.corrector.corrector import Correction
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
 from adahi_ros.policies.interface import Policy
-from adahi_ros.proposers.interface import plan_view
+from adahi_ros.proposers.plan import plan_view
 
 NOISY_SHARE = 0.3  # of the actions
 AGREEMENT = 0.7  # in action scales: plans further than that from the old one hardly count

@@ -16,11 +16,10 @@ from torch import nn
 from adahi_ros.core.history import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.gates.gate_config import ControllerConfig
-from adahi_ros.gates.gate_context import GateContext
+from adahi_ros.gates.gate_config import ControllerConfig, ThresholdedGate
+from adahi_ros.gates.interface import Gate, GateContext
 from adahi_ros.gates.learned import HarmModel, Signs, standardised
 from adahi_ros.gates.plans import distance
-from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
@@ -67,7 +66,7 @@ class Lessons:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])))
 
 
-class NotingGate:
+class NotingGate(Gate):
     """Asks at random, and notes what gates go by and what fresh plans would say.
 
     Args:

@@ -15,20 +15,18 @@ from sensor_msgs.msg import CompressedImage, Image, JointState
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from adahi_ros.contract.times import NANOSECONDS, stamp_ns
+from adahi_ros.contract.fields import NANOSECONDS, stamp_ns
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
-from adahi_ros.gates.gate_context import LinkEstimate
+from adahi_ros.core.texts import fingerprint_number, fingerprint_text, shortened
+from adahi_ros.gates.interface import LinkEstimate
 from adahi_ros.nodes.common.bounds import check_request_bounds, check_signature_bounds
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.fingerprints import fingerprint_number, fingerprint_text
 from adahi_ros.protocol.records import EpisodeRecord, StepRecord
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError, RequestFault, check_protocol
 from adahi_ros.protocol.sent_reply import SentReply
 from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.texts import shortened
-from adahi_ros.protocol.window import WireRows
-from adahi_ros.protocol.window_updates import WindowUpdate
-from adahi_ros.vision.images import MAX_SIDE
+from adahi_ros.protocol.window import WindowUpdate, WireRows
+from adahi_ros.vision.interface import MAX_SIDE
 
 CAMERA_FRAME = "camera_optical_frame"
 JPEG = "jpeg"

@@ -11,13 +11,13 @@ from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
 from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
-from adahi_ros.protocol.window_updates import WindowUpdate
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
+from adahi_ros.protocol.window import WindowUpdate
+from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
 
 SESSION = 0  # nobody else has the robot's name
 
 
-class CalledTransport:
+class CalledTransport(Transport):
     """See `Transport`. Loses nothing; what comes back is there at the next poll.
 
     Args:

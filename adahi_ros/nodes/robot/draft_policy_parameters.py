@@ -6,8 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adahi_ros.contract.contract import BY_CONTRACT, COMMAND_FIELDS
-from adahi_ros.gates.deviation import NORMALIZATIONS
-from adahi_ros.gates.scores import GATES
+from adahi_ros.core.texts import NAME_LENGTH
+from adahi_ros.gates.gate_config import NORMALIZATIONS
+from adahi_ros.gates.registry import GATES
 from adahi_ros.nodes.common.bounds import IMAGE_BYTES, REQUEST
 from adahi_ros.nodes.common.command_interfaces import COMMAND_INTERFACES, TwistParameters
 from adahi_ros.nodes.common.managed import ManagedParameters
@@ -17,13 +18,12 @@ from adahi_ros.nodes.common.policies import (
     PolicyParameters,
     VerificationParameters,
 )
-from adahi_ros.proposers.interface import PROPOSERS
-from adahi_ros.protocol.texts import NAME_LENGTH
-from adahi_ros.robot.fallback import FALLBACKS
-from adahi_ros.robot.hedged_transport import HEDGES
+from adahi_ros.proposers.registry import PROPOSERS
+from adahi_ros.robot.backup import FALLBACKS
 from adahi_ros.robot.loop import WAIT_POLICIES
 from adahi_ros.robot.target_view import VIEWS
-from adahi_ros.vision.images import QUALITY
+from adahi_ros.robot.transport import HEDGES
+from adahi_ros.vision.interface import QUALITY
 
 DRAWN = -1
 WITHOUT_DRAFT = ("plan", "corrector")  # proposers that leave a robot held where there is no plan

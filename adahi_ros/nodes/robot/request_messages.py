@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.serialization import serialize_message
 
+from adahi_ros.core.texts import fingerprint_number, shortened
 from adahi_ros.nodes.common.bounds import check_response_bounds
 from adahi_ros.nodes.common.messages import from_description, from_reply, to_request
-from adahi_ros.protocol.fingerprints import fingerprint_number
 from adahi_ros.protocol.request import RequestError
 from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.texts import shortened
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.window import WindowUpdate
 from adahi_ros.robot.transport import Described, Reply, StepRequest
 
 SESSION_BITS = 32

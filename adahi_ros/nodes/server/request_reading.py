@@ -7,9 +7,9 @@ import math
 
 from adahi_msgs.srv import VerifyDraft
 
+from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.messages import to_reply
 from adahi_ros.protocol.sent_reply import SentReply
-from adahi_ros.protocol.texts import NAME_LENGTH
 from adahi_ros.server.service import RequestHeader
 
 

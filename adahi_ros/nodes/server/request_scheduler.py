@@ -17,16 +17,16 @@ from typing import Any, NoReturn
 from adahi_msgs.srv import VerifyDraft
 from rclpy.callback_groups import CallbackGroup
 
+from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.bounds import check_request_bounds
-from adahi_ros.nodes.common.clients import Clients
 from adahi_ros.nodes.common.messages import from_request
 from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
+from adahi_ros.nodes.common.reachable import Clients
 from adahi_ros.nodes.server.outgoing import Outgoing, Sender
 from adahi_ros.nodes.server.request_reading import heading_of, response_of
 from adahi_ros.protocol.request import RequestError, RequestFault
 from adahi_ros.protocol.sent_reply import SentReply
-from adahi_ros.protocol.texts import NAME_LENGTH
 from adahi_ros.server.admission import Admission
 from adahi_ros.server.request_queue import (
     LATEST_S,

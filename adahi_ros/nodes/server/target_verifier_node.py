@@ -27,6 +27,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 
 from adahi_ros.core.health_level import Health
+from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.messages import describe
@@ -35,7 +36,6 @@ from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.server.exposure import exposure
-from adahi_ros.nodes.server.fleet_targets import fleet_targets
 from adahi_ros.nodes.server.machine import memory_figures
 from adahi_ros.nodes.server.request_reading import heading_of
 from adahi_ros.nodes.server.request_scheduler import ByTurns, RequestScheduler
@@ -45,7 +45,6 @@ from adahi_ros.nodes.server.target_verifier_parameters import (
     served_target,
 )
 from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError
-from adahi_ros.protocol.texts import shortened
 from adahi_ros.server.served_targets import ServedTarget, ServedTargets
 from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import VerificationService, target_name
@@ -137,6 +136,8 @@ class TargetVerifierNode(ManagedNode):
         """Load what is to be served."""
         if values.engine == "batched":
             return [served_target(values, self._away)]
+        from adahi_ros.nodes.server.fleet_targets import fleet_targets
+
         policies, targets = fleet_targets(values, self.get_logger().warning)
         self._opened.callback(policies.close)
         return targets

@@ -18,17 +18,16 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.acceptance.distance import WITHIN
-from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
+from adahi_ros.acceptance.interface import WITHIN
+from adahi_ros.acceptance.registry import ACCEPTANCES, BY_TARGET
+from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.policies.backends import BACKENDS, COMPUTE, DTYPES
+from adahi_ros.policies.registry import BACKENDS, COMPUTE, DTYPES
 from adahi_ros.policies.remote.target_fields import flag, known_only, mapping, one_of, positive, text, whole
 from adahi_ros.protocol.request import ROUND_TRIP_MS
-from adahi_ros.protocol.texts import NAME_LENGTH
-from adahi_ros.server.nearest_sample import SAMPLES
 from adahi_ros.server.request_queue import LATEST_S
 from adahi_ros.server.served_targets import TARGETS_MOST
-from adahi_ros.server.verifier import AGREEMENTS
+from adahi_ros.server.verifier import AGREEMENTS, SAMPLES
 
 MOST_REPLICAS = 1024
 MOST_CPUS = 4096.0

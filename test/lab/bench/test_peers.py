@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from adahi_ros.core.assets import asset
-from adahi_ros.core.distribution import UNITS
+from adahi_ros.core.proposal import UNITS
 from adahi_ros.lab.bench.peer_comparison import OURS, program
 from adahi_ros.lab.bench.peer_comparison import PEERS as COMPARED
 from adahi_ros.lab.peers import environments

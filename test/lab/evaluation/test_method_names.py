@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.gates.scores import GATES, ThresholdedGate
+from adahi_ros.gates.gate_config import ThresholdedGate
+from adahi_ros.gates.registry import GATES
 from adahi_ros.lab.calibration.calibrate import searched_gates
 from adahi_ros.lab.methods.method_names import GRAMMAR, LONGEST, ORACLE_GRAMMAR, named_number, printed
 from adahi_ros.lab.methods.methods import METHODS, for_task, gated, gates_of_methods, parse_methods
