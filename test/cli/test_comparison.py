@@ -67,7 +67,7 @@ def test_what_cannot_be_evaluated_is_named_with_what_could(
         "adahi: methods: 'telepathy', must be of adahi,"
     )
     assert fails(*evaluate, "--methods", "plan_2", "--episodes", 1).startswith(
-        "adahi: Plan/2: there is no target that plans beside these policies"
+        "adahi: plan_2: there is no target that plans beside these policies"
     )
     assert fails(*evaluate, "--methods", "oracle").startswith("adahi: thresholds.oracle: missing, ")
     assert fails(*evaluate, "--methods", "adahi,draft", "--against", "target") == (
