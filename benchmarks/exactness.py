@@ -22,9 +22,8 @@ from rich.console import Console
 
 from adahi_ros.acceptance.speculative import rejection_probability, residual
 from adahi_ros.core.assets import asset
-from adahi_ros.core.distribution import UNITS
 from adahi_ros.core.history import History
-from adahi_ros.core.proposal import CodeDistribution, Proposal
+from adahi_ros.core.proposal import UNITS, CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.gate_config import ControllerConfig, DeviationTracker, ThresholdedGate
 from adahi_ros.gates.interface import Gate, GateContext

@@ -117,7 +117,7 @@ LITERATURE = (
     PaperMethod(
         "temporal ensembling (ACT)",
         "arXiv 2304.13705",
-        "core/blends.py",
+        "core/plan.py",
         "weigh plans that overlap",
         "not here: Plan/4 asks as often and succeeds more",
         "0.08, 0.09, 0.10 ms",

@@ -11,7 +11,7 @@ import pytest
 
 from adahi_ros.acceptance.registry import ACCEPTANCES
 from adahi_ros.acceptance.speculative import rejection_probability
-from adahi_ros.core.distribution import counted, probabilities_of, softmax
+from adahi_ros.core.proposal import counted, probabilities_of, softmax
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.gates.registry import GATES, ORACLE
