@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, Observations
 from adahi_ros.gates.gate_context import GateContext

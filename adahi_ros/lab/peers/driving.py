@@ -40,7 +40,7 @@ from adahi_ros.lab.link.emulator import command_link
 from adahi_ros.lab.link.link_commands import CONTROL
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.protocol.request import check_request
+from adahi_ros.server.verification_request import check_request
 from adahi_ros.server.verifier import TargetVerifier
 
 BACKEND = "onnxruntime"
