@@ -174,7 +174,7 @@ def test_the_gate_gets_a_threshold_for_the_rate(outside: Path) -> None:
 
 def test_the_proposer_acts_in_the_place_of_the_draft(outside: Path) -> None:
     figures = figures_of(outside, "A proposer")
-    slow, draft = figures["never:near:slow"], figures["never:near"]
+    slow, draft = figures["slow+never/near"], figures["draft+never/near"]
     assert (slow["transmission_rate"], draft["transmission_rate"]) == (0.0, 0.0)
     assert slow["success_rate"] != draft["success_rate"]
 
