@@ -26,8 +26,8 @@ from adahi_ros.lab.training.training_recipe import F
 from adahi_ros.lab.training.vqbet_finetuning import Actions, Keeping, fine_tune, log_likelihood, mean_loss
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig, Demonstrated
 from adahi_ros.policies.vqbet.tokenizer import ActionTokenizer
-from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint, save_policy
-from adahi_ros.policies.vqbet.vqbet_export import export
+from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
+from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_network import VQBeT
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 
@@ -236,7 +236,7 @@ def learn_from(
     )
     if learned.figures["share"]:
         told = {**learned.figures, "command": command, "seed": run.seed, "demonstrations": lessons.digest}
-        write_draft(staged.folder, learned.model, {**checkpoint.training, "corrections": told})
+        save_with_export(staged.folder, DRAFT, learned.model, {**checkpoint.training, "corrections": told})
     staged.finish()
     return learned
 
@@ -248,9 +248,3 @@ def copy_policies(begin: Path, folder: Path) -> None:
             shutil.copytree(path, folder / path.name, dirs_exist_ok=True)
         elif not path.match(STATES):
             shutil.copy2(path, folder)
-
-
-def write_draft(folder: Path, model: VQBeT, training: dict[str, Any]) -> None:
-    """Write a draft and its export."""
-    save_policy(folder, DRAFT, model, training)
-    export(load_checkpoint(folder / DRAFT), folder / f"{DRAFT}.onnx")

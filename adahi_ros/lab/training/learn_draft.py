@@ -16,11 +16,12 @@ from adahi_ros.lab.evaluation.evaluate import Comparison, outcome_figures, play_
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.methods.methods import gated
 from adahi_ros.lab.training.fitting import Run
-from adahi_ros.lab.training.learn import DRAFT, LearningConfig, Lessons, update, write_draft
+from adahi_ros.lab.training.learn import DRAFT, LearningConfig, Lessons, update
 from adahi_ros.lab.training.learn_rounds import Rounds, calibrated_by, restored, saved
 from adahi_ros.lab.training.policy_corrections import Corrections, corrected_episodes
 from adahi_ros.lab.training.reservoir import Reservoir
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_checkpoint
+from adahi_ros.policies.vqbet.vqbet_export import save_with_export
 from adahi_ros.policies.vqbet.vqbet_torch import load_network
 
 FIXED, RATED, ALONE = "threshold as it was", "threshold at the rate", "draft alone"
@@ -76,7 +77,7 @@ class DraftLearner:
 
     def write(self, folder: Path, command: str) -> None:
         """See `Learner`."""
-        write_draft(folder, self._model, {**self._checkpoint.training, "learned": command})
+        save_with_export(folder, DRAFT, self._model, {**self._checkpoint.training, "learned": command})
 
     def look(self, files: PolicyFiles) -> dict[str, Any]:
         """See `Learner`: by the first threshold, at the rate, and alone."""

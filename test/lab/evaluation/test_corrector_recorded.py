@@ -21,11 +21,11 @@ from adahi_ros.lab.training.corrector_training import running
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
 from adahi_ros.lab.training.train_corrector import (
+    DRAFT,
     HELD_OUT,
     TrainedOnRecordings,
     check_plans,
     split,
-    train_draft_on_recordings,
     train_on_recordings,
 )
 from adahi_ros.policies.corrector.corrector_checkpoint import CorrectorCheckpoint, load_corrector
@@ -276,7 +276,7 @@ def test_a_draft_of_recordings_does_what_the_plans_begin_with(tmp_path: Path) ->
     far = replace(data, actions=data.actions + 500.0)  # an action far from zero, such as a joint's position
     plans = plan_recorded(Counting((500.0,)), far, 1, 1)
     recipe = replace(RECIPE, fit=FitConfig(300, 64, 1e-2))
-    trained = train_draft_on_recordings(plans, recipe, tmp_path, Run(1), {})
+    trained = train_on_recordings(plans, recipe, tmp_path, Run(1), {}, name=DRAFT)
     held = trained.figures["held_out"]
     assert (held["episodes"], held["examples"], trained.figures["examples"]) == (2, 24, 120)
     assert held["error"] < 0.25 * held["mean_error"]
