@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.options import Bags, ContractName, Incomplete, Namespace, tried
+from adahi_ros.cli.options import Bags, ContractName, Incomplete, KeepFailures, Namespace, tried
 from adahi_ros.cli.terminal import command_line, console, say
 
 dataset_app = typer.Typer(help="Training data from a robot's bags.", no_args_is_help=True)
@@ -20,9 +20,7 @@ def from_bag(
     contract: ContractName,
     out: Annotated[Path, typer.Option(help="Folder to write.")],
     namespace: Namespace = "",
-    keep_failures: Annotated[
-        bool, typer.Option("--keep-failures", help="Keep episodes that episode_result says have failed.")
-    ] = False,
+    keep_failures: KeepFailures = False,
     incomplete: Incomplete = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the dataset that is in --out already.")

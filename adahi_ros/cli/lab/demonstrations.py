@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.lab.task_options import TaskName, Workers
+from adahi_ros.cli.lab.task_options import TaskName, Workers, recorded_now
 from adahi_ros.cli.options import JsonFile, Seed, finite, tried
-from adahi_ros.cli.terminal import progress, say, write_json
+from adahi_ros.cli.terminal import say, write_json
 
 
 def demos(
@@ -32,26 +32,15 @@ def demos(
     json_file: JsonFile = None,
 ) -> None:
     """Record the scripted expert, or convert human demonstrations."""
-    from adahi_ros.lab.tasks.demonstrations import collect_parallel
     from adahi_ros.lab.tasks.minari_demonstrations import load_minari
 
     tried("--out", out)
-    count = 400 if episodes is None else episodes
     if minari is not None:
         if episodes is not None:
             raise ValueError(f"episodes: {episodes}, must be left out where minari ({minari}) is given")
         recorded = load_minari(minari, task)
     else:
-        with progress() as bar:
-            job = bar.add_task(f"{task}: episodes", total=count, note="")
-            recorded = collect_parallel(
-                task,
-                count,
-                seed,
-                action_noise,
-                workers,
-                lambda done, all_of_them: bar.update(job, completed=done),
-            )
+        recorded = recorded_now(task, 400 if episodes is None else episodes, seed, action_noise, workers)
     recorded.trajectories.save(out)
     kept, steps = len(recorded.trajectories), len(recorded.trajectories.observations)
     say(f"{out}: {kept} of {recorded.attempted} episodes were kept, {steps} steps")

@@ -8,9 +8,16 @@ from typing import Annotated
 
 import typer
 
-from adahi_ros.cli.lab.task_options import TASKS_THERE_ARE, Workers, file_name, known_task
-from adahi_ros.cli.options import JsonFile, Overwrite, Seed, finite, recorded, replaceable
-from adahi_ros.cli.terminal import command_line, progress, say, write_json
+from adahi_ros.cli.lab.task_options import (
+    TASKS_THERE_ARE,
+    Dataset,
+    Workers,
+    demonstrations_of,
+    file_name,
+    known_task,
+)
+from adahi_ros.cli.options import JsonFile, Overwrite, Seed, finite, replaceable
+from adahi_ros.cli.terminal import command_line, say, write_json
 
 
 def index(
@@ -22,10 +29,7 @@ def index(
     demonstrations: Annotated[
         Path | None, typer.Option("--demos", help="File of 'adahi demos'. Default: record --episodes.")
     ] = None,
-    dataset: Annotated[
-        Path | None,
-        typer.Option("--data", help="Folder of 'adahi dataset from-bag', instead of demonstrations."),
-    ] = None,
+    dataset: Dataset = None,
     episodes: Annotated[int, typer.Option(min=8, help="To record, with the noise of 'adahi demos'.")] = 400,
     horizon: Annotated[int, typer.Option(min=1, max=1024, help="Actions of what is retrieved.")] = 8,
     neighbours: Annotated[
@@ -42,33 +46,15 @@ def index(
     json_file: JsonFile = None,
 ) -> None:
     """Make an index of demonstrations or bags, for the proposers 'retrieval' and 'mixture'."""
-    from adahi_ros.core.trajectories import Trajectories
     from adahi_ros.lab.evaluation.loaded_policies import RETRIEVAL
-    from adahi_ros.lab.tasks import goal_is_for_target
-    from adahi_ros.lab.tasks.demonstrations import NOISE, collect_parallel
+    from adahi_ros.lab.tasks.demonstrations import NOISE, told_to_robots
     from adahi_ros.lab.training.retrieval_index import make_index, save_index
 
-    if demonstrations is not None and dataset is not None:
-        raise ValueError(f"demos: {demonstrations}, must be left out where data ({dataset}) is given")
     name = task if dataset is not None else file_name(known_task(task))
     folder = out if out is not None else Path("checkpoints") / name
     replaceable("--out", folder / f"{RETRIEVAL}.json", overwrite)
-    if dataset is not None:
-        data = recorded(dataset, task)
-    elif demonstrations is not None:
-        data = Trajectories.load(demonstrations)
-        if data.task != name:
-            raise ValueError(f"demos: of task {data.task!r}, must be of {name!r}")
-    else:
-        with progress() as bar:
-            job = bar.add_task(f"{task}: episodes", total=episodes, note="")
-            data = collect_parallel(
-                *(task, episodes, seed, NOISE, workers),
-                lambda done, all_of_them: bar.update(job, completed=done),
-            ).trajectories
-    data = data.without_images()
-    if dataset is None and goal_is_for_target(task):
-        data = data.without_goals()
+    data = demonstrations_of(task, demonstrations, dataset, episodes, seed, NOISE, workers)
+    data = data.without_images() if dataset is not None else told_to_robots(data, task)
     made, figures = make_index(data, seed, neighbours, int(most_mib * 2**20))
     sizes = {
         "observation_dim": data.observations.shape[1],

@@ -19,7 +19,7 @@ from adahi_ros.core.assets import asset
 from adahi_ros.core.randomness import EpisodeStreams, step_uniforms
 from adahi_ros.lab.tasks import make, make_expert
 from adahi_ros.lab.tasks.portable import UNIFORMS_PER_DRAW, bell_noise
-from adahi_ros.lab.tasks.task_interface import Task, TaskSpec
+from adahi_ros.lab.tasks.task_interface import SimulatedTask, Task
 from adahi_ros.vision.encoder import Encoder
 
 EXPOSURE = 0.1  # largest share by which a frame is brighter or darker
@@ -121,7 +121,7 @@ def _grain() -> np.ndarray:
     return sheet
 
 
-class WatchedTask:
+class WatchedTask(SimulatedTask):
     """A task at which a camera looks: joints, actions, criterion and every episode are that task's.
 
     Attributes:
@@ -137,8 +137,6 @@ class WatchedTask:
         CheckpointError: the encoder is missing or damaged.
         ValueError: no camera looks at the task, or its frames are not of the encoder's size.
     """
-
-    spec: TaskSpec
 
     def __init__(self, watched: str, encoder: Encoder | None = None) -> None:
         self.watched = make(watched)
@@ -187,11 +185,6 @@ class WatchedTask:
     def goal(self) -> np.ndarray:
         """(E, G) float64."""
         return self.watched.goal
-
-    @property
-    def observation(self) -> np.ndarray:
-        """(E, O) float32: joint positions, then state."""
-        return np.concatenate([self.joint_positions, self.state], axis=1).astype(np.float32)
 
     def step(self, action: np.ndarray) -> None:
         """Advance every episode that is not done by one control period.

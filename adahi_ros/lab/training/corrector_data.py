@@ -18,6 +18,7 @@ from adahi_ros.core.plan import Plan
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.lab.evaluation.rollout import World, for_target
+from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.corrector.corrector import Correction
 from adahi_ros.policies.corrector.corrector_features import FeatureScales, PlanView, features
 from adahi_ros.policies.interface import Policy
@@ -29,7 +30,7 @@ Correct = Callable[[PlanView], Correction]
 
 
 @dataclass(frozen=True)
-class Examples:
+class Examples(Rows):
     """N examples.
 
     Attributes:
@@ -39,25 +40,6 @@ class Examples:
 
     features: np.ndarray
     wanted: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.features)
-
-    @classmethod
-    def arrays(cls) -> list[str]:
-        """Return the names of what has a row for each."""
-        return ["features", "wanted"]
-
-    def rows(self, which: np.ndarray) -> Examples:
-        """Return some of them, by mask or index."""
-        return Examples(self.features[which], self.wanted[which])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Examples]) -> Examples:
-        """Return all examples of some."""
-        return cls(
-            np.concatenate([part.features for part in parts]), np.concatenate([part.wanted for part in parts])
-        )
 
 
 def agreeing(plans: np.ndarray, ahead: np.ndarray, left: np.ndarray, scale: np.ndarray) -> np.ndarray:

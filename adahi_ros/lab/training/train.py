@@ -16,8 +16,8 @@ from rich.progress import Progress
 from torch import nn
 
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.lab.tasks import goal_is_for_target, make
-from adahi_ros.lab.tasks.demonstrations import collect_parallel
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.demonstrations import collect_parallel, told_to_robots
 from adahi_ros.lab.training.fitting import FitConfig, Run
 from adahi_ros.lab.training.flow_training import train_flow
 from adahi_ros.lab.training.policy_recipe import TARGET, CorrectorRecipe, Recipe
@@ -214,9 +214,7 @@ def train_recipe(
     def seeded(model: ModelRecipe[F]) -> ModelRecipe[F]:
         return model if seed is None else replace(model, seed=seed)
 
-    told = data.without_images()
-    if goal_is_for_target(task):
-        told = told.without_goals()
+    told = told_to_robots(data, task)
     if codes and tokenizer is None:
         assert recipe.tokenizer is not None
         tokenizer = _train_tokenizer(shop, out, data, seeded(recipe.tokenizer))
