@@ -30,7 +30,7 @@ from adahi_ros.core.parameter_sections import PARAMETERS
 
 if TYPE_CHECKING:
     from adahi_ros.bags.bag_dataset import BagDataset
-    from adahi_ros.lab.calibration.bag_plans import Asked
+    from adahi_ros.lab.calibration.target_inputs import Asked
     from adahi_ros.lab.calibration.target_plans import Planned
     from adahi_ros.lab.training.policy_recipe import CorrectorRecipe
     from adahi_ros.policies.interface import Policy

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from adahi_ros.lab.link.link_profile import LinkProfile
-from adahi_ros.lab.link.namespace_processes import processes_in
-from adahi_ros.lab.link.namespaces import ROBOT, LinkUnavailable, enter_network, server_address
+from adahi_ros.lab.link.namespaces import ROBOT, LinkUnavailable, enter_network, processes_in, server_address
 
 __all__ = [
     "Counts",

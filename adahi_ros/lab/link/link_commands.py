@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from adahi_ros.core.signals import leaving_on
 from adahi_ros.lab.link.emulator import EmulatedLink, LinkEnd
-from adahi_ros.lab.link.namespace_processes import end_all, gone
-from adahi_ros.lab.link.namespaces import end_with_parent
+from adahi_ros.lab.link.namespaces import end_all, end_with_parent, gone
 
 SERVER_PREFIX, CONTROL = "ADAHI_SERVER_PREFIX", "ADAHI_LINK_CONTROL"
 END_S = 1.0

@@ -20,11 +20,11 @@ from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.gates.plans import distance
 from adahi_ros.gates.scores import ThresholdedGate
+from adahi_ros.lab.calibration.target_plans import fresh_plans
 from adahi_ros.lab.evaluation.loaded_policies import Bench
 from adahi_ros.lab.evaluation.rollout import Log, World, for_target, rollout
 from adahi_ros.lab.methods.named_numbers import named_number
 from adahi_ros.lab.methods.plan_methods import actor_of, target_of
-from adahi_ros.lab.training.corrector_data import fresh_plans
 from adahi_ros.policies.interface import Actor, Policy
 from adahi_ros.robot.controller import Controller
 from adahi_ros.server.verifier import TargetVerifier

@@ -41,7 +41,7 @@ TASKS: Registry[Registered] = Registry(
             "adahi_ros.lab.tasks.instructed:BallInstructedExpert",
         ),
         "ball_seen": Registered(
-            "adahi_ros.lab.tasks.camera_task:BallSeen", "adahi_ros.lab.tasks.camera_task:BallSeenExpert"
+            "adahi_ros.lab.tasks.camera:BallSeen", "adahi_ros.lab.tasks.camera:BallSeenExpert"
         ),
         "kitchen": Registered(
             "adahi_ros.lab.tasks.kitchen:Kitchen", "adahi_ros.lab.tasks.kitchen_expert:KitchenExpert"

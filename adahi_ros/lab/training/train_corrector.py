@@ -15,8 +15,7 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.target_plans import Planned
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.corrector_data import Examples, Teacher
-from adahi_ros.lab.training.corrector_recorded import recorded_examples
+from adahi_ros.lab.training.corrector_data import Examples, Teacher, recorded_examples
 from adahi_ros.lab.training.corrector_training import (
     running,
     save_corrector,

@@ -22,13 +22,14 @@ from adahi_ros.gates.learned import HarmModel, Signs, standardised
 from adahi_ros.gates.plans import distance
 from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
+from adahi_ros.lab.calibration.target_plans import fresh_plans
 from adahi_ros.lab.evaluation.episodes import lesson_episodes
 from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import rollout
 from adahi_ros.lab.methods.plan_methods import actor_of, target_of
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.tasks import make
-from adahi_ros.lab.training.corrector_data import agreeing, fresh_plans
+from adahi_ros.lab.training.corrector_data import agreeing
 from adahi_ros.lab.training.fitting import FitConfig, Run, fit
 from adahi_ros.lab.training.reservoir import Rows
 from adahi_ros.policies.interface import Policy
