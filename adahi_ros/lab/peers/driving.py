@@ -9,7 +9,7 @@ A peer is a way to ask a remote policy for every action. Each is one program, be
         --calls N --out FILE.json
 
 and consists of a class that is a `Server`, one that is a `Client`, and a call of `peer`; what it installs
-is an entry of `environments.PEERS`.
+is a file in config/peers.
 
 The terms are the same for all. A call is the request of one step, from a draft in hand to an action in
 hand: every peer is handed the same window, goal and draft, made beforehand, and sends all of it; every
