@@ -1,6 +1,11 @@
 # Two commands start everything: `make demo` and `make test`. Both set .venv up first.
 # PYTHON names the Python to use (3.10 to 3.13): make PYTHON=python3.12 test
-export PYTHON
+# ROS=kilted takes the wheels of that distribution, in an environment of its own.
+export PYTHON ROS
+
+OTHER := $(filter-out jazzy,$(ROS))
+VENV := .venv$(if $(OTHER),-$(OTHER))
+TESTS := $(if $(OTHER),test/nodes test/system)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint constraints clean
@@ -12,16 +17,16 @@ setup:  ## make .venv: requirements, ROS 2 unless it is sourced, adahi_msgs, ada
 	@tools/set_up
 
 demo: setup  ## balance a ball over DDS: robot, draft policy and target verifier in three processes
-	@.venv/bin/adahi demo ball
+	@$(VENV)/bin/adahi demo ball
 
-test: lint  ## lint, types and tests
-	.venv/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/server/ray
-	.venv/bin/pytest -n $$(nproc) --dist loadfile test/faults test/server/ray  # control steps or Ray
+test: $(if $(OTHER),setup,lint)  ## lint, types and tests; ROS=kilted: the tests that need ROS, on its wheels
+	$(VENV)/bin/pytest -n $$((2 * $$(nproc))) --dist worksteal --ignore=test/faults --ignore=test/server/ray $(TESTS)
+	$(VENV)/bin/pytest -n $$(nproc) --dist loadfile test/faults $(if $(OTHER),,test/server/ray)  # control steps or Ray
 
 lint: setup  ## ruff and mypy alone
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	.venv/bin/mypy
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
 
 constraints: setup  ## resolve requirements/constraints.txt anew, for every Python at once
 	.venv/bin/pip install --quiet uv
@@ -31,4 +36,4 @@ constraints: setup  ## resolve requirements/constraints.txt anew, for every Pyth
 	    --custom-compile-command "make constraints" --no-emit-index-url -o requirements/constraints.txt -
 
 clean:  ## remove .venv and everything built
-	rm -rf .venv build install log *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build install log *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

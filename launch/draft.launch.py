@@ -127,7 +127,7 @@ def generate_launch_description() -> LaunchDescription:
 
 def check_params_file(context: LaunchContext) -> None:
     task = LaunchConfiguration("task").perform(context)
-    check_file(context, "params_file", f"; where it is not given, it is that of task, {task!r}")
+    check_file(context, "params_file", f"; draft.launch.py without it takes that of the task {task!r}")
     if LaunchConfiguration("runner_params_file").perform(context):
         check_file(context, "runner_params_file")
 

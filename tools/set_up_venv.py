@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make .venv ready for adahi_ros: packages, ROS 2, the built adahi_msgs, adahi_ros itself.
 
+The environment variable ROS names another distribution of the wheels, which gets an environment of its own.
+
 Each stage is stamped, after its work is done, with a hash of what it was made from: a second run does
 nothing, an interrupted one goes on where it stopped, an edited message builds only the messages.
 Started by `tools/set_up`.
@@ -30,11 +32,15 @@ REQUIREMENTS = ROOT / "requirements"
 PIP = REQUIREMENTS / "pip.txt"
 MESSAGES = ROOT / "adahi_msgs"
 CONTROL_MSGS = ROOT / "test" / "control_msgs"  # what adahi_ros uses of it, for tests
-VENV = ROOT / ".venv"
+JAZZY = "jazzy"
+WHEELS = os.environ.get("ROS") or JAZZY
+PINS = {JAZZY: "ros.txt", "kilted": "ros_kilted.txt"}
+SUFFIX = "" if WHEELS == JAZZY else f"-{WHEELS}"
+VENV = ROOT / f".venv{SUFFIX}"
 VENV_PYTHON = VENV / "bin" / "python"
 SITE_PACKAGES = VENV / "lib" / PYTHON / "site-packages"
 STAMPS = VENV / "set_up.json"
-BUILD = ROOT / "build" / "set_up"
+BUILD = ROOT / "build" / f"set_up{SUFFIX}"
 LOG = BUILD / "log.txt"
 
 # All packages but their tests, on every core. What cannot be compiled says so when it is imported, if ever.
@@ -180,15 +186,26 @@ def install_requirements(ros: Ros, title: str) -> None:
         "remote_targets.txt",
         "tune.txt",
         "dev.txt",
-        *([] if ros.distribution else ["ros.txt"]),
+        *([] if ros.distribution else [PINS[WHEELS]]),
     ]
     files = [word for name in names for word in ("-r", str(REQUIREMENTS / name))]
-    pip_install(ros, title, "-c", REQUIREMENTS / "constraints.txt", *files)
+    pip_install(ros, title, "-c", constraints(), *files)
     pip_install(ros, title, "--no-deps", "-r", REQUIREMENTS / "metaworld.txt")  # pins another MuJoCo
     run([VENV_PYTHON, "-c", COMPILE, SITE_PACKAGES], child_environment(ros), title)
     if not ros.distribution:
         correct_wheel_paths()
     write_environment(ros)
+
+
+def constraints() -> Path:
+    """Return the file of constraints; those of ROS are of one distribution."""
+    every = REQUIREMENTS / "constraints.txt"
+    if WHEELS == JAZZY:
+        return every
+    others = BUILD / "constraints.txt"
+    kept = (line for line in every.read_text().splitlines(keepends=True) if not line.startswith("ros-"))
+    others.write_text("".join(kept))
+    return others
 
 
 def correct_wheel_paths() -> None:
@@ -301,7 +318,7 @@ def stages(ros: Ros) -> list[Stage]:
         ),
         Stage(
             " and ".join(package.name for package in packages),
-            digest(base, [*files_of(packages), REQUIREMENTS / "ros.txt"]),
+            digest(base, [*files_of(packages), REQUIREMENTS / PINS[WHEELS]]),
             build_messages,
         ),
         Stage("adahi_ros", digest(base, packaging), install_package),
@@ -320,9 +337,12 @@ def set_up() -> None:
     Raises:
         SetUpError: something is missing on this machine, or a stage failed.
     """
+    if WHEELS not in PINS:
+        raise SetUpError(f"ROS: {WHEELS!r}, must be one of {', '.join(PINS)}")
     if VENV.exists() and not STAMPS.is_file():
         raise SetUpError(
-            ".venv was not made by this set-up. Move it away (mv .venv .venv.old) and start again"
+            f"{VENV.name} was not made by this set-up. Move it away (mv {VENV.name} {VENV.name}.old), "
+            "and start again"
         )
     state = json.loads(STAMPS.read_text()) if STAMPS.is_file() else {}
     ros = ros_to_use(Ros(**state.get("ros", {})))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -67,6 +68,12 @@ def write_json(path: Path | None, value: dict[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(value, indent=2) + "\n")
         say(f"figures: {path}")
+
+
+def own_name() -> str:
+    """Return how the command can be started again: its path where it is not on PATH."""
+    started = Path(sys.argv[0])
+    return str(started) if started.name == "adahi" and not shutil.which("adahi") else "adahi"
 
 
 def command_line() -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from adahi_ros.contract.times import NANOSECONDS
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.robot.loop import ControlLoop
+from adahi_ros.robot.observation_rate import ObservationRate
 from adahi_ros.robot.robot_health import NO_OBSERVATION_S, HealthWatch, LinkNews, News, RobotState
 from adahi_ros.robot.session import VerifierSession
 
@@ -23,12 +24,14 @@ class Diagnosis:
 
     Args:
         now_s: the time.
+        period_s: of the control; infinite before a contract gives it.
     """
 
-    def __init__(self, now_s: float) -> None:
+    def __init__(self, now_s: float, period_s: float = math.inf) -> None:
         self.active = False
         self.refusal = ""
         self._news = LinkNews()
+        self._rate = ObservationRate(period_s)
         self._misnamed_told = False
         self.forget(now_s)
 
@@ -38,6 +41,7 @@ class Diagnosis:
         self._missed: Counter[str] = Counter()
         self._newest_ns = 0
         self._heard_s = now_s
+        self._rate.reset()
         self._watch = HealthWatch(now_s)
 
     def begin(self, now_s: float) -> None:
@@ -47,11 +51,12 @@ class Diagnosis:
         self._misnamed_told = False
 
     def observed(self, stamp_ns: int, now_s: float) -> News | None:
-        """Count an observation; return news where it ends a silence."""
+        """Count an observation; return news where it ends a silence, or where observations are late."""
         first, silent_s = not self._newest_ns, now_s - self._heard_s
         self._newest_ns, self._heard_s = stamp_ns, now_s
         if silent_s <= NO_OBSERVATION_S:
-            return None
+            return News(Level.WARN, self._rate.fault) if self._rate.observed(now_s) else None
+        self._rate.reset()
         if first:
             return News(Level.OK, f"the first observation arrived after {silent_s:.1f} s")
         return News(Level.OK, f"observations arrive again after {silent_s:.1f} s without one")
@@ -125,5 +130,6 @@ class Diagnosis:
             interventions,
             verifiers,
             loop.controller.config.trigger.state,
+            self._rate.fault,
         )
         return self._watch.report(vitals, now_s)

@@ -51,7 +51,7 @@ class CommandSink(Protocol):
         """Hold the robot: there is an observation, and no action that may be commanded."""
 
     def resumes(self) -> bool:
-        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
 
     def commanded(self) -> np.ndarray | None:
         """Return what was commanded last, as an action (A,); None where nothing was since."""
@@ -199,11 +199,12 @@ class ControlLoop:
             else:
                 self._commands.repeat(observation)
             return
+        resumes = self._commands.resumes()
         if self._last is None or not self._continues(observation):
             self._forget_plans()
             self.controller.reset(self._seed, [observation.episode])
             self._view.forget()
-        elif self._commands.resumes():
+        elif resumes:
             self._forget_plans()
             self.controller.forget_plan()
         observed = {OBSERVATION: observation.values, GOAL: observation.goal}

@@ -144,9 +144,14 @@ class Attempt:
             self._verifier_s = now_s
         self._verifier = ready
 
-    def safety(self, stopped: bool, holding: bool) -> None:
-        """The robot says whether it was stopped, and whether it is held."""
+    def safety(self, stopped: bool, holding: bool, enabled: bool, now_s: float) -> None:
+        """Take the state of the robot: a stop is latched, it is held, the operator enables it.
+
+        Time without the operator is no time without a control step: a world may wait for the robot.
+        """
         self.holding = holding
+        if not enabled:
+            self._step_s = now_s
         if stopped and self._free:
             self.end(End.STOPPED, "somebody stopped the robot")
         self._stopped = stopped

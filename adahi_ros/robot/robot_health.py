@@ -41,6 +41,7 @@ class RobotState:
         interventions: of the safety envelope, by name.
         verifiers: what each of several was asked and how it replies, by name.
         gate: what the gate has learned, by name.
+        late: how late observations are, for people; empty where they are not.
     """
 
     active: bool
@@ -59,6 +60,7 @@ class RobotState:
     interventions: Mapping[str, int]
     verifiers: Mapping[str, object]
     gate: Mapping[str, float]
+    late: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ def _verdict(vitals: RobotState, before: _Counts, now: _Counts) -> tuple[Level, 
         return Level.ERROR, "held: no reply of the target"
     if now.fallbacks > before.fallbacks:
         return Level.WARN, "drafts executed without the target's reply"
+    if vitals.late:
+        return Level.WARN, vitals.late
     return Level.OK, "stepping"
 
 

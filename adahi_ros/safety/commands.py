@@ -8,7 +8,7 @@ does it send anything: it returns what is to go out.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,11 +54,13 @@ class Outgoing:
         command: (A,) float64 as it is sent; None where nothing is commanded.
         action: (A,), the command in the policy's units; None where there is none.
         record: None where nothing is to be told.
+        brakes: the command belongs to no observation.
     """
 
     command: np.ndarray | None = None
     action: np.ndarray | None = None
     record: SafetyRecord | None = None
+    brakes: bool = False
 
 
 _State = tuple[bool, bool, bool, bool, str, tuple[Intervention, ...]]
@@ -116,7 +118,7 @@ class Commands:
         self._guard.observed(now_s)
 
     def send(self, action: np.ndarray, read: np.ndarray, now_s: float) -> Outgoing:
-        """Command an action.
+        """Command an action. Where none may go out, brake an arm that moves: the next look may be late.
 
         Args:
             action: (A,), in the policy's units.
@@ -125,6 +127,8 @@ class Commands:
         """
         wanted = np.asarray(self._action.to_wire(action), dtype=np.float64)
         command = self._guard.act(wanted, self._measured.of(read), now_s)
+        if command is None and self._guard.moving:
+            return replace(self.look(now_s), action=None, brakes=True)
         # What nobody intervened in is the action to the last bit: there and back it might lose some.
         return self._outgoing(command, now_s, None if self._guard.interventions else action)
 
@@ -178,7 +182,7 @@ class Commands:
         return Outgoing() if self._published == self._state(now_s) else Outgoing(record=self.record(now_s))
 
     def resumes(self, now_s: float) -> bool:
-        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
         return self._guard.resumes(now_s)
 
     def _outgoing(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -112,6 +113,15 @@ class Envelope:
                 governor.begin(position)
                 displaced = True
         return displaced
+
+    @property
+    def state(self) -> tuple[list[Governor], bool]:
+        """What limits are relative to, to go back to: what `admit` returned since is not sent."""
+        return [copy(governor) for governor in self._governors], self._first
+
+    @state.setter
+    def state(self, state: tuple[list[Governor], bool]) -> None:
+        self._governors, self._first = state
 
     @property
     def at_rest(self) -> bool:

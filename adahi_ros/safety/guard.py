@@ -16,26 +16,14 @@ from adahi_ros.safety.envelope import RESTS, Envelope
 from adahi_ros.safety.following import Following
 from adahi_ros.safety.intervention import Admitted, Intervention
 from adahi_ros.safety.permission import Permission
-from adahi_ros.safety.stopping import fastest, stopping_point
+from adahi_ros.safety.stopping import fastest, stopping_path
 from adahi_ros.safety.workspace import Workspace
 
-HELD = frozenset(
-    (
-        Intervention.NOT_FINITE,
-        Intervention.STALE,
-        Intervention.DISABLED,
-        Intervention.DEACTIVATED,
-        Intervention.UNVERIFIED,
-        Intervention.FOLLOWING,
-        Intervention.DRIVER,
-        Intervention.WORKSPACE,
-    )
-)
-LASTING = HELD - {
-    Intervention.NOT_FINITE,
-    Intervention.WORKSPACE,
-}  # counted once, however many commands they take
-INTERRUPTING = LASTING - {Intervention.UNVERIFIED}  # after these, plans from before are outdated
+_STOPS = (Intervention.STALE, Intervention.DISABLED, Intervention.DEACTIVATED)
+_ALARMS = (Intervention.FOLLOWING, Intervention.DRIVER)
+INTERRUPTING = frozenset((*_STOPS, *_ALARMS))  # after these, plans from before are outdated
+LASTING = INTERRUPTING | {Intervention.UNVERIFIED}  # counted once, however many commands they take
+HELD = LASTING | {Intervention.NOT_FINITE, Intervention.WORKSPACE}
 HOLDS_AT_REST = 3  # so many, because one may be lost
 SETTLED_S = 0.5  # the measurement of a robot that moved lags this long behind
 
@@ -192,14 +180,16 @@ class Guard:
 
     def observed(self, now_s: float) -> None:
         """There was a new observation that the policy can act on."""
-        if self._is_stale(now_s):
-            self._held = self._interrupted = True
+        self._held |= self._is_stale(now_s)
         self._observed_s = now_s
 
     def resumes(self, now_s: float) -> bool:
-        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
         fault = self._fault(now_s)
-        return fault is Intervention.STALE or (fault is None and self._interrupted)
+        if fault not in (None, Intervention.STALE):
+            return False
+        interrupted, self._interrupted = self._interrupted or fault is not None, False
+        return interrupted
 
     def act(self, wanted: np.ndarray, measured: np.ndarray | None, now_s: float) -> np.ndarray | None:
         """Return what is commanded instead of a wanted action (A,); None where nothing is.
@@ -225,15 +215,17 @@ class Guard:
         start = measured if self._at is None else self._at
         if start is not None:
             wanted = self._unwrapped(wanted, start)
-            if self._leaves_workspace(start, wanted, now_s):
-                return self._stand(Intervention.WORKSPACE, now_s)
+        before_admit = self._envelope.state
+        admitted = self._envelope.admit(wanted, measured, now_s - self._put_s)
+        if self._leaves_workspace(start, admitted.action, now_s - self._put_s):
+            self._envelope.state = before_admit
+            return self._stand(Intervention.WORKSPACE, now_s)
         elapsed_s = self._elapsed_s(now_s)
-        self._held = self._interrupted = False
+        self._held = False
         self._why = None
         self._rested = 0
         self._moving = True
         self._moved_s = now_s
-        admitted = self._envelope.admit(wanted, measured, elapsed_s)
         before = (Intervention.DISPLACED,) if displaced else ()
         self.velocities = self._velocities_of(admitted.action, elapsed_s)
         self._commanded = self._put(Admitted(admitted.action, before + admitted.interventions))
@@ -323,15 +315,17 @@ class Guard:
         self._at = np.where(np.isfinite(measured) & moved, measured, self._at)
         self._speeds = None
 
-    def _leaves_workspace(self, start: np.ndarray, wanted: np.ndarray, now_s: float) -> bool:
-        """Whether an arm that goes towards a wanted position for a period could stop only out of its box."""
-        if self._workspace is None:
+    def _leaves_workspace(
+        self, start: np.ndarray | None, action: np.ndarray | None, elapsed_s: float
+    ) -> bool:
+        """Whether the tool leaves its box with an action, or while the arm brakes from it."""
+        if self._workspace is None or action is None:
             return False
-        speeds = self._speeds
-        if speeds is None or now_s - self._put_s >= RESTS * self._config.period_s:
-            speeds = np.zeros_like(start)
-        stop = stopping_point(start, speeds, wanted, self._envelope.limits, self._config.period_s)
-        return not self._workspace.admits(start, stop)
+        before = action if start is None else np.where(np.isfinite(start), start, action)
+        interval_s = min(elapsed_s, self._config.period_s)
+        speeds = (action - before) / interval_s if interval_s > 0.0 else np.zeros_like(action)
+        path = stopping_path(action, speeds, self._envelope.limits)
+        return not all(self._workspace.admits(before, point) for point in path)
 
     def _velocities_of(self, action: np.ndarray | None, elapsed_s: float) -> np.ndarray | None:
         """Return the velocities at a command, where a cubic to it stays within the velocity limits."""

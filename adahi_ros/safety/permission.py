@@ -42,6 +42,7 @@ class _Stream:
     sequence: int | None
     stamp_s: float | None
     value: bool
+    received_s: float
 
 
 class Permission:
@@ -51,10 +52,13 @@ class Permission:
 
     - A `false` of a publisher is a stop until the same publisher says `true`.
     - A stop by the service lasts until the service enables, or until a fresh press.
-    - A fresh press is the `true` of a publisher after its own `false` or its own silence of `timeout_s`. The
-      first message of a new publisher is one where there is no stop, no alarm and no other `true`.
+    - A fresh press is the `true` of a publisher after its own `false` or its own silence of `timeout_s`, both
+      by its clock and by this machine's: one of them may be set, or this process may stand still. The first
+      message of a new publisher is one where there is no stop, no alarm and no other `true`.
+    - The service enables without a deadman, until a `true` arrives: then the deadman is in charge again.
     - The node's start, and a hold that `require_press` names, need a fresh press.
-    - A `true` that is older than `timeout_s` enables nothing.
+    - A `true` that is older than `timeout_s` enables nothing, on the topic or by the service. Nor does a call
+      that was sent before the newest stop.
 
     Middlewares give no identity of a publisher to Python, so sequence numbers distinguish publishers. Where
     they cannot, only the service ends a stop.
@@ -68,6 +72,7 @@ class Permission:
         self._streams: dict[int, _Stream] = {}
         self._next_stream = 0
         self._stops: set[int] = set()
+        self._stopped_s = -float("inf")  # when the newest stop was sent
         self._true_until_s = -float("inf")
         self._enabled_by_service = False
         self._alarm = False
@@ -103,14 +108,28 @@ class Permission:
         self._alarm = True
         self._enabled_by_service = False
 
-    def set_enabled(self, enabled: bool) -> None:
-        """Enable the robot until it is disabled, or stop it; as the service asks."""
-        self._enabled_by_service = enabled
-        if enabled:
-            self._stops.clear()
-            self._alarm = self._unpressed = False
-        else:
-            self._stops.add(SERVICE)
+    def set_enabled(self, enabled: bool, now_s: float = 0.0, age_s: float = 0.0) -> str:
+        """Enable the robot until it is disabled, or stop it; as the service asks.
+
+        Args:
+            enabled: what it asks.
+            now_s: the time.
+            age_s: of the request by its source timestamp; 0 where that is unknown.
+
+        Returns:
+            Why the request is ignored, for people; empty where it is not.
+        """
+        if not enabled:
+            self._stop(SERVICE, now_s, age_s)
+            return ""
+        if late := self._late(age_s):
+            return f"set_enabled: {late}"
+        if age_s > 0.0 and now_s - age_s < self._stopped_s:
+            return "set_enabled: sent before the stop, which needs a newer true"
+        self._enabled_by_service = True
+        self._stops.clear()
+        self._alarm = self._unpressed = False
+        return ""
 
     def receive(self, press: Press, now_s: float) -> str:
         """Take a message on `enable`.
@@ -120,20 +139,31 @@ class Permission:
         """
         source, fresh = self._source_of(press, now_s)
         if not press.value:
-            self._stops.add(source)
-            self._enabled_by_service = False
+            self._stop(source, now_s, press.age_s)
             return ""
-        if not -self._timeout_s / 2 <= press.age_s <= self._timeout_s:
-            return (
-                f"enable: a true that is {press.age_s:.2f} s old by its source timestamp, allowed are "
-                f"{-self._timeout_s / 2:g} to {self._timeout_s:g} s (safety.enable_timeout_s); the clocks of "
-                "operator and robot must agree"
-            )
+        if late := self._late(press.age_s):
+            return f"enable: {late}"
         if fresh and source != UNKNOWN:
             self._stops -= {source, SERVICE}
             self._alarm = self._unpressed = False
+        self._enabled_by_service = False  # a deadman that is used is in charge: to let go stops the arm
         self._true_until_s = max(self._true_until_s, now_s - max(0.0, press.age_s) + self._timeout_s)
         return ""
+
+    def _stop(self, source: int, now_s: float, age_s: float) -> None:
+        self._stops.add(source)
+        self._enabled_by_service = False
+        self._stopped_s = max(self._stopped_s, now_s - max(0.0, age_s))
+
+    def _late(self, age_s: float) -> str:
+        """Return why a `true` of this age does not count, for people; empty where it does."""
+        if -self._timeout_s / 2 <= age_s <= self._timeout_s:
+            return ""
+        return (
+            f"a true that is {age_s:.2f} s old by its source timestamp, allowed are "
+            f"{-self._timeout_s / 2:g} to {self._timeout_s:g} s (safety.enable_timeout_s); the clocks of "
+            "operator and robot must agree"
+        )
 
     def _source_of(self, press: Press, now_s: float) -> tuple[int, bool]:
         """Return the publisher of a message, and whether it is a fresh press; remember the message."""
@@ -144,10 +174,14 @@ class Permission:
             free = not self._stops and not self._alarm and now_s >= self._true_until_s
             first = press.sequence == 1 and free
         else:
-            first = self._follows(stream, press) and (not stream.value or self._was_silent(stream, press))
-        self._streams[source] = _Stream(press.sequence, press.stamp_s, press.value)
+            first = (
+                self._follows(stream, press)
+                and (not stream.value or self._was_silent(stream, press, now_s))
+                and not self._may_continue_another(source, press, now_s)
+            )
+        self._streams[source] = _Stream(press.sequence, press.stamp_s, press.value, now_s)
         while len(self._streams) > STREAMS_KEPT:
-            del self._streams[next(iter(self._streams))]
+            del self._streams[min(self._streams, key=lambda name: self._streams[name].received_s)]
         return source, press.value and first
 
     @staticmethod
@@ -155,30 +189,45 @@ class Permission:
         """Whether a message is the very next of its publisher, so that none was lost."""
         return stream.sequence is None or press.sequence == stream.sequence + 1
 
-    def _was_silent(self, stream: _Stream, press: Press) -> bool:
-        """Whether the publisher was silent; a node that was stopped itself cannot say so by its own clock."""
+    def _was_silent(self, stream: _Stream, press: Press, now_s: float) -> bool:
+        """Whether the publisher was silent by both clocks: its own may jump, this node may stand still."""
         if stream.stamp_s is None or press.stamp_s is None or press.sequence is None:
             return False
-        return press.stamp_s - stream.stamp_s >= self._timeout_s
+        return min(press.stamp_s - stream.stamp_s, now_s - stream.received_s) >= self._timeout_s
 
-    def _others_near(self, sequence: int, source: int) -> bool:
-        """Whether another publisher may have come to this sequence number, with messages lost perhaps."""
+    def _may_continue_another(self, source: int, press: Press, now_s: float) -> bool:
+        """Whether the message may be of another publisher that is pressed all the time."""
         return any(
             name != source
-            and stream.sequence is not None
-            and 0 < sequence - stream.sequence <= STOPPED_AMBIGUOUS
+            and stream.value
+            and not self._was_silent(stream, press, now_s)
+            and self._near(press.sequence, stream)
             for name, stream in self._streams.items()
         )
+
+    @staticmethod
+    def _near(sequence: int | None, stream: _Stream) -> bool:
+        """Whether a publisher may have come to this sequence number, with messages lost perhaps."""
+        if sequence is None or stream.sequence is None:
+            return True
+        return 0 < sequence - stream.sequence <= STOPPED_AMBIGUOUS
+
+    def _others_near(self, sequence: int, source: int) -> bool:
+        """Whether another publisher may have come to this sequence number."""
+        return any(name != source and self._near(sequence, each) for name, each in self._streams.items())
 
     def _stream_of(self, press: Press) -> int:
         if press.sequence is None:
             return UNKNOWN if press.publishers > 1 else 0
         furthest = AMBIGUOUS if press.publishers > 1 else float("inf")
-        gaps = sorted(
-            (press.sequence - stream.sequence, name)
-            for name, stream in self._streams.items()
-            if stream.sequence is not None and 0 < press.sequence - stream.sequence <= furthest
-        )
+        gaps = [  # of two publishers that came as far, the one that was received last
+            (gap, name)
+            for gap, _, name in sorted(
+                (press.sequence - stream.sequence, -stream.received_s, name)
+                for name, stream in self._streams.items()
+                if stream.sequence is not None and 0 < press.sequence - stream.sequence <= furthest
+            )
+        ]
         if press.sequence == 1 or not gaps:
             self._next_stream += 1
             return self._next_stream

@@ -7,6 +7,8 @@ import numpy as np
 
 from adahi_ros.safety.limits import Limits
 
+POINTS = 5
+
 
 def fastest(start: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Return the largest speed (A,) of a cubic that ends with its mean velocity.
@@ -21,19 +23,15 @@ def fastest(start: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return np.maximum(np.abs(start), np.abs(mean + (mean - start) / 3.0))
 
 
-def stopping_point(
-    start: np.ndarray, speeds: np.ndarray, wanted: np.ndarray, limits: Limits, period_s: float
-) -> np.ndarray:
-    """Return where an arm stops (A,) that goes towards a wanted position for one more period, then brakes.
+def stopping_path(start: np.ndarray, speeds: np.ndarray, limits: Limits) -> np.ndarray:
+    """Return where an arm passes (P, A) that brakes: at first, on the way, and at rest.
 
     Args:
         start: (A,) position.
         speeds: (A,) there, per s.
-        wanted: (A,) position.
         limits: of the arm.
-        period_s: of the control.
     """
-    change = np.minimum(limits.acceleration * period_s, 2.0 * limits.velocity)
-    soon = np.clip((wanted - start) / period_s, speeds - change, speeds + change)
-    soon = np.clip(soon, -limits.velocity, limits.velocity)
-    return start + soon * period_s + soon * np.abs(soon) / (2.0 * limits.acceleration)
+    brakes_s = np.abs(speeds) / limits.acceleration
+    passed_s = np.minimum(np.linspace(0.0, brakes_s.max(), POINTS)[:, None], brakes_s)
+    left = 1.0 - 0.5 * np.divide(passed_s, brakes_s, out=np.zeros_like(passed_s), where=brakes_s > 0.0)
+    return start + speeds * passed_s * left

@@ -5,11 +5,15 @@ The order is that of the times by which replies are needed (earliest deadline fi
 A robot that has asked about a later step has no use for a reply about an earlier one: its command went out
 without it, or the plan that it would bring is overtaken by the newer one. What is overtaken is dropped before
 it is verified, as PipeInfer drops speculative runs that are void (Butler et al., arXiv 2407.11798).
+
+Where more wait than a batch takes, clients share it: the first of each client comes before the second of any.
+Otherwise clients with many names would fill the queue of a slow target, and each of the others would wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -34,6 +38,7 @@ class Turn(Generic[T]):
         came_s: when it was taken.
         due_s: when its reply is needed.
         image_bytes: what its images take.
+        client: that sent it; None where it is unknown.
     """
 
     heading: RequestHeader
@@ -41,6 +46,7 @@ class Turn(Generic[T]):
     came_s: float
     due_s: float
     image_bytes: int = 0
+    client: Hashable = None
 
     @classmethod
     def of(
@@ -51,13 +57,14 @@ class Turn(Generic[T]):
         image_bytes: int = 0,
         unsaid_s: float = UNSAID_S,
         used_s: float = 0.0,
+        client: Hashable = None,
     ) -> Turn[T]:
         """Return that of a request which has just come.
 
         Its sender cannot claim to need the reply sooner than in `used_s`, its recent computing time.
         """
         due_s = now_s + min(LATEST_S, max(used_s, needed_in_s(heading, unsaid_s)))
-        return cls(heading, request, now_s, due_s, image_bytes)
+        return cls(heading, request, now_s, due_s, image_bytes, client)
 
 
 def needed_in_s(heading: RequestHeader, unsaid_s: float = UNSAID_S) -> float:
@@ -102,6 +109,19 @@ class RequestQueue(Generic[T]):
             return False
         return self._count < self._most or robot_id in self._turns
 
+    def displace(self, client: Hashable) -> T | None:
+        """Take a request out for one of this client: the last due of the client that has the most.
+
+        Returns:
+            None where no other client has at least two more than this one.
+        """
+        counts = Counter(turn.client for turn in self)
+        ((most, count),) = counts.most_common(1) or [(client, 0)]
+        if count < counts[client] + 2:
+            return None
+        last = max((turn for turn in self if turn.client == most), key=lambda turn: turn.due_s)
+        return self._without([last])[0]
+
     def add(self, turn: Turn[T]) -> list[T]:
         """Have a request wait; return those that are overtaken by that, or it itself where it is.
 
@@ -131,7 +151,21 @@ class RequestQueue(Generic[T]):
         """
         free = [[each for each in turns if not held(each.heading)] for turns in self._turns.values()]
         first = [min(turns, key=lambda turn: turn.due_s) for turns in free if turns]
-        taken = sorted(first, key=lambda turn: turn.due_s)[:most]
+        shared: dict[Hashable, list[Turn[T]]] = {}
+        places: list[tuple[int, float, Turn[T]]] = []
+        for turn in sorted(first, key=lambda turn: turn.due_s):
+            before = shared.setdefault(turn.heading.robot_id if turn.client is None else turn.client, [])
+            places.append((len(before), turn.due_s, turn))
+            before.append(turn)
+        taken = sorted(places, key=lambda place: place[:2])[:most]
+        return self._without([turn for _, _, turn in taken])
+
+    def take_late(self, now_s: float) -> list[T]:
+        """Take the requests whose replies were needed before now."""
+        return self._without([turn for turn in self if turn.due_s <= now_s])
+
+    def _without(self, taken: list[Turn[T]]) -> list[T]:
+        """Remove requests, and return them."""
         for turn in taken:
             turns = self._turns[turn.heading.robot_id]
             turns.remove(turn)
@@ -139,17 +173,6 @@ class RequestQueue(Generic[T]):
                 del self._turns[turn.heading.robot_id]
         self._count -= len(taken)
         return [turn.request for turn in taken]
-
-    def take_late(self, now_s: float) -> list[T]:
-        """Take the requests whose replies were needed before now."""
-        late = [turn for turn in self if turn.due_s <= now_s]
-        for turn in late:
-            turns = self._turns[turn.heading.robot_id]
-            turns.remove(turn)
-            if not turns:
-                del self._turns[turn.heading.robot_id]
-        self._count -= len(late)
-        return [turn.request for turn in late]
 
 
 def _of_one_episode(one: RequestHeader, other: RequestHeader) -> bool:

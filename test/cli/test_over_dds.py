@@ -76,6 +76,6 @@ def test_all_methods_run_in_the_one_domain_that_is_told(
     picture = tmp_path / "demo.png"
     said = run("demo", "ball", *toy, "--methods", "draft,target", "--episodes", 1, "--picture", picture)
     assert said.exit_code == 0, said.stdout
-    (told,) = re.findall(r"watch it: adahi top --domain (\d+)\n", said.stdout)
+    (told,) = re.findall(r"watch it: \S*adahi top --domain (\d+)\n", said.stdout)
     assert domains == [int(told)] * 2
     assert said.stdout.index("watch it") < said.stdout.index("Draft only")

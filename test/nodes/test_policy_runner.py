@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from adahi_msgs.action import RunPolicy
@@ -125,10 +126,57 @@ def test_held_waits_until_the_arm_is_at_rest(
     runner._left_ns = time.time_ns()
     safety.publish(SafetyState(holding=True, message="braking"))
     observer.wait_until(lambda: runner._rest_ns == 0, 20.0, "the second word")
-    held = observer._executor.create_task(runner._hold(True))
+    held = observer._executor.create_task(runner._hold())
     observer._executor.spin_once(timeout_sec=0.1)
     assert not held.done()
     if rests:
         safety.publish(SafetyState(holding=True, message="at rest"))
     observer.wait_until(held.done, 20.0, "the hold")
     assert bool(held.result()) is not rests
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_goal_that_finds_the_policy_active_and_fails_waits_until_the_arm_is_at_rest(
+    observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+) -> None:
+    """Someone else activated the policy's node: the arm still moves when the goal deactivates it."""
+
+    async def active(*arguments: Any) -> int:
+        return NodeState.ACTIVE
+
+    async def deactivate(wait_s: float) -> int:
+        return NodeState.INACTIVE
+
+    monkeypatch.setattr(runner._policy, "state", active)
+    monkeypatch.setattr(runner._policy, "deactivate", deactivate)
+    monkeypatch.setattr(policy_runner_node, "REST_S", 20.0)
+    safety = observer.node.create_publisher(SafetyState, "safety_state", 10)
+    observer.wait_until(lambda: safety.get_subscription_count() > 0, 20.0, "the runner")
+    request = RunPolicy.Goal(policy="" if cancelled else "/nowhere/draft")
+    handle = Mock(request=request, is_cancel_requested=cancelled)
+    runner._rest_ns = 1  # the arm was at rest once
+    over = observer._executor.create_task(runner._execute(handle))
+    for _ in range(5):
+        observer._executor.spin_once(timeout_sec=0.1)
+    assert not over.done()
+    safety.publish(SafetyState(holding=True, message="at rest"))
+    observer.wait_until(over.done, 20.0, "the result")
+    expected = End.CANCELED if cancelled else End.NOT_STARTED
+    assert (over.result().error_code, over.result().held) == (expected, True)
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_held_is_not_said_of_a_policy_node_that_was_killed_and_started_again(
+    observer: Observer, runner: PolicyRunnerNode, monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    """The new process is unconfigured, and knows nothing of the arm, which may still move."""
+
+    async def deactivate(wait_s: float) -> int:
+        return NodeState.UNCONFIGURED
+
+    monkeypatch.setattr(runner._policy, "deactivate", deactivate)
+    monkeypatch.setattr(policy_runner_node, "REST_S", 0.2)
+    runner._moved, runner._left_ns = True, time.time_ns() if seen else 0
+    held = observer._executor.create_task(runner._hold())
+    observer.wait_until(held.done, 20.0, "the hold")
+    assert bool(held.result()) is not seen

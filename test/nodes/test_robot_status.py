@@ -96,7 +96,7 @@ def test_what_is_not_finite_or_not_heard_is_null(step_record: Make) -> None:
     assert figures["recent"]["scores"] == [None]
     assert figures["link"]["rtt_ms"] is None
     assert figures["link"]["loss"] == 0.25
-    assert figures["link"]["verifier"] == "doubted"
+    assert figures["link"]["verifier"] == "unresponsive"
 
 
 def test_the_plan_is_that_of_the_newest_step(step_record: Make) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -241,3 +242,19 @@ def test_the_end_does_not_wait_for_replies_that_block(monkeypatch: pytest.Monkey
     assert 0 < len(front.air.replies) <= 6
     assert now_s[0] < 11.0
     assert not len(front.turns)
+
+
+def test_a_full_queue_refuses_the_client_with_the_most_requests() -> None:
+    """Whatever names it uses; the robot that comes last waits for its turn."""
+    front = Front(batch=BatchParameters(size=1, waiting=3, quota_hz=0.0))
+    clients = iter(4 * [b"flood"] + [b"arm"])
+    front.turns._clients = Mock(client_of=lambda header: next(clients))
+    front.air.ask("flood 0", 0)
+    front.serve()  # it is verified, and the next ones wait
+    for number in range(1, 4):
+        front.air.ask(f"flood {number}", number)
+    assert front.serve() == []
+    front.air.ask("arm", 9)
+    ((step, status, _),) = front.serve()
+    assert (step, status) == (3, RequestFault.BUSY)
+    assert len(front.turns) == 3

@@ -57,7 +57,7 @@ def test_time_begins_when_the_policy_acts_and_what_was_heard_before_counts(
 
 def begin(attempt: Attempt, record: Any, until_s: float) -> None:
     """Step with a verifier, ten times a second."""
-    attempt.safety(stopped=False, holding=False)
+    attempt.safety(False, False, True, 100.0)
     for tick in range(round(10 * (until_s - 100.0))):
         attempt.stepped(record, 100.0 + tick / 10)
         attempt.linked(True, 100.0 + tick / 10)
@@ -69,7 +69,7 @@ def test_who_judges_ends_it_and_nothing_after_that_does(
 ) -> None:
     attempt.stepped(step_record(), 100.1)
     attempt.judged(success)
-    attempt.safety(stopped=True, holding=True)
+    attempt.safety(True, True, False, 100.0)
     found = attempt.ended(1000.0)
     assert found is not None
     assert found[0] is (End.SUCCESS if success else End.FAILURE)
@@ -101,27 +101,42 @@ def test_time_silence_and_a_verifier_that_is_gone_end_it(
 def test_a_stop_ends_it_but_one_of_before_may_be_lifted(
     attempt: Attempt, step_record: Callable[..., StepRecord]
 ) -> None:
-    attempt.safety(stopped=False, holding=False)
-    attempt.safety(stopped=True, holding=True)
+    attempt.safety(False, False, True, 100.0)
+    attempt.safety(True, True, False, 100.0)
     assert attempt.ended(100.1) == (End.STOPPED, "somebody stopped the robot")
 
     lifted = Attempt(LIMITS, 100.0)
-    lifted.safety(stopped=True, holding=True)
+    lifted.safety(True, True, False, 100.0)
     assert lifted.ended(100.9) is None
-    lifted.safety(stopped=False, holding=False)
+    lifted.safety(False, False, True, 100.0)
     assert lifted.ended(101.5) is None
 
     stays = Attempt(LIMITS, 100.0)
-    stays.safety(stopped=True, holding=True)
+    stays.safety(True, True, False, 100.0)
     found = stays.ended(101.1)
     assert found is not None
     assert found[0] is End.STOPPED
 
 
+def test_time_without_the_operator_is_no_time_without_a_step(
+    step_record: Callable[..., StepRecord],
+) -> None:
+    waiting = Attempt(LIMITS, 100.0)
+    begin(waiting, step_record(), 101.0)
+    for second in range(8):
+        waiting.safety(False, True, False, 101.0 + second)
+        assert waiting.ended(101.5 + second) is None
+    waiting.safety(False, True, True, 108.5)
+    assert waiting.ended(109.0) is None
+    found = waiting.ended(111.5)
+    assert found is not None
+    assert found[0] in (End.NO_STEPS, End.TIME_LIMIT)
+
+
 def test_without_a_limit_it_goes_on(step_record: Callable[..., StepRecord]) -> None:
     endless = Attempt(AttemptLimits(0.0, 0.0, 0.0, 0.0), 0.0)
     endless.linked(False, 1.0)
-    endless.safety(stopped=True, holding=True)
+    endless.safety(True, True, False, 100.0)
     assert endless.ended(1e6) is None
     endless.end(End.CANCELED, "asked to")
     assert endless.ended(1e6) == (End.CANCELED, "asked to")

@@ -343,3 +343,41 @@ def test_a_false_holds_at_once_until_a_true(by: str) -> None:
     says(True)
     assert [record.enabled for record in robot.told()] == [True]
     assert robot.act(UNEVEN).command is not None
+
+
+@pytest.mark.parametrize("cause", ["silence", "driver"])
+def test_an_observation_that_may_not_move_the_arm_brakes_it_without_waiting_for_the_next_look(
+    cause: str,
+) -> None:
+    """The looks come just before the observations, and the permission ends just after a look."""
+    robot = Robot({**WIDE, "velocity": 2.0, "acceleration": 8.0}, require_enable=True, timeout_s=0.2).start()
+    robot.press(True)
+    robot.act(0.0)
+    for step in range(1, 40):
+        if step < 20:
+            robot.press(True)
+        robot.now_s += PERIOD_S - 0.001
+        robot.sent(robot.commands.look(robot.now_s))
+        robot.now_s += 0.001
+        if step == 20 and cause == "driver":
+            robot.commands._guard.driver("it does not run")
+        robot.act(2.0 * step)
+    positions = np.array([each.command[0] for each in robot.out if each.command is not None])
+    speeds = np.diff(positions) / PERIOD_S
+    assert speeds.max() > 0.6
+    assert np.diff(speeds).min() >= -8.0 * PERIOD_S - 1e-9
+    assert robot.out[-1].command is None
+
+
+def test_what_brakes_belongs_to_no_observation() -> None:
+    robot = Robot({**WIDE, "velocity": 2.0, "acceleration": 8.0}).start()
+    for step in range(10):
+        acted = robot.act(3.0 * step)
+        robot.now_s += PERIOD_S
+    assert (acted.brakes, acted.action is None) == (False, False)
+    robot.permission.set_enabled(False)
+    braked = robot.act(30.0)
+    assert (braked.brakes, braked.action) == (True, None)
+    assert braked.command is not None
+    assert braked.record is not None
+    assert braked.record.warning == "held: disabled"

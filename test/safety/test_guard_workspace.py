@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adahi_ros.safety.envelope import Envelope
+from adahi_ros.safety.guard import Guard, GuardConfig
 from adahi_ros.safety.intervention import Intervention
-from test.safety.conftest import Robot
+from adahi_ros.safety.limits import Limits
+from adahi_ros.safety.permission import Permission
+from adahi_ros.safety.workspace import Workspace
+from test.safety.conftest import PERIOD_S, Robot
 
 EDGE = 1.0
 ARM = {"velocity": 2.0, "acceleration": 8.0, "max_step": 0.5}
@@ -72,3 +77,58 @@ def test_an_arm_outside_may_return() -> None:
         at = robot.act(0.5, measured=at) or at
         robot.wait()
     assert at == pytest.approx(0.5)
+
+
+class TwoLinks:
+    """A planar arm with two links, 1.0 m and 0.7 m long."""
+
+    joint_names = ("a", "b")
+
+    def pose(self, joints: dict[str, float]) -> np.ndarray:
+        pose, first, both = np.eye(4), joints["a"], joints["a"] + joints["b"]
+        pose[:2, 3] = np.cos(first) + 0.7 * np.cos(both), np.sin(first) + 0.7 * np.sin(both)
+        return pose
+
+
+LOWEST, HIGHEST = np.array([0.3, -0.8, -1.0]), np.array([1.6, 0.8, 1.0])
+
+
+def two_links(limit: dict[str, float]) -> Guard:
+    names = ("a", "b")
+    workspace = Workspace(TwoLinks(), names, LOWEST, HIGHEST)  # type: ignore[arg-type]
+    envelope = Envelope(Limits.of(names, dict.fromkeys(names, limit)), "positions", PERIOD_S)
+    guard = Guard(envelope, GuardConfig(PERIOD_S, 0.5), Permission(False, 0.5), 0.0, workspace)
+    guard.start(0.0)
+    return guard
+
+
+def outside(command: np.ndarray) -> float:
+    """Return how far from the box the tool is, in m."""
+    tool = TwoLinks().pose({"a": command[0], "b": command[1]})[:3, 3]
+    return float(np.linalg.norm(tool - np.clip(tool, LOWEST, HIGHEST)))
+
+
+@pytest.mark.parametrize(("end", "max_step", "lag"), [(1.2, 10.0, 0), (3.2, 0.3, 3), (3.2, 10.0, 0)])
+def test_a_tool_that_moves_on_a_curve_stays_inside(end: float, max_step: float, lag: int) -> None:
+    rng, worst = np.random.default_rng(1), 0.0
+    limit = {**ARM, "position_low": -end, "position_high": end, "max_step": max_step}
+    for _ in range(20):
+        guard, now_s, wanted = two_links(limit), 0.0, np.zeros(2)
+        path = [np.array([0.0, 0.9])]
+        for _ in range(100):
+            now_s += PERIOD_S
+            if rng.random() < 0.1:
+                wanted = rng.uniform(-3.0, 3.0, 2)
+            guard.observed(now_s)
+            command = guard.act(wanted, path[max(0, len(path) - 1 - lag)], now_s)
+            if command is not None:
+                path.append(command)
+                worst = max(worst, outside(command))
+    assert worst <= 0.01
+
+
+def test_the_first_command_of_an_arm_that_is_not_measured_lies_inside() -> None:
+    guard = two_links(ARM)
+    assert guard.act(np.array([2.0, 1.0]), None, 0.1) is None
+    assert guard.interventions == (Intervention.WORKSPACE,)
+    assert guard.act(np.array([0.0, 0.9]), None, 0.2) is not None

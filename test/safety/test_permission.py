@@ -184,3 +184,85 @@ def test_the_first_true_of_a_new_publisher_ends_no_stop_no_alarm_and_joins_no_de
         permission.set_enabled(False) if why == "stop" else permission.require_press()
     Publisher(permission).say(True, 10.0)
     assert not permission.enabled(10.0)
+
+
+@pytest.mark.parametrize("cause", ["service", "alarm"])
+@pytest.mark.parametrize("step_s", [1.0, 3600.0])
+def test_a_clock_that_is_set_is_no_release_of_the_deadman(cause: str, step_s: float) -> None:
+    """Publisher and robot have one clock, so the age stays small while the stamps jump."""
+    permission = required()
+    for number in range(1, 40):
+        if number == 10:
+            permission.set_enabled(False) if cause == "service" else permission.require_press()
+        now_s = 0.1 * number
+        stamp_s = 100.0 + now_s + (step_s if number >= 20 else 0.0)
+        permission.receive(Press(True, stamp_s, 0.001, number, 1), now_s)
+        assert permission.enabled(now_s) == (number < 10)
+
+
+@pytest.mark.parametrize("age_s", [0.51, 4.5, -0.26, math.inf])
+def test_a_call_that_arrives_late_enables_nothing_and_says_why(age_s: float) -> None:
+    permission = required()
+    permission.set_enabled(False)
+    ignored = permission.set_enabled(True, 20.0, age_s)
+    assert "s old by its source timestamp, allowed are -0.25 to 0.5 s" in ignored
+    assert permission.stopped
+    assert not permission.enabled(20.0)
+    assert permission.set_enabled(True, 20.0, 0.4) == ""
+    assert permission.enabled(20.0)
+
+
+def test_a_call_that_was_sent_before_a_stop_does_not_end_it() -> None:
+    permission = required()
+    deadman = Publisher(permission)
+    deadman.say(True, 10.0)
+    deadman.say(False, 10.3, age_s=0.1)
+    assert "sent before the stop" in permission.set_enabled(True, 10.35, 0.2)
+    assert permission.stopped
+    permission.set_enabled(False, 10.6, 0.1)
+    assert "sent before the stop" in permission.set_enabled(True, 10.7, 0.3)
+    assert permission.set_enabled(True, 10.7, 0.1) == ""
+    assert permission.enabled(10.7)
+
+
+def test_a_late_call_stops_all_the_same() -> None:
+    permission = required()
+    permission.set_enabled(True, 10.0)
+    assert permission.set_enabled(False, 20.0, 9.0) == ""
+    assert permission.stopped
+
+
+@pytest.mark.parametrize("ended_with", [True, False])
+@pytest.mark.parametrize("hold", ["service", "alarm", "none"])
+@pytest.mark.parametrize("lost", [0, 1, 3])
+def test_a_publisher_that_only_says_true_never_ends_a_stop_of_before(
+    ended_with: bool, hold: str, lost: int
+) -> None:
+    """It counts through the number at which the deadman that is gone had ended."""
+    permission = required()
+    gone = Publisher(permission)
+    for step in range(80):
+        gone.say(True, 0.1 * step)
+    assert permission.enabled(8.0)
+    if hold == "service":
+        permission.set_enabled(False, 8.0)
+    elif hold == "alarm":
+        permission.require_press()
+    if not ended_with or hold == "none":
+        gone.say(False, 8.0)
+    other = Publisher(permission)
+    for step in range(200):
+        if 80 - lost <= other.sequence < 80:
+            other.sequence += lost
+        other.say(True, 10.0 + 0.1 * step)
+        assert not permission.enabled(10.0 + 0.1 * step)
+
+
+def test_a_deadman_that_is_used_takes_over_from_the_service() -> None:
+    permission = required()
+    permission.set_enabled(True, 10.0)
+    assert permission.enabled(100.0)
+    deadman = Publisher(permission)
+    deadman.say(True, 100.0)
+    assert permission.enabled(100.4)
+    assert not permission.enabled(100.6)

@@ -161,3 +161,28 @@ def test_who_used_much_computing_cannot_claim_to_be_first() -> None:
     waiting.add(Turn.of(told("arm", 0)._replace(needed_in_s=0.1), "arm", 0.0, used_s=0.02))
     assert waiting.take(2) == ["arm", "flood"]
     assert Turn.of(told("flood", 0), "flood", 0.0, used_s=100.0).due_s == LATEST_S
+
+
+def test_clients_share_a_batch_whatever_names_they_use() -> None:
+    """Requests of earlier clients are all due before it, and one of a client that comes last is served."""
+    waiting: RequestQueue[str] = RequestQueue()
+    for client in ("one", "two"):
+        for number in range(10):
+            name = f"{client} {number}"
+            waiting.add(Turn.of(told(name, 0), name, 0.01 * number, client=client))
+    waiting.add(Turn.of(told("arm", 0), "arm", 0.5, client="arm"))
+    assert waiting.take(4) == ["one 0", "two 0", "arm", "one 1"]
+    assert len(waiting) == 17
+
+
+def test_a_full_queue_has_room_for_a_client_with_fewer_requests() -> None:
+    waiting: RequestQueue[str] = RequestQueue(most=4)
+    for number in range(3):
+        waiting.add(Turn.of(told(f"flood {number}", 0), f"flood {number}", float(number), client="flood"))
+    waiting.add(Turn.of(told("leg", 0), "leg", 9.0, client="leg"))
+    assert waiting.displace("flood") is None
+    assert waiting.displace("arm") == "flood 2"
+    assert waiting.has_room("arm")
+    waiting.add(Turn.of(told("arm", 0), "arm", 9.0, client="arm"))
+    assert waiting.displace("leg") is None  # it has one, the flood two
+    assert RequestQueue[str]().displace("arm") is None

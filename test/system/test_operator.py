@@ -38,6 +38,10 @@ class Cell:
     def set_enabled(self, enabled: bool) -> None:
         assert self.stage.call(self._client, SetBool.Request(data=enabled)).success
 
+    def call(self, enabled: bool) -> Any:
+        """Call the service; return the future."""
+        return self._client.call_async(SetBool.Request(data=enabled))
+
     def start_again(self) -> None:
         """Kill the node as a crash does, and start it as `respawn` does."""
         self.stage.processes.kill(self.process)
@@ -86,7 +90,9 @@ class Cell:
         self.run(self.moves(), "motion after a fresh press")
 
     def stands_for(self, steps: int) -> None:
-        """Check that the policy acts, and that nothing is commanded."""
+        """Check that the policy acts, and that nothing is commanded once the arm has stopped."""
+        self.run(lambda: self.safety[-1].holding and "at rest" in self.safety[-1].message, "rest")
+        self.run(self.steps(2), "what was commanded before has arrived")
         moves = self.moves()
         self.run(self.steps(steps), "steps")
         assert not moves()
@@ -146,6 +152,23 @@ def test_what_arrived_while_the_node_stood_still_moves_nothing(cell: Cell) -> No
     moves = cell.moves()
     os.kill(cell.process.pid, signal.SIGCONT)
     cell.run(cell.steps(30), "steps", pressed=None)
+    assert not moves()
+    cell.press_afresh()
+
+
+def test_a_call_from_before_the_node_stood_still_ends_no_later_stop(cell: Cell) -> None:
+    cell.press_afresh()
+    os.kill(cell.process.pid, signal.SIGSTOP)
+    enabling = cell.call(True)
+    until_s = time.monotonic() + STOPPED_S
+    cell.run(lambda: time.monotonic() > until_s, "the node stopped", pressed=False)
+    moves = cell.moves()
+    os.kill(cell.process.pid, signal.SIGCONT)
+    cell.run(enabling.done, "a reply", pressed=None)
+    assert not enabling.result().success
+    assert "s old by its source timestamp" in enabling.result().message
+    cell.run(cell.steps(30), "steps", pressed=None)
+    assert cell.safety[-1].stopped
     assert not moves()
     cell.press_afresh()
 

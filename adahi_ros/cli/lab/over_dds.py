@@ -23,7 +23,7 @@ from adahi_ros.cli.options import (
     finite,
     picture_file,
 )
-from adahi_ros.cli.terminal import console, say, write_json
+from adahi_ros.cli.terminal import console, own_name, say, write_json
 
 LOCKSTEP_DEADLINE_S = 10.0  # a busy machine must not change what a run without a clock does
 
@@ -109,7 +109,8 @@ def demo(
     by_clock = {name: real_time or goes_ahead(name, task) for name in names}
     runs, figures = {}, {}
     with exclusive_domain() as domain:  # one for all methods, so that who watches goes on watching
-        say(f"robot, draft policy and target verifier are starting; watch it: adahi top --domain {domain}")
+        watch = f"{own_name()} top --domain {domain}"
+        say(f"robot, draft policy and target verifier are starting; watch it: {watch}")
         expert = held_out(task, seed, workers)
         for name, method in ways.items():
             wait_s = deadline_s or (1 / rate_hz if by_clock[name] else LOCKSTEP_DEADLINE_S)

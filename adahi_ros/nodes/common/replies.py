@@ -34,19 +34,33 @@ async def replied(
         NotRepliedError: there is none by then, or the client was destroyed.
     """
     end_s = time.monotonic() + wait_s
-    try:
-        while not client.service_is_ready() and time.monotonic() < end_s:
-            await elapsed(node, LOOK_S)
-        if given_up is not None and given_up.done():
-            raise NotRepliedError(f"{client.srv_name}: not asked any more")
-        future = client.call_async(request)
-    except InvalidHandle:
-        raise NotRepliedError(f"{client.srv_name}: the client was destroyed") from None
+    future = await asked(node, client, request, wait_s, given_up)
     await elapsed(node, max(0.0, end_s - time.monotonic()), future, given_up)
     if not future.done():
         client.remove_pending_request(future)
         raise NotRepliedError(f"{client.srv_name}: no reply for {wait_s:g} s")
     return future.result()
+
+
+async def asked(
+    node: Node, client: Any, request: Any, wait_s: float, given_up: Future | None = None
+) -> Future:
+    """Return the future of a reply, once the service is there and the request is sent.
+
+    The arguments are those of `replied`.
+
+    Raises:
+        NotRepliedError: nobody waits any more, or the client was destroyed.
+    """
+    end_s = time.monotonic() + wait_s
+    try:
+        while not client.service_is_ready() and time.monotonic() < end_s:
+            await elapsed(node, LOOK_S)
+        if given_up is not None and given_up.done():
+            raise NotRepliedError(f"{client.srv_name}: not asked any more")
+        return client.call_async(request)
+    except InvalidHandle:
+        raise NotRepliedError(f"{client.srv_name}: the client was destroyed") from None
 
 
 async def elapsed(node: Node, duration_s: float, *futures: Any) -> None:

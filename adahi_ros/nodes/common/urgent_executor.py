@@ -20,11 +20,14 @@ from typing import Any, Protocol
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor, TimeoutException
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
+from rclpy.service import Service
 from rclpy.signals import SignalHandlerGuardCondition
 from rclpy.subscription import Subscription
 
 from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.nodes.common.reachable import ServiceReplies
 
+REQUEST_INFO = "request_info"  # attribute of an urgent service: when its newest request was sent
 LOOK_AROUND_S = 0.05  # what is not urgent waits for so long at most
 
 
@@ -75,6 +78,7 @@ class UrgentExecutor(SingleThreadedExecutor):
         self._urgent = urgent
         self._next_look = 0.0
         self._busy = False
+        self._replies = ServiceReplies()
         self._interrupt = SignalHandlerGuardCondition(context=node.context)
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
@@ -93,6 +97,15 @@ class UrgentExecutor(SingleThreadedExecutor):
             self._look_around()
             self._execute_urgent(0.0)  # who keeps the others busy does not keep it from these
 
+    def can_execute(self, entity: Any) -> bool:
+        """Leave urgent services to `_execute_urgent`, which keeps the timestamps of their requests."""
+        return entity not in self._urgent().services and super().can_execute(entity)
+
+    def shutdown(self, timeout_sec: float | None = None) -> bool:
+        """See rclpy."""
+        self._replies.close()
+        return super().shutdown(timeout_sec)
+
     def _look_around(self) -> None:
         """Execute one callback of those that are ready, urgent or not."""
         handler: Any
@@ -106,6 +119,8 @@ class UrgentExecutor(SingleThreadedExecutor):
             self._busy = False
             return
         urgent = self._urgent()
+        if isinstance(entity, Service):  # anyone's request; its reply must not block what is urgent
+            self._replies.guard(entity)
         handler()
         if entity is None:  # a task; one that waits on for something is looked at again at the next look
             self._busy |= handler.done()
@@ -130,6 +145,8 @@ class UrgentExecutor(SingleThreadedExecutor):
             waited.add_guard_condition(guard.handle)
         for client in urgent.clients:
             waited.add_client(client.handle)
+        for service in urgent.services:
+            self._replies.guard(service)
         for service in services:
             waited.add_service(service.handle)
         for timer in urgent.timers:
@@ -170,6 +187,7 @@ def _serve(service: Any) -> bool:
     request, header = service.handle.service_take_request(service.srv_type.Request)
     if header is None:
         return False
+    setattr(service, REQUEST_INFO, header)
     service.send_response(service.callback(request, service.srv_type.Response()), header)
     return True
 

@@ -127,7 +127,7 @@ class CommandPublisher:
             What is commanded, as an action; None where nothing is.
         """
         outgoing = self._commands.send(action, observation.read, time.monotonic())
-        self._publish(outgoing, observation.stamp_ns)
+        self._publish(outgoing, AT_ONCE if outgoing.brakes else observation.stamp_ns)
         return outgoing.action
 
     def commanded(self) -> np.ndarray | None:
@@ -135,7 +135,7 @@ class CommandPublisher:
         return self._commands.commanded()
 
     def resumes(self) -> bool:
-        """Whether the next action ends a hold or a gap, so that plans from before it are outdated."""
+        """Whether a hold or a gap ends, so that plans from before it are outdated; asked once for each."""
         return self._commands.resumes(time.monotonic())
 
     def withhold(self) -> None:

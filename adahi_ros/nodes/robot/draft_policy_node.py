@@ -121,7 +121,7 @@ class DraftPolicyNode(ManagedNode):
         policy, contract = policy_and_contract(values)
         self._values = values
         self._contract = contract
-        self._condition = Diagnosis(time.monotonic())
+        self._condition = Diagnosis(time.monotonic(), contract.period_s)
         encoder: Encoder | EncoderFiles | None = None
         encode, image_dim = None, 0
         if contract.encoder and contract.images_for_target:  # only what the verifier makes of them is known

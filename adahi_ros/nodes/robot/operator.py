@@ -16,6 +16,7 @@ from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
 from adahi_ros.contract.times import NANOSECONDS
+from adahi_ros.nodes.common.urgent_executor import REQUEST_INFO
 from adahi_ros.safety.permission import Permission, Press
 
 DEPTH = 100  # a true right after a false must not replace it
@@ -62,11 +63,19 @@ class Operator:
         if request.data and not self._active():
             response.message = "the node is not active"
             return response
-        self.permission.set_enabled(request.data)
+        # Only the node's own executor keeps what the middleware says of a request.
+        info = vars(self.service).pop(REQUEST_INFO, None)
+        age_s = age_of(info.source_timestamp) if info is not None else 0.0
+        ignored = self.permission.set_enabled(request.data, time.monotonic(), age_s)
         self._changed()
-        response.success = True
-        response.message = "enabled" if request.data else "disabled, held"
+        response.success = not ignored
+        response.message = ignored or ("enabled" if request.data else "disabled, held")
         return response
+
+
+def age_of(stamp_ns: int) -> float:
+    """Return the age in s of a timestamp by the system's clock; 0 where there is none."""
+    return (time.time_ns() - stamp_ns) / NANOSECONDS if stamp_ns else 0.0
 
 
 def press_of(value: bool, info: Mapping[str, int], publishers: int) -> Press:
@@ -78,8 +87,7 @@ def press_of(value: bool, info: Mapping[str, int], publishers: int) -> Press:
         publishers: on the topic.
     """
     source_ns, received_ns = info.get("source_timestamp", 0), info.get("received_timestamp", 0)
-    stamp_ns = source_ns or received_ns
-    age_s = (time.time_ns() - stamp_ns) / NANOSECONDS if stamp_ns else 0.0
+    age_s = age_of(source_ns or received_ns)
     sequence = info.get("publication_sequence_number", UNSUPPORTED)
     return Press(
         value,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from lifecycle_msgs.msg import State, Transition
@@ -14,7 +15,7 @@ from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from adahi_ros.core.assets import CHECKPOINTS, named
-from adahi_ros.nodes.common.replies import NotRepliedError, replied
+from adahi_ros.nodes.common.replies import NotRepliedError, asked, elapsed, replied
 from adahi_ros.robot.policy_run import Preparation, preparations
 
 CALL_S = 5.0  # for a service and its reply
@@ -88,8 +89,9 @@ class PolicyNode:
             NotRepliedError: it does not reply.
         """
         request = ChangeState.Request(transition=Transition(id=CHANGES[how]))
-        wait_s = CONFIGURE_S if how is Preparation.CONFIGURE else CALL_S
-        if not (await self._called(self._change_state, request, wait_s)).success:
+        configures = how is Preparation.CONFIGURE
+        called = self._configured(request) if configures else self._called(self._change_state, request)
+        if not (await called).success:
             raise NotStartedError(f"{self.name} cannot be {how.value}: {await self.last_error()}")
 
     async def prepare(self, state: int, policy: str) -> None:
@@ -148,6 +150,39 @@ class PolicyNode:
 
     async def _called(self, client: Any, request: Any, wait_s: float = CALL_S) -> Any:
         return await replied(self._node, client, request, wait_s, self.given_up)
+
+    async def _configured(self, request: ChangeState.Request) -> Any:
+        """Have the node configured, which takes long; notice where its process ends meanwhile.
+
+        Raises:
+            NotStartedError: it was started again.
+            NotRepliedError: it does not reply.
+        """
+        client, end_s = self._change_state, time.monotonic() + CONFIGURE_S
+        reply = await asked(self._node, client, request, CALL_S, self.given_up)
+        while not reply.done() and not self.given_up.done() and time.monotonic() < end_s:
+            await elapsed(self._node, CALL_S, reply, self.given_up)
+            if reply.done():
+                break
+            if not client.service_is_ready():  # DDS notices a dead process after its lease
+                raise NotStartedError(f"{self.name} ended while it was configured")
+            if not await self._was_replaced():
+                continue
+            await elapsed(self._node, CALL_S, reply, self.given_up)  # the reply may be on its way
+            if not reply.done() and not self.given_up.done():
+                client.remove_pending_request(reply)
+                raise NotStartedError(f"{self.name} was started again while it was configured")
+        if not reply.done():
+            client.remove_pending_request(reply)
+            raise NotRepliedError(f"{client.srv_name}: no reply for {CONFIGURE_S:g} s")
+        return reply.result()
+
+    async def _was_replaced(self) -> bool:
+        """Whether a process replies that configures nothing; one that does replies only afterwards."""
+        try:
+            return await self.state() != State.TRANSITION_STATE_CONFIGURING
+        except NotRepliedError:
+            return False
 
     async def _checkpoint(self) -> str:
         request = GetParameters.Request(names=["checkpoint"])

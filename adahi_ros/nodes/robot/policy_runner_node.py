@@ -80,6 +80,7 @@ class PolicyRunnerNode(Node):
         self._begun_ns = 0  # of DDS's own clock
         self._rest_ns = 0  # when the newest safety_state was sent, if it says that the arm is at rest
         self._left_ns = 0  # when the policy's node began to deactivate; 0 for not since the goal began
+        self._moved: bool | None = None  # whether the policy's node was active since the goal began
         self._busy = self._closing = False
         name = values.policy_node
         self._policy = PolicyNode(self, name)
@@ -136,7 +137,7 @@ class PolicyRunnerNode(Node):
         at_rest = message.holding and message.message.startswith(AT_REST)
         self._rest_ns = information["source_timestamp"] if at_rest else 0
         if self._attempt is not None:
-            self._attempt.safety(message.stopped, message.holding)
+            self._attempt.safety(message.stopped, message.holding, message.enabled, time.monotonic())
 
     def _on_result(self, message: EpisodeResult) -> None:
         if self._attempt is not None:
@@ -178,6 +179,7 @@ class PolicyRunnerNode(Node):
         values = self._values
         allowed = values.no_verifier_s, values.no_steps_s, values.stopped_s
         limits = AttemptLimits(_seconds(handle.request.time_limit), *allowed)
+        self._moved, self._left_ns = None, 0
         try:
             try:
                 await self._start(handle, limits)
@@ -226,7 +228,7 @@ class PolicyRunnerNode(Node):
         if why is End.DEACTIVATED:
             message = f"{message}: {await self._policy.last_error()}"
         self._heartbeat.end()
-        moving = await self._hold(self._attempt is not None)
+        moving = await self._hold()
         if moving:
             message = f"{message}; {moving}"
         self.get_logger().info(f"goal over: {why.name.lower()}, {message}")
@@ -261,21 +263,19 @@ class PolicyRunnerNode(Node):
             CanceledError: the goal was cancelled before the node was told to act.
         """
         policy, state = self._policy, await self._policy.state()
+        self._moved = state == State.PRIMARY_STATE_ACTIVE
         await policy.prepare(state, handle.request.policy)
         if handle.is_cancel_requested:
             raise CanceledError("the goal was cancelled before the policy was activated")
         self._attempt = Attempt(limits, time.monotonic())
-        self._begun_ns, self._left_ns = time.time_ns(), 0
+        self._begun_ns, self._left_ns, self._moved = time.time_ns(), 0, True
         self._heartbeat.begin()
         if handle.request.policy or state != State.PRIMARY_STATE_ACTIVE:
             await policy.change(Preparation.ACTIVATE)
             self._attempt.activated(time.monotonic())
 
-    async def _hold(self, moved: bool) -> str:
+    async def _hold(self) -> str:
         """Deactivate the node, where it is active, and wait for the arm's rest, for a bounded time.
-
-        Args:
-            moved: the policy's node was active, so the arm may move.
 
         Returns:
             Why the robot is not known to be held, for people; empty where the arm is at rest.
@@ -283,16 +283,25 @@ class PolicyRunnerNode(Node):
         state = await self._policy.deactivate(HOLD_S if self._closing else CALL_S)
         if state is None or state == State.PRIMARY_STATE_ACTIVE:
             return "the policy's node does not say that it is inactive"
-        if not moved or state != State.PRIMARY_STATE_INACTIVE:  # an unconfigured one has come to rest
+        if self._moved is False or (self._moved is None and state != State.PRIMARY_STATE_INACTIVE):
             return ""
         since_ns = self._left_ns or time.time_ns()
         limit_s = HOLD_S if self._closing else REST_S
         end_s = time.monotonic() + limit_s
-        while self._rest_ns < since_ns:
+        while not self._rested(state, since_ns):
             if time.monotonic() >= end_s:
-                return f"no safety_state said within {limit_s:g} s that the arm is at rest"
+                return f"nothing said within {limit_s:g} s that the arm is at rest"
             await elapsed(self, LOOK_S)
         return ""
+
+    def _rested(self, state: int, since_ns: int) -> bool:
+        """Whether the arm has come to rest, of a node that is active no more.
+
+        An unconfigured node that was seen to leave the active state has stopped the arm. Without that it was
+        started again, and nobody knows what the arm does.
+        """
+        inactive = state == State.PRIMARY_STATE_INACTIVE
+        return self._rest_ns >= since_ns if inactive else self._left_ns > 0
 
 
 def _seconds(duration: Any) -> float:

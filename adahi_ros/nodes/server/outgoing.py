@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, NamedTuple
 
 from adahi_msgs.srv import VerifyDraft
 
-from adahi_ros.server.unmatched_clients import Unreached
+from adahi_ros.nodes.common.reachable import ReachableClients
 
 
 class Sender(NamedTuple):
@@ -36,22 +35,15 @@ class Outgoing:
 
     def __init__(self, unheard: Callable[[VerifyDraft.Request], None]) -> None:
         self._unheard = unheard
-        self._unreached = Unreached()
+        self._reachable = ReachableClients()
 
     def paused(self, client: Hashable) -> bool:
         """Whether a client gets no reply now, so that its requests are not worth a computation."""
-        return self._unreached.paused(client, time.monotonic())
+        return self._reachable.paused(client)
 
     def send(self, request: VerifyDraft.Request, sender: Sender, response: VerifyDraft.Response) -> None:
         """Send a reply, or drop it."""
-        begun_s = time.monotonic()
-        if not self._unreached.may_send(sender.client, begun_s):
-            self._unheard(request)
-            return
-        with warnings.catch_warnings(record=True) as warned:  # rclpy warns of a timeout and continues
-            warnings.simplefilter("always", RuntimeWarning)
-            sender.service.send_response(response, sender.header)
-        now_s = time.monotonic()
-        self._unreached.sent(sender.client, now_s - begun_s, bool(warned), now_s)
-        if warned:
+        if not self._reachable.send(
+            sender.client, partial(sender.service.send_response, response, sender.header)
+        ):
             self._unheard(request)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -18,10 +18,10 @@ from adahi_msgs.srv import VerifyDraft
 from rclpy.callback_groups import CallbackGroup
 
 from adahi_ros.nodes.common.bounds import check_request_bounds
+from adahi_ros.nodes.common.clients import Clients
 from adahi_ros.nodes.common.messages import from_request
 from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
-from adahi_ros.nodes.server.clients import Clients
 from adahi_ros.nodes.server.outgoing import Outgoing, Sender
 from adahi_ros.nodes.server.request_reading import heading_of, response_of
 from adahi_ros.protocol.request import RequestError, RequestFault
@@ -267,15 +267,26 @@ class RequestScheduler:
             self._reply(request, sender, served, now_s)
             return
         image_bytes = sum(len(image.data) for image in request.images)
+        self._make_room(heading.robot_id, client)
         if not self._waiting.has_room(heading.robot_id, image_bytes):
             refusal = self._admission.full(len(self._waiting))
             self._send(request, sender, verification.busy(heading, refusal), now_s)
             return
         used_s, unsaid_s = self._admission.used_s(client, now_s), self._batch.deadline_s
-        turn = Turn.of(heading, (request, sender, now_s), now_s, image_bytes, unsaid_s, used_s)
+        turn = Turn.of(heading, (request, sender, now_s), now_s, image_bytes, unsaid_s, used_s, client)
         self._all_held = False
         for overtaken, its_sender, came_s in self._waiting.add(turn):
             self._send(overtaken, its_sender, verification.overtaken(heading_of(overtaken)), came_s)
+
+    def _make_room(self, robot_id: str, client: Hashable) -> None:
+        """Where as many wait as may, refuse a request of the client that has the most of them."""
+        if self._waiting.has_room(robot_id):
+            return
+        displaced = self._waiting.displace(client)
+        if displaced is not None:
+            request, sender, came_s = displaced
+            refusal = self._admission.full(len(self._waiting))
+            self._send(request, sender, self._verification.busy(heading_of(request), refusal), came_s)
 
     def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, Sender]]:
         """Take requests from DDS, each with the robot that may ask by its service."""

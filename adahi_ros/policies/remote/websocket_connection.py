@@ -57,7 +57,7 @@ class WebsocketLink:
             raise
 
     def alive(self) -> bool:
-        """See `Link.alive`."""
+        """See `Connection.alive`."""
         from websockets.protocol import State
 
         if self._closed or self._connection.protocol.state is not State.OPEN:
@@ -67,12 +67,12 @@ class WebsocketLink:
         return not self._closed
 
     def ask(self, message: bytes, timeout_s: float) -> bytes:
-        """See `Link.ask`."""
+        """See `Connection.ask`."""
         self._questions.put(message)
         return self._heard(timeout_s, "answered")
 
     def close(self) -> None:
-        """See `Link.close`."""
+        """See `Connection.close`."""
         self._closed = True
         self._questions.put(None)
         if self._connection is not None:

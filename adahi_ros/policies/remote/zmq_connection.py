@@ -51,11 +51,11 @@ class ZmqLink:
             raise
 
     def alive(self) -> bool:
-        """See `Link.alive`."""
+        """See `Connection.alive`."""
         return self._alive and not self._monitor.poll(0)  # of one that is connected, there is no good news
 
     def ask(self, message: bytes, timeout_s: float) -> bytes:
-        """See `Link.ask`."""
+        """See `Connection.ask`."""
         import zmq
 
         poller = zmq.Poller()
@@ -79,7 +79,7 @@ class ZmqLink:
         raise ServerFault(f"not answered for {timeout_s:.2g} s: is still starting, or stalls")
 
     def close(self) -> None:
-        """See `Link.close`."""
+        """See `Connection.close`."""
         if self._alive:
             self._alive = False
             self._socket.disable_monitor()
