@@ -21,8 +21,8 @@ from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.evaluation.evaluate import Comparison
 from adahi_ros.lab.evaluation.loaded_policies import PLANS, Policies, PolicyFiles
-from adahi_ros.lab.tasks import Task
 from adahi_ros.lab.tasks import make as make_task
+from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policies.vqbet.decoder import ActionDecoder

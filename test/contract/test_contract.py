@@ -13,7 +13,7 @@ from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.parsing import ContractError, load_contract, parse_contract
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.evaluation.task_contract import contract_values
-from adahi_ros.lab.tasks import Task
+from adahi_ros.lab.tasks.task_interface import Task
 
 ARM: dict[str, Any] = {
     "robot_type": "arm",

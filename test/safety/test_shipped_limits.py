@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from adahi_ros.contract.commanded import commanded
 from adahi_ros.contract.parsing import load_contract
 from adahi_ros.core.assets import asset
-from adahi_ros.lab.tasks import TaskSpec, make
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.task_interface import TaskSpec
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.limits import Limits, load_limits
 from adahi_ros.safety.named_limits import limits_warning, named_limits

@@ -24,19 +24,6 @@ from typing import Any
 from adahi_ros.lab.link.link_profile import LinkProfile
 from adahi_ros.lab.link.namespaces import ROBOT, LinkUnavailable, enter_network, processes_in, server_address
 
-__all__ = [
-    "Counts",
-    "EmulatedLink",
-    "LinkEnd",
-    "LinkUnavailable",
-    "Traffic",
-    "command_link",
-    "emulated_link",
-    "emulated_links",
-    "inside",
-    "unavailable",
-]
-
 logger = logging.getLogger(__name__)
 CONTROL = "control"
 END_S = 15.0  # the link's process may have to end others

@@ -32,17 +32,12 @@ import torch
 from adahi_ros.core.signature import Signature
 from adahi_ros.lab.peers.driving import Client, DraftVerifier, peer
 from adahi_ros.policies.interface import Policy
+from adahi_ros.policies.remote.lerobot_target import import_lerobot
 
 WORKERS = 4  # as LeRobot serves
 OBSERVATION = "window_goal_and_draft"
 
-try:
-    import torchvision  # noqa: F401
-except RuntimeError:  # built for CUDA, beside a torch that is not: it misses these two, which nobody calls
-    for operator in ("nms", "qnms"):
-        torch.library.define(
-            f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-        )
+import_lerobot()
 
 from lerobot.async_inference import helpers  # noqa: E402
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.registry import Registry
-from adahi_ros.lab.tasks.task_interface import Expert, Task, TaskSpec
+from adahi_ros.lab.tasks.task_interface import Expert, Task
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,6 @@ TASKS: Registry[Registered] = Registry(
     },
 )
 DESCRIBED = ".yaml"
-
-__all__ = [
-    "TASKS",
-    "Expert",
-    "Registered",
-    "Task",
-    "TaskSpec",
-    "goal_is_for_target",
-    "make",
-    "make_expert",
-    "names",
-]
 
 
 def names() -> list[str]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -167,14 +166,8 @@ class Task(Protocol):
         """Return a picture of one episode for people, (height, width, 3) uint8."""
 
 
-class SimulatedTask(ABC):
-    """What the tasks here share, of one without joints and with one criterion; see `Task`.
-
-    Attributes:
-        spec: what is fixed about it.
-    """
-
-    spec: TaskSpec
+class SimulatedTask(Task):
+    """What the tasks here share, of one without joints and with one criterion; see `Task`."""
 
     def _begin(self, count: int) -> None:
         """Start so many episodes: nothing has happened in them yet."""
@@ -191,11 +184,6 @@ class SimulatedTask(ABC):
     def joint_velocities(self) -> np.ndarray:
         """(E, 0) float64: there are no joints."""
         return np.zeros((len(self._steps), 0))
-
-    @property
-    @abstractmethod
-    def state(self) -> np.ndarray:
-        """(E, S) float64."""
 
     @property
     def observation(self) -> np.ndarray:

@@ -5,8 +5,9 @@ import pytest
 
 from adahi_ros.core.assets import asset
 from adahi_ros.lab.evaluation.episodes import HELD_OUT_SEED_OFFSET, calibration_episodes, evaluation_episodes
-from adahi_ros.lab.tasks import Task, make, names
+from adahi_ros.lab.tasks import make, names
 from adahi_ros.lab.tasks.camera import CameraTask
+from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.lab.training.policy_recipe import load_recipe
 
 SEEDS = 3

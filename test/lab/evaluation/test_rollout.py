@@ -17,7 +17,8 @@ from adahi_ros.lab.calibration.recorded_world import RecordedWorld
 from adahi_ros.lab.evaluation.loaded_policies import Policies
 from adahi_ros.lab.evaluation.rollout import Log, rollout
 from adahi_ros.lab.methods.oracle import OracleGate
-from adahi_ros.lab.tasks import Task, make
+from adahi_ros.lab.tasks import make
+from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
 from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller
