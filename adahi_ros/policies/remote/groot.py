@@ -22,17 +22,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-from weakref import finalize
 
 import numpy as np
 
 from adahi_ros.core.signature import Observations
-from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.remote.described import described
 from adahi_ros.policies.remote.groot_protocol import PROTOCOLS, Modalities, Protocol, answer_of
 from adahi_ros.policies.remote.packed_arrays import pack_groot
-from adahi_ros.policies.remote.planned_targets import checked_plans
-from adahi_ros.policies.remote.remote import Connection, PolicyServer, ServerFault
+from adahi_ros.policies.remote.remote import Connection, ServerFault
+from adahi_ros.policies.remote.served_target import ServedTarget, connected
 from adahi_ros.policies.remote.server_fields import digest_of, need_packages, server_fields
 from adahi_ros.policies.remote.target_fields import mapping, one_of, whole
 from adahi_ros.policies.remote.zmq_connection import ZmqLink
@@ -41,7 +39,7 @@ PROMPT = "annotation.human.task_description"
 WIDEST = 4096  # entries of a part of an action
 
 
-class GrootTarget(DirectPolicy):
+class GrootTarget(ServedTarget):
     """See the module.
 
     Args:
@@ -53,8 +51,6 @@ class GrootTarget(DirectPolicy):
         ValueError: names the field, the value and what was allowed.
     """
 
-    weights_known = False
-
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, /, **values: Any) -> None:
         need_packages("msgpack", "zmq")
         digest = digest_of("groot", values)
@@ -63,15 +59,14 @@ class GrootTarget(DirectPolicy):
         parts = mapping("actions", values.pop("actions", None))
         self._parts = {name: whole(f"actions.{name}", size, 1, WIDEST) for name, size in parts.items()}
         self._extra = server.extra
-        self.device = server.url
         self._token = {"api_token": server.key} if server.key else {}
-        self._described = read = described(values, prompt=PROMPT)
+        read = described(values, prompt=PROMPT)
         if sum(self._parts.values()) != read.signature.action_dim:
             raise ValueError(
                 f"actions: {sum(self._parts.values())} entries in all, must be {read.signature.action_dim}, "
                 "as many as action_names"
             )
-        super().__init__(read.signature, read.action_range, read.action_scale, digest)
+        super().__init__(read, server.url, digest)
         state, pictures = self._state(read.signature.nothing()), read.pictures(read.signature.nothing())
         wanted = Modalities(
             tuple(pictures),
@@ -83,8 +78,7 @@ class GrootTarget(DirectPolicy):
         )
         asked = pack_groot({"endpoint": "get_modality_config", **self._token})
         connect = partial(_connect, server.url, asked, wanted, self._protocol)
-        self._server = PolicyServer(server.url, connect, server.timeout_s, clock)
-        finalize(self, self._server.close)
+        self._reach(connect, server.timeout_s, clock)
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one question for all robots."""
@@ -125,7 +119,7 @@ class GrootTarget(DirectPolicy):
             raise ServerFault(
                 f"answered actions of shapes {[part.shape for part in parts]}, must be of one length"
             )
-        return checked_plans("actions", np.concatenate(parts, axis=2), robots, self._described)
+        return self._checked("actions", np.concatenate(parts, axis=2), robots)
 
 
 def _connect(url: str, asked: bytes, wanted: Modalities, protocol: Protocol, timeout_s: float) -> Connection:
@@ -136,10 +130,5 @@ def _connect(url: str, asked: bytes, wanted: Modalities, protocol: Protocol, tim
     """
     begun_s = time.monotonic()
     link = ZmqLink(url, timeout_s)
-    try:
-        left_s = max(0.0, begun_s + timeout_s - time.monotonic())
-        wanted.check(answer_of(link.ask(asked, left_s)), protocol)
-    except ServerFault:
-        link.close()
-        raise
-    return link
+    left_s = max(0.0, begun_s + timeout_s - time.monotonic())
+    return connected(link, lambda: wanted.check(answer_of(link.ask(asked, left_s)), protocol))

@@ -25,17 +25,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
-from weakref import finalize
 
 import numpy as np
 
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.texts import abridged
-from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.remote.described import described
 from adahi_ros.policies.remote.packed_arrays import PackedError, pack_openpi, unpack_openpi
-from adahi_ros.policies.remote.planned_targets import checked_plans
-from adahi_ros.policies.remote.remote import ERROR_LENGTH, Connection, PolicyServer, ServerFault
+from adahi_ros.policies.remote.remote import ERROR_LENGTH, Connection, ServerFault
+from adahi_ros.policies.remote.served_target import ServedTarget, connected
 from adahi_ros.policies.remote.server_fields import digest_of, need_packages, server_fields
 from adahi_ros.policies.remote.target_fields import flag, mapping
 from adahi_ros.policies.remote.websocket_connection import WebsocketLink
@@ -44,7 +42,7 @@ PROMPT = "prompt"
 ACTIONS = "actions"
 
 
-class OpenPiTarget(DirectPolicy):
+class OpenPiTarget(ServedTarget):
     """See the module.
 
     Args:
@@ -56,8 +54,6 @@ class OpenPiTarget(DirectPolicy):
         ValueError: names the field, the value and what was allowed.
     """
 
-    weights_known = False
-
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, /, **values: Any) -> None:
         need_packages("msgpack", "websockets")
         digest = digest_of("openpi", values)
@@ -66,16 +62,14 @@ class OpenPiTarget(DirectPolicy):
         self._channels_first = flag("channels_first", values.pop("channels_first", False))
         metadata = mapping("metadata", values.pop("metadata", {}))
         self._extra = server.extra
-        self.device = server.url
-        self._described = read = described(values, prompt=PROMPT)
+        read = described(values, prompt=PROMPT)
         if read.signature.history != 1:
             raise ValueError(f"history: {read.signature.history}, must be 1, what the server takes")
-        super().__init__(read.signature, read.action_range, read.action_scale, digest)
+        super().__init__(read, server.url, digest)
         self._messages(read.signature.nothing(), 1)  # finds names that cannot be
         headers = {"Authorization": f"Api-Key {server.key}"} if server.key else {}
         connect = partial(_connect, server.url, headers, metadata)
-        self._server = PolicyServer(server.url, connect, server.timeout_s, clock)
-        finalize(self, self._server.close)
+        self._reach(connect, server.timeout_s, clock)
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one question for each robot."""
@@ -95,7 +89,7 @@ class OpenPiTarget(DirectPolicy):
         plan = answer.get(ACTIONS) if isinstance(answer, dict) else None
         if not isinstance(plan, np.ndarray):
             raise ServerFault(f"answered without {ACTIONS}")
-        return checked_plans(ACTIONS, plan[None], 1, self._described)
+        return self._checked(ACTIONS, plan[None], 1)
 
     def _messages(self, observations: Observations, robots: int) -> list[bytes]:
         """Return what is sent of each robot."""
@@ -125,12 +119,7 @@ def _connect(
         ServerFault: there is none.
     """
     link = WebsocketLink(url, headers, timeout_s)
-    try:
-        _check_metadata(link.greeting, metadata)
-    except ServerFault:
-        link.close()
-        raise
-    return link
+    return connected(link, lambda: _check_metadata(link.greeting, metadata))
 
 
 def _check_metadata(greeting: bytes, metadata: Mapping[str, Any]) -> None:
