@@ -76,6 +76,6 @@ def operator(entry: Any) -> Operator:
     if isinstance(entry, str):
         entry = {entry: None}
     if not isinstance(entry, dict) or len(entry) != 1 or next(iter(entry)) not in OPERATORS:
-        raise ValueError(f"{entry!r}, must be one of {', '.join(OPERATORS)}")
+        raise ValueError(f"must be one of {', '.join(OPERATORS)}")
     ((name, argument),) = entry.items()
     return OPERATORS[name](argument)

@@ -9,21 +9,13 @@ See docs/contract.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from adahi_ros.contract.checks import (
-    LONGEST_S,
-    TOPIC,
-    TYPE,
-    check_keys,
-    is_number,
-    mapping,
-    one_of,
-    positive,
-    word,
-)
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
+
 from adahi_ros.contract.commanded import TWIST, check_topics_apart
 from adahi_ros.contract.contract import (
     COMMAND_FIELDS,
@@ -42,10 +34,11 @@ from adahi_ros.contract.contract import (
     Source,
 )
 from adahi_ros.contract.fields import NAMED, FieldReader, expanded
-from adahi_ros.contract.monitors import monitors
-from adahi_ros.contract.operators import Operator
-from adahi_ros.contract.operators import operator as make_operator
+from adahi_ros.contract.monitors import MOST_MONITORS, Monitor
+from adahi_ros.contract.operators import Operator, operator
+from adahi_ros.contract.words import LONGEST_S, TOPIC, TYPE, Word
 from adahi_ros.core.assets import asset
+from adahi_ros.core.schema import Listed, Schema, Text, checked, must, one_of, within
 from adahi_ros.core.texts import abridged
 from adahi_ros.core.yaml_files import read_yaml
 
@@ -56,6 +49,7 @@ GRIPPER_PATH = re.compile(r"position\.\S+")
 CAMERA = "observation.images."
 MAX_AGE_S = 0.2
 DEEPEST = 10_000  # of a queue
+MOST_PIXELS = 4096  # of an edge
 STRONGEST_N = 1e4  # effort of a gripper
 # Sections of Rosetta's that say nothing about observation and action.
 PASSED_OVER = (
@@ -120,193 +114,209 @@ def parse_contract(values: Any) -> Contract:
     Raises:
         ValueError: names the field, the value and what was allowed.
     """
-    known = (
-        "robot_type",
-        "fps",
-        "paced_by",
-        "max_age_s",
-        "encoder",
-        "images_for_target",
-        "observations",
-        "goal",
-        "episode",
-        "actions",
-        "driver",
-    )
-    top = {
-        name: value
-        for name, value in mapping("contract", values).items()
-        if name not in PASSED_OVER and not str(name).startswith("x-")
-    }
-    check_keys("contract", top, known, required=("robot_type", "fps", "observations", "actions"))
-    rate_hz = positive("fps", top["fps"])
-    max_age_s = positive("max_age_s", top.get("max_age_s", MAX_AGE_S))
-    parts = _Parts(1.0 / rate_hz, max_age_s)
-    numbers, cameras = _observations(parts, top["observations"])
-    goal = parts.source("goal", top["goal"]) if "goal" in top else None
-    episode = parts.source("episode", top["episode"]) if "episode" in top else None
-    action = _action(parts, top["actions"])
-    observed: tuple[Source | Camera, ...] = (*numbers, *cameras)
-    paced_by = top.get("paced_by", observed[0].channel.topic)
-    encoder = top.get("encoder", "")
-    for_target = top.get("images_for_target", False)
-    if not isinstance(for_target, bool) or (for_target and not cameras):
-        raise ValueError(f"images_for_target: {for_target!r}, must be true or false, true only with cameras")
-    if not isinstance(encoder, str) or (bool(encoder) != bool(cameras) and not for_target):
-        raise ValueError(
-            f"encoder: {encoder!r}, must name one where there are cameras, and only there; with "
-            "images_for_target there may be none"
-        )
-    contract = Contract(
-        word("robot_type", top["robot_type"]),
-        rate_hz,
-        word("paced_by", paced_by),
-        max_age_s,
-        numbers,
-        cameras,
-        encoder,
-        goal,
-        episode,
-        action,
-        for_target,
-        monitors(top.get("driver", [])),
-    )
+    file: _File = checked(_File, values)
+    contract = file.made()
     _check_whole(contract)
     return contract
 
 
-class _Parts:
-    """Makes the parts of one contract, which knows what they have by default."""
+@dataclass(frozen=True, kw_only=True)
+class _Qos(Schema):
+    reliability: Annotated[str, one_of(RELIABILITIES)] = "best_effort"
+    durability: Annotated[str, one_of(DURABILITIES)] = "volatile"
+    history: Annotated[str, one_of(HISTORIES)] = "keep_last"
+    depth: Annotated[int, within(1, DEEPEST, "an integer")] = 10
 
-    def __init__(self, period_s: float, max_age_s: float) -> None:
-        self._period_s = period_s
-        self._max_age_s = max_age_s
 
-    def channel(self, where: str, values: Any, actions: tuple[str, ...] = ()) -> Channel:
-        """Read a channel; of ROS actions it may be one of these types."""
-        values = mapping(f"{where}.channel", values)
-        # dtype and safety are Rosetta's: ours are float64, and the safety envelope's business.
-        known = ("topic", "type", "qos", "dtype", "safety")
-        check_keys(f"{where}.channel", values, known, required=("topic", "type"))
-        qos = self._qos(f"{where}.channel.qos", values.get("qos", {}))
-        topic = word(f"{where}.channel.topic", values["topic"])
-        if not TOPIC.fullmatch(topic):
-            raise ValueError(
-                f"{where}.channel.topic: {topic!r}, must be names of letters, digits and _, with / between"
-            )
-        kind = word(f"{where}.channel.type", values["type"])
-        if not TYPE.fullmatch(kind) and kind not in actions:
-            allowed = " or ".join(["PACKAGE/msg/TYPE", *actions])
-            raise ValueError(f"{where}.channel.type: {kind!r}, must be {allowed}")
-        return Channel(topic, kind, **qos)
+@dataclass(frozen=True, kw_only=True)
+class _Channel(Schema):
+    """A channel as the file has it; dtype and safety are Rosetta's and say nothing here."""
 
-    def _qos(self, where: str, values: Any) -> dict[str, Any]:
-        values = mapping(where, values)
-        choices = {"reliability": RELIABILITIES, "durability": DURABILITIES, "history": HISTORIES}
-        check_keys(where, values, (*choices, "depth"))
-        for name, allowed in choices.items():
-            if name in values:
-                one_of(f"{where}.{name}", values[name], allowed)
-        depth = values.get("depth", 1)
-        if type(depth) is not int or not 1 <= depth <= DEEPEST:
-            raise ValueError(f"{where}.depth: {depth!r}, must be an integer from 1 to {DEEPEST}")
-        return values
+    topic: Annotated[Word, must("be names of letters, digits and _, with / between", TOPIC.fullmatch)]
+    type: Annotated[Word, must("be PACKAGE/msg/TYPE", TYPE.fullmatch)]
+    qos: _Qos = _Qos()
+    dtype: Any = None
+    safety: Any = None
 
-    def align(self, where: str, values: Any, kind: str) -> Alignment:
-        header = not kind.startswith(WITHOUT_HEADER)
-        default = {"strategy": "hold", "timeline": "header" if header else "receive"}
-        values = default | mapping(f"{where}.align", values)
-        check_keys(f"{where}.align", values, ("strategy", "timeline", "tolerance_ms"))
-        strategy, timeline = values["strategy"], values["timeline"]
-        one_of(f"{where}.align.strategy", strategy, STRATEGIES)
-        one_of(f"{where}.align.timeline", timeline, TIMELINES if header else ("receive",))
-        usual_s = {"hold": self._max_age_s, "asof": self._period_s / 2, "drop": self._period_s}[strategy]
-        tolerance_ms = values.get("tolerance_ms", 1e3 * usual_s)
-        if not is_number(tolerance_ms) or not 0 <= tolerance_ms <= 1e3 * LONGEST_S:
-            raise ValueError(
-                f"{where}.align.tolerance_ms: {tolerance_ms!r}, must be from 0 to {1e3 * LONGEST_S:g}"
-            )
-        return Alignment(strategy, timeline, 1e-3 * tolerance_ms)
+    def made(self) -> Channel:
+        return Channel(self.topic, self.type, **asdict(self.qos))
 
-    def sink(self, where: str, values: Any) -> Sink:
-        values = mapping(where, values)
-        told = {name: values.pop(name) for name in ("names", "field", "max_effort") if name in values}
-        source = self.source(where, values, GRIPPER_ACTIONS)
-        names, max_effort = told.get("names", []), told.get("max_effort", 0.0)
-        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-            raise ValueError(f"{where}.names: {names!r}, must be a list of names")
-        if names and (len(names) != source.size or len(set(names)) != len(names)):
-            raise ValueError(f"{where}.names: {names!r}, must be {source.size} different ones, as of select")
-        if "field" in told:
-            one_of(f"{where}.field", told["field"], COMMAND_FIELDS)
-        if bool(names) != ("field" in told):
-            raise ValueError(f"{where}: names and field, must both be there, or neither")
-        kind = source.channel.kind
-        if names and (kind in NAMED or kind in (TWIST, *GRIPPER_ACTIONS)):
-            raise ValueError(
-                f"{where}.names: {names!r}, must not be there: select names the entries of {kind}"
-            )
-        if not is_number(max_effort) or not 0.0 <= max_effort <= STRONGEST_N:
-            raise ValueError(f"{where}.max_effort: {max_effort!r}, must be from 0 to {STRONGEST_N:g} N")
-        sink = Sink(source, tuple(names), told.get("field", ""), float(max_effort))
-        if sink.is_ros_action and (source.size != 1 or not GRIPPER_PATH.fullmatch(source.select[0])):
-            raise ValueError(f"{where}.select: {list(source.select)}, must be [position.JOINT] of a gripper")
-        if "max_effort" in told and not sink.is_ros_action:
-            raise ValueError(f"{where}.max_effort: {max_effort!r}, only a gripper's action has one")
-        return sink
 
-    def source(self, where: str, values: Any, actions: tuple[str, ...] = ()) -> Source:
-        values = mapping(where, values)
-        check_keys(
-            where, values, ("channel", "select", "align", "apply", "kind"), required=("channel", "select")
+def _is_sink_type(name: str) -> bool:
+    return TYPE.fullmatch(name) is not None or name in GRIPPER_ACTIONS
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SinkChannel(_Channel):
+    type: Annotated[Word, must(" or ".join(["be PACKAGE/msg/TYPE", *GRIPPER_ACTIONS]), _is_sink_type)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Align(Schema):
+    strategy: Annotated[str, one_of(STRATEGIES)] = "hold"
+    timeline: Annotated[str, one_of(TIMELINES)] | None = None
+    tolerance_ms: Annotated[float, within(0, 1e3 * LONGEST_S)] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Timed(Schema):
+    """What sources and cameras have in common."""
+
+    channel: _Channel
+    align: _Align = _Align()
+
+    def __post_init__(self) -> None:
+        if self.align.timeline == "header" and not self._has_header:
+            raise ValueError("align.timeline: 'header', must be receive: such messages have no header")
+
+    @property
+    def _has_header(self) -> bool:
+        return not self.channel.type.startswith(WITHOUT_HEADER)
+
+    def alignment(self, file: _File) -> Alignment:
+        """Return the alignment; what it leaves out depends on the whole contract."""
+        period_s = 1.0 / file.fps
+        strategy, timeline = self.align.strategy, self.align.timeline
+        usual_s = {"hold": file.max_age_s, "asof": period_s / 2, "drop": period_s}[strategy]
+        tolerance_ms = 1e3 * usual_s if self.align.tolerance_ms is None else self.align.tolerance_ms
+        return Alignment(
+            strategy, timeline or ("header" if self._has_header else "receive"), 1e-3 * tolerance_ms
         )
-        channel = self.channel(where, values["channel"], actions)
-        if channel.kind in IMAGE_TYPES:
-            raise ValueError(f"{where}.channel.type: {channel.kind}, an image must be {CAMERA}NAME")
-        select = values["select"]
-        if not isinstance(select, list) or not select or not all(isinstance(path, str) for path in select):
-            raise ValueError(f"{where}.select: {select!r}, must be a list of field paths")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source(_Timed):
+    select: Annotated[Listed[str], must("be a list of field paths", bool)]
+    apply: Listed[Annotated[Operator, BeforeValidator(operator)]] = ()
+    kind: Any = None  # Rosetta's
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.channel.type in IMAGE_TYPES:
+            raise ValueError(f"channel.type: {self.channel.type}, an image must be {CAMERA}NAME")
         try:
-            paths = expanded(select)
-            FieldReader("", channel.kind, paths)
+            FieldReader("", self.channel.type, self.paths)
         except ValueError as error:
-            raise ValueError(f"{where}.select: {error}") from None
-        if len(set(paths)) != len(paths):
-            raise ValueError(f"{where}.select: {select!r}, must not name a field twice")
-        align = self.align(where, values.get("align", {}), channel.kind)
-        return Source(where, channel, paths, align, _operators(where, values.get("apply", [])))
+            raise ValueError(f"select: {error}") from None
+        if len(set(self.paths)) != len(self.paths):
+            raise ValueError(f"select: {list(self.select)}, must not name a field twice")
 
-    def camera(self, where: str, values: Any) -> Camera:
-        values = mapping(where, values)
-        check_keys(where, values, ("channel", "align", "apply"), required=("channel", "apply"))
-        channel = self.channel(where, values["channel"])
-        one_of(f"{where}.channel.type", channel.kind, IMAGE_TYPES)
-        rows, columns = _resize(where, values["apply"])
-        return Camera(where, channel, self.align(where, values.get("align", {}), channel.kind), rows, columns)
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return expanded(self.select)
+
+    def made(self, key: str, file: _File) -> Source:
+        return Source(key, self.channel.made(), self.paths, self.alignment(file), self.apply)
 
 
-def _observations(parts: _Parts, values: Any) -> tuple[tuple[Source, ...], tuple[Camera, ...]]:
-    numbers, cameras = [], []
-    for key, entry in mapping("observations", values).items():
-        if str(key).startswith(CAMERA):
-            cameras.append(parts.camera(key, entry))
-        else:
-            if entry == []:
-                raise ValueError(f"{key}: [], must be a source, or a list of at least one")
-            numbers += [parts.source(key, each) for each in (entry if isinstance(entry, list) else [entry])]
-    if not numbers and not cameras:
-        raise ValueError("observations: none, must be at least one")
-    return tuple(numbers), tuple(cameras)
+@dataclass(frozen=True, kw_only=True)
+class _Sink(_Source):
+    channel: _SinkChannel
+    names: Listed[Text] = ()
+    field: Annotated[str, one_of(COMMAND_FIELDS)] = ""
+    max_effort: Annotated[float, within(0, STRONGEST_N)] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names, kind = list(self.names), self.channel.type
+        if names and (len(names) != len(self.paths) or len(set(names)) != len(names)):
+            raise ValueError(f"names: {names}, must be {len(self.paths)} different ones, as of select")
+        if bool(names) != bool(self.field):
+            raise ValueError(f"names: {names}, must be there where field is, and only there")
+        if names and (kind in NAMED or kind in (TWIST, *GRIPPER_ACTIONS)):
+            raise ValueError(f"names: {names}, must not be there: select names the entries of {kind}")
+        grips = kind in GRIPPER_ACTIONS
+        if grips and (len(self.paths) != 1 or not GRIPPER_PATH.fullmatch(self.paths[0])):
+            raise ValueError(f"select: {list(self.paths)}, must be [position.JOINT] of a gripper")
+        if self.max_effort is not None and not grips:
+            raise ValueError(f"max_effort: {self.max_effort!r}, only a gripper's action has one")
+
+    def sink(self, key: str, file: _File) -> Sink:
+        return Sink(self.made(key, file), self.names, self.field, self.max_effort or 0.0)
 
 
-def _action(parts: _Parts, values: Any) -> Action:
-    sinks = tuple(
-        parts.sink(word("actions", key), entry) for key, entry in mapping("actions", values).items()
-    )
-    if not sinks:
-        raise ValueError("actions: none, must be at least one")
-    check_topics_apart(sinks, [sink.channel.topic.lstrip("/") for sink in sinks])
-    return Action(sinks)
+def _is_resize(apply: tuple[dict[str, tuple[int, ...]], ...]) -> bool:
+    edges = apply[0].get("resize", ()) if len(apply) == 1 and len(apply[0]) == 1 else ()
+    return len(edges) == 2 and all(1 <= edge <= MOST_PIXELS for edge in edges)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Camera(_Timed):
+    apply: Annotated[
+        Listed[dict[str, Listed[int]]],
+        must(f"be [resize: [ROWS, COLUMNS]], two integers from 1 to {MOST_PIXELS}", _is_resize),
+    ]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.channel.type not in IMAGE_TYPES:
+            raise ValueError(f"channel.type: {self.channel.type!r}, must be one of {', '.join(IMAGE_TYPES)}")
+
+    def made(self, key: str, file: _File) -> Camera:
+        return Camera(key, self.channel.made(), self.alignment(file), *self.apply[0]["resize"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _File(Schema):
+    """A contract as the file has it."""
+
+    robot_type: Word
+    fps: Annotated[float, within(1.0 / LONGEST_S, LONGEST_S)]
+    paced_by: Word | None = None
+    max_age_s: Annotated[float, within(1.0 / LONGEST_S, LONGEST_S)] = MAX_AGE_S
+    encoder: str = ""
+    images_for_target: bool = False
+    observations: Annotated[dict[str, Any], Field(min_length=1)]
+    goal: _Source | None = None
+    episode: _Source | None = None
+    actions: Annotated[dict[Word, _Sink], Field(min_length=1)]
+    driver: Annotated[Listed[Monitor], Field(max_length=MOST_MONITORS)] = ()
+
+    @classmethod
+    def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in PASSED_OVER and not str(name).startswith("x-")
+        }
+
+    def made(self) -> Contract:
+        """Return the contract."""
+        numbers: list[Source] = []
+        cameras: list[Camera] = []
+        for key, entry in self.observations.items():
+            where = f"observations.{key}"
+            if key.startswith(CAMERA):
+                cameras.append(checked(_Camera, entry, where).made(key, self))
+            elif isinstance(entry, list):
+                several = checked(Annotated[Listed[_Source], Field(min_length=1)], entry, where)
+                numbers += [each.made(key, self) for each in several]
+            else:
+                numbers.append(checked(_Source, entry, where).made(key, self))
+        if self.images_for_target and not cameras:
+            raise ValueError("images_for_target: True, must be true or false, true only with cameras")
+        if bool(self.encoder) != bool(cameras) and not self.images_for_target:
+            raise ValueError(
+                f"encoder: {self.encoder!r}, must name one where there are cameras, and only there; with "
+                "images_for_target there may be none"
+            )
+        observed: list[Source | Camera] = [*numbers, *cameras]
+        sinks = tuple(entry.sink(key, self) for key, entry in self.actions.items())
+        check_topics_apart(sinks, [sink.channel.topic.lstrip("/") for sink in sinks])
+        return Contract(
+            self.robot_type,
+            self.fps,
+            self.paced_by or observed[0].channel.topic,
+            self.max_age_s,
+            tuple(numbers),
+            tuple(cameras),
+            self.encoder,
+            None if self.goal is None else self.goal.made("goal", self),
+            None if self.episode is None else self.episode.made("episode", self),
+            Action(sinks),
+            self.images_for_target,
+            self.driver,
+        )
 
 
 def _check_whole(contract: Contract) -> None:
@@ -337,24 +347,3 @@ def _check_whole(contract: Contract) -> None:
             raise ValueError(
                 f"episode.select: {list(contract.episode.select)}, must be two: episode and step"
             )
-
-
-def _operators(where: str, values: Any) -> tuple[Operator, ...]:
-    if not isinstance(values, list):
-        raise ValueError(f"{where}.apply: {values!r}, must be a list")
-    try:
-        return tuple(make_operator(entry) for entry in values)
-    except ValueError as error:
-        raise ValueError(f"{where}.apply: {error}") from None
-
-
-def _resize(where: str, values: Any) -> tuple[int, int]:
-    fault = f"{where}.apply: {values!r}, must be [resize: [ROWS, COLUMNS]]"
-    if not isinstance(values, list) or len(values) != 1 or not isinstance(values[0], Mapping):
-        raise ValueError(fault)
-    size = values[0].get("resize")
-    if len(values[0]) != 1 or not isinstance(size, list) or len(size) != 2:
-        raise ValueError(fault)
-    if not all(type(edge) is int and 1 <= edge <= 4096 for edge in size):
-        raise ValueError(f"{where}.apply: resize {size!r}, must be two integers from 1 to 4096")
-    return size[0], size[1]

@@ -4,24 +4,27 @@
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Mapping, Set
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import WrapValidator
+
+from adahi_ros.core import schema
+from adahi_ros.core.schema import must, shown
 
 LARGEST = 1e9  # of any magnitude in a limit or an action: no robot's unit makes more of anything
 SMALLEST = 1e-9  # of a rate; 0 would be a joint that never moves, and is what careless exporters write
 
-SHOWN = reprlib.Repr()
-SHOWN.maxlevel = 2  # a few lines of YAML make a list of billions
 
-LEAST = {
-    "position": -LARGEST,
-    "velocity": SMALLEST,
-    "acceleration": SMALLEST,
-    "max_step": SMALLEST,
-    "effort": 0.0,
-    "following": SMALLEST,
-}
+def _limit(least: float, lowest: float = math.inf) -> WrapValidator:
+    words = f"be a number from {least:g} to {LARGEST:g}, or .inf"
+    return must(words, lambda value: least <= value <= LARGEST or value in (lowest, math.inf))
+
+
+Position = Annotated[float, _limit(-LARGEST, -math.inf)]
+Rate = Annotated[float, _limit(SMALLEST)]
+Effort = Annotated[float, _limit(0.0)]
+QUANTITIES = {"position": Position, "effort": Effort}  # others are rates
 
 ENDLESS = {"position_low": -math.inf, "position_high": math.inf}  # of a joint that turns on and on
 CONTINUOUS = "continuous"  # the key of such a joint: its position may be reported in (-pi, pi]
@@ -32,18 +35,14 @@ def checked(where: str, quantity: str, value: Any) -> float:
 
     Args:
         where: names it in the error.
-        quantity: one of `LEAST`.
+        quantity: that it limits.
         value: as the file has it.
 
     Raises:
         ValueError: it is no number, or none that the quantity may be.
     """
-    least = LEAST[quantity]
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
-    infinite = number and (value == math.inf or (value == -math.inf and quantity == "position"))
-    if not number or not (infinite or least <= value <= LARGEST):
-        raise ValueError(f"{where}: {shown(value)}, must be a number from {least:g} to {LARGEST:g}, or .inf")
-    return float(value)
+    limit: float = schema.checked(QUANTITIES.get(quantity, Rate), value, where)
+    return limit
 
 
 def check_order(where: str, low: float, high: float) -> None:
@@ -68,8 +67,3 @@ def check_keys(where: str, values: Any, known: Set[str]) -> Mapping[str, Any]:
     for name in sorted(values.keys() - known, key=str):
         raise ValueError(f"{where}.{name}: unknown, must be one of {listed}")
     return values
-
-
-def shown(value: Any) -> str:
-    """Return a value for a message, however large it is."""
-    return SHOWN.repr(value)

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 
 from adahi_ros.contract.monitors import Monitor, Value
-from adahi_ros.safety.checks import shown
 
 
 class DriverState:
@@ -34,14 +34,14 @@ class DriverState:
         """Return why the driver does not allow motion, for people; empty where it does."""
         for monitor, seen in zip(self._monitors, self._seen, strict=True):
             where = f"driver {monitor.topic} {monitor.field}"
-            allowed = f"must be {' or '.join(shown(each) for each in monitor.running[:4])}"
+            allowed = f"must be {' or '.join(reprlib.repr(each) for each in monitor.running[:4])}"
             if seen is None:
                 return f"{where}: no message yet, {allowed}"
             value, seen_s = seen
             if value is None:
                 return f"{where}: the message has no such integer, boolean or text, {allowed}"
             if not monitor.allows(value):
-                return f"{where}: {shown(value)}, {allowed}"
+                return f"{where}: {reprlib.repr(value)}, {allowed}"
             if 0.0 < monitor.timeout_s < now_s - seen_s:
                 return f"{where}: no message for more than {monitor.timeout_s:g} s"
         return ""

@@ -7,14 +7,17 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from adahi_ros.contract.contract import GOALS
 from adahi_ros.core.files import read_bytes
+from adahi_ros.core.schema import Listed, Schema, checked, shown
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.safety.checks import CONTINUOUS, LARGEST, LEAST, check_keys, check_order, checked, shown
+from adahi_ros.safety.checks import CONTINUOUS, ENDLESS, LARGEST, Effort, Position, Rate, check_order
+from adahi_ros.safety.checks import checked as checked_limit
 from adahi_ros.safety.moveit import moveit_limits
 from adahi_ros.safety.urdf import urdf_limits
 
@@ -22,7 +25,6 @@ DEFAULT = "default"
 WORKSPACE = "workspace"  # of the whole robot; safety/workspace.py reads it
 MARGIN = 0.1
 FOLLOWING_STEPS = 0.8  # default following error, in units of max_step; from 1 on max_step would hide it
-SCALING = {"default_velocity_scaling_factor", "default_acceleration_scaling_factor"}  # a planner's habits
 NEEDED = {  # by what is commanded: what limits it
     "positions": ("position", "velocity"),
     "velocities": ("velocity",),
@@ -33,6 +35,41 @@ NEEDED = {  # by what is commanded: what limits it
 NEEDED_IF_MEASURED = {"positions": "max_step"}  # by what is commanded, where the joint's position is measured
 URDF_SUFFIXES = (".urdf", ".xml")
 YAML_SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class _Entry(Schema):
+    """The limits of one name, as our own file has them; NaN for one that it has not."""
+
+    position: Annotated[Listed[Position], Field(min_length=2, max_length=2)] = ()
+    velocity: Rate = math.nan
+    acceleration: Rate = math.nan
+    max_step: Rate = math.nan
+    effort: Effort = math.nan
+    following: Rate = math.nan
+
+    def __post_init__(self) -> None:
+        if self.position:
+            check_order("position", *self.position)
+
+    def given(self) -> dict[str, float]:
+        """Return the limits by field."""
+        values = {**vars(self), **dict(zip(ENDLESS, self.position, strict=False))}
+        del values["position"]
+        return {name: value for name, value in values.items() if not math.isnan(value)}
+
+
+@dataclass(frozen=True)
+class _File(Schema):
+    limits: Annotated[dict[str, _Entry], Field(min_length=1)]
+    workspace: Any = None  # safety/workspace.py reads it
+
+
+@dataclass(frozen=True)
+class _MoveItFile(Schema):
+    joint_limits: Annotated[dict[str, Any], Field(min_length=1)]
+    default_velocity_scaling_factor: Any = None  # a planner's habits
+    default_acceleration_scaling_factor: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +114,7 @@ class Limits:
                 raise ValueError(f"{each.name}: shape {values.shape}, expected ({len(self.names)},)")
             quantity = each.name.removesuffix("_low").removesuffix("_high")
             for name, value in zip(self.names, values.tolist(), strict=True):
-                checked(f"{name}.{each.name}", quantity, value)
+                checked_limit(f"{name}.{each.name}", quantity, value)
             values.flags.writeable = False
             object.__setattr__(self, each.name, values)
         for name, low, high in zip(self.names, self.position_low, self.position_high, strict=True):
@@ -216,27 +253,6 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
         raise ValueError(f"suffix: {shown(path.suffix)}, must be one of {allowed} (of a xacro, make a URDF)")
     values = read_yaml(path)
     if isinstance(values, dict) and "joint_limits" in values:
-        joints = check_keys("file", values, {"joint_limits", *SCALING})["joint_limits"]
-        return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in _entries(joints)}
-    joints = check_keys("file", values, {"limits", WORKSPACE}).get("limits")
-    return {name: _entry(f"limits.{name}", entry) for name, entry in _entries(joints)}
-
-
-def _entries(joints: Any) -> list[tuple[str, Any]]:
-    if not isinstance(joints, dict) or not joints:
-        raise ValueError(f"limits: {shown(joints)}, must be a mapping from names to their limits")
-    return list(joints.items())
-
-
-def _entry(where: str, entry: Any) -> dict[str, float]:
-    """Return the limits of one name by field, as our own file has them."""
-    values = dict(check_keys(where, entry, LEAST.keys()))
-    limits = {}
-    if "position" in values:
-        ends = values.pop("position")
-        if not isinstance(ends, list) or len(ends) != 2:
-            raise ValueError(f"{where}.position: {shown(ends)}, must be [LOW, HIGH]")
-        low, high = (checked(f"{where}.position[{index}]", "position", end) for index, end in enumerate(ends))
-        check_order(f"{where}.position", low, high)
-        limits = {"position_low": low, "position_high": high}
-    return limits | {field: checked(f"{where}.{field}", field, value) for field, value in values.items()}
+        joints = checked(_MoveItFile, values).joint_limits
+        return {name: moveit_limits(f"joint_limits.{name}", entry) for name, entry in joints.items()}
+    return {name: entry.given() for name, entry in checked(_File, values).limits.items()}

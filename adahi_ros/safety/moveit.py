@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from adahi_ros.safety.checks import ENDLESS, check_keys, check_order, checked, shown
+from adahi_ros.core.schema import shown
+from adahi_ros.safety.checks import ENDLESS, check_keys, check_order, checked
 
 KINDS = ("position", "velocity", "acceleration", "deceleration", "jerk", "effort")
 KNOWN = {

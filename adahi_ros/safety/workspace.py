@@ -4,20 +4,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.files import read_bytes
 from adahi_ros.core.kinematics import Chain
+from adahi_ros.core.schema import Listed, Schema, Text, checked
 from adahi_ros.core.yaml_files import read_yaml
-from adahi_ros.safety.checks import check_keys, checked, shown
+from adahi_ros.safety.checks import Position
 from adahi_ros.safety.limits import WORKSPACE, YAML_SUFFIXES
 from adahi_ros.safety.urdf import urdf_text
 
-KEYS = ("urdf", "base", "tip", "low", "high")
+Corner = Annotated[Listed[Position], Field(min_length=3, max_length=3)]
+
+
+@dataclass(frozen=True)
+class _Box(Schema):
+    """What the file says."""
+
+    urdf: Text
+    base: Text
+    tip: Text
+    low: Corner
+    high: Corner
+
+    def __post_init__(self) -> None:
+        if not all(low < high for low, high in zip(self.low, self.high, strict=True)):
+            raise ValueError(f"low: {list(self.low)}, must be below high, {list(self.high)}")
 
 
 class Workspace:
@@ -85,27 +103,10 @@ def load_workspace(path: Path, names: Sequence[str], fields: Sequence[str]) -> W
 
 
 def _workspace(folder: Path, values: Any, field_of: Mapping[str, str]) -> Workspace:
-    values = check_keys(WORKSPACE, values, set(KEYS))
-    for key in KEYS:
-        if key not in values:
-            raise ValueError(f"{key}: missing")
-    texts = [values[key] for key in KEYS[:3]]
-    for key, text in zip(KEYS, texts, strict=False):
-        if not isinstance(text, str) or not text:
-            raise ValueError(f"{key}: {shown(text)}, must be a text")
-    low, high = _corner("low", values["low"]), _corner("high", values["high"])
-    if not (low < high).all():
-        raise ValueError(f"low: {low.tolist()}, must be below high, {high.tolist()}")
-    name, base, tip = texts
-    urdf = folder / name if Path(name).suffix else asset(f"config/urdf/{name}.urdf")
-    chain = Chain(urdf_text(read_bytes(urdf)), base, tip)
+    box: _Box = checked(_Box, values)
+    urdf = folder / box.urdf if Path(box.urdf).suffix else asset(f"config/urdf/{box.urdf}.urdf")
+    chain = Chain(urdf_text(read_bytes(urdf)), box.base, box.tip)
     for joint in chain.joint_names:
         if field_of.get(joint) != "positions":
-            raise ValueError(f"tip: {tip!r}, joint {joint} moves it: its position must be commanded")
-    return Workspace(chain, tuple(field_of), low, high)
-
-
-def _corner(where: str, values: Any) -> np.ndarray:
-    if not isinstance(values, list) or len(values) != 3:
-        raise ValueError(f"{where}: {shown(values)}, must be [X, Y, Z] in m")
-    return np.array([checked(f"{where}[{index}]", "position", each) for index, each in enumerate(values)])
+            raise ValueError(f"tip: {box.tip!r}, joint {joint} moves it: its position must be commanded")
+    return Workspace(chain, tuple(field_of), np.array(box.low), np.array(box.high))

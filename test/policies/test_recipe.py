@@ -70,54 +70,43 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         (
             "extra",
             1,
-            "recipe.extra: unknown, must be one of corrector, demonstrations, distilled, policies, ",
+            "recipe.extra: unknown, must be one of demonstrations, window_length, policies, ",
         ),
-        ("window_length", None, "recipe.window_length: missing"),
-        ("window_length", 0, "recipe: window_length: 0, must be at least 1"),
-        ("window_length", True, "recipe.window_length: True, must be an integer"),
-        ("demonstrations.episodes", 2.5, "recipe.demonstrations.episodes: 2.5, must be an integer"),
-        ("demonstrations.episodes", 0, "recipe.demonstrations: episodes: 0, must be at least 1"),
-        ("demonstrations.action_noise", 2, "recipe.demonstrations: action_noise: 2, must be 0 to 1"),
-        ("demonstrations.seed", -1, "recipe.demonstrations: seed: -1, must be at least 0"),
-        ("demonstrations", "many", "recipe.demonstrations: 'many', must be a mapping"),
-        ("tokenizer.size", [], "recipe.tokenizer.size: [], must be a mapping"),
+        ("window_length", 0, "recipe.window_length: 0, must be an integer of at least 1"),
+        ("demonstrations.episodes", 0, "recipe.demonstrations.episodes: 0, must be an integer of at least 1"),
+        (
+            "demonstrations.action_noise",
+            2,
+            "recipe.demonstrations.action_noise: 2, must be a number",
+        ),
         ("tokenizer.size.depth", 2, "recipe.tokenizer.size.depth: unknown, must be one of chunk_length, "),
         ("tokenizer.size.action_dim", 2, "recipe.tokenizer.size.action_dim: unknown"),
         ("tokenizer.size.hidden", "8", "recipe.tokenizer.size.hidden: '8', must be an integer"),
-        ("tokenizer.size.codebooks", 99, "recipe.tokenizer.size: tokenizer.codebook_size ** codebooks: "),
-        ("tokenizer.seed", -1, "recipe.tokenizer: seed: -1, must be at least 0"),
-        ("tokenizer.fit", None, "recipe.tokenizer.fit: missing"),
-        ("policies", {}, "recipe: policies: none, must name at least one"),
-        ("policies", ["draft"], "recipe.policies: ['draft'], must be a mapping"),
-        ("policies.draft.fit.steps", None, "recipe.policies.draft.fit.steps: missing"),
-        ("policies.draft.fit.steps", 0, "recipe.policies.draft.fit: fit.steps: 0, must be at least 1"),
+        ("tokenizer.size.codebooks", 99, "recipe.tokenizer.size.tokenizer.codebook_size ** codebooks: "),
+        ("policies", {}, "recipe.policies: {}, must be of 1 entries at least"),
+        ("policies.draft.fit.steps", 0, "recipe.policies.draft.fit.fit.steps: 0, must be at least 1"),
         (
             "policies.draft.fit.epochs",
             3,
-            "recipe.policies.draft.fit.epochs: unknown, must be one of average, batch_size,",
-        ),
-        (
-            "policies.draft.fit.learning_rate",
-            "1e-3",
-            "recipe.policies.draft.fit.learning_rate: '1e-3', must be",
+            "recipe.policies.draft.fit.epochs: unknown, must be one of steps, batch_size,",
         ),
         (
             "policies.draft.fit.learning_rate",
             -1.0,
-            "recipe.policies.draft.fit: fit.learning_rate: -1.0, must be",
+            "recipe.policies.draft.fit.fit.learning_rate: -1.0, must be",
         ),
         (
             "policies.draft.size.depth",
             2,
-            "recipe.policies.draft.size.depth: unknown, must be one of head_hidden,",
+            "recipe.policies.draft.size.depth: unknown, must be one of width, layers, heads, head_hidden",
         ),
         ("policies.draft.size.codebooks", 2, "recipe.policies.draft.size.codebooks: unknown"),
         (
             "policies.draft.size.heads",
             3,
-            "recipe.policies.draft.size: policy.width: 4, must be a multiple of",
+            "recipe.policies.draft.size.policy.width: 4, must be a multiple of",
         ),
-        ("policies.draft.size.layers", 0, "recipe.policies.draft.size: policy.layers: 0, must be at least 1"),
+        ("policies.draft.size.layers", 0, "recipe.policies.draft.size.policy.layers: 0, must be at least 1"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, field: str, value: Any, message: str) -> None:
@@ -168,9 +157,7 @@ def test_what_is_distilled_asks_its_target_at_every_step(tmp_path: Path) -> None
     check_refused(tmp_path, values, "distilled.asking_rates", [0.5], message)
     values["policies"] = {"draft": values["policies"]["target"]}
     del values["corrector"], values["distilled"]["asking_rates"]
-    check_refused(
-        tmp_path, values, "window_length", 1, "recipe: distilled: there is no policy named 'target'"
-    )
+    check_refused(tmp_path, values, "window_length", 1, "recipe.distilled: there is no policy named 'target'")
 
 
 def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:
@@ -199,56 +186,38 @@ def test_policies_without_a_kind_speak_codes(tmp_path: Path) -> None:
         (
             "policies.target.size.horizon",
             0,
-            "recipe.policies.target.size: policy.horizon: 0, must be from 1 to 4096",
+            "recipe.policies.target.size.policy.horizon: 0, must be from 1 to 4096",
         ),
-        ("policies.target.size.steps", 2.5, "recipe.policies.target.size.steps: 2.5, must be an integer"),
-        (
-            "policies.target.size.noise",
-            "little",
-            "recipe.policies.target.size.noise: 'little', must be a number",
-        ),
-        ("policies.target.size.noise", -1.0, "recipe.policies.target.size: policy.noise: -1.0, must be"),
+        ("policies.target.size.noise", -1.0, "recipe.policies.target.size.policy.noise: -1.0, must be"),
         (
             "policies.target.size.heads",
             3,
-            "recipe.policies.target.size: policy.width: 8, must be a multiple of",
+            "recipe.policies.target.size.policy.width: 8, must be a multiple of",
         ),
         ("policies.target.fit.code_weight", 1, "recipe.policies.target.fit.code_weight: unknown"),
         (
             "policies",
             {"draft": planning()["policies"]["target"]},
-            "recipe: corrector: there is no policy named",
+            "recipe.corrector: there is no policy named",
         ),
-        ("tokenizer", whole()["tokenizer"], "recipe: tokenizer: no policy speaks codes, must be left out"),
-        ("corrector", [], "recipe.corrector: [], must be a mapping"),
+        ("tokenizer", whole()["tokenizer"], "recipe.tokenizer: no policy speaks codes, must be left out"),
         (
             "corrector.width",
             8,
-            "recipe.corrector.width: unknown, must be one of asking_rates, beta, episodes,",
+            "recipe.corrector.width: unknown, must be one of seed, size, fit, rounds,",
         ),
-        ("corrector.seed", None, "recipe.corrector.seed: missing"),
-        ("corrector.seed", -1, "recipe.corrector: seed: -1, must be at least 0"),
-        ("corrector.size", 8, "recipe.corrector.size: 8, must be a mapping"),
-        ("corrector.size.hidden", 0, "recipe.corrector.size: corrector.hidden: 0, must be at least 1"),
+        ("corrector.size.hidden", 0, "recipe.corrector.size.corrector.hidden: 0, must be at least 1"),
         ("corrector.size.horizon", 4, "recipe.corrector.size.horizon: unknown, must be one of hidden"),
-        ("corrector.fit.steps", 0, "recipe.corrector.fit: fit.steps: 0, must be at least 1"),
-        ("corrector.rounds", 0, "recipe.corrector: rounds: 0, must be at least 1"),
-        ("corrector.episodes", 0, "recipe.corrector: episodes: 0, must be at least 1"),
-        ("corrector.samples", 1.5, "recipe.corrector.samples: 1.5, must be an integer"),
-        ("corrector.beta", 1.5, "recipe.corrector: beta: 1.5, must be from 0 to 1"),
-        ("corrector.beta", -0.5, "recipe.corrector: beta: -0.5, must be from 0 to 1"),
-        ("corrector.noise", -0.1, "recipe.corrector: noise: -0.1, must be at least 0"),
-        ("corrector.asking_rates", 0.5, "recipe.corrector.asking_rates: 0.5, must be a list of numbers"),
-        (
-            "corrector.asking_rates",
-            [True],
-            "recipe.corrector.asking_rates: [True], must be a list of numbers",
-        ),
-        ("corrector.asking_rates", [], "recipe.corrector: asking_rates: [], must be numbers from 0 to 1"),
+        ("corrector.fit.steps", 0, "recipe.corrector.fit.fit.steps: 0, must be at least 1"),
+        ("corrector.rounds", 0, "recipe.corrector.rounds: 0, must be an integer of at least 1"),
+        ("corrector.beta", 1.5, "recipe.corrector.beta: 1.5, must be a number from 0 to 1"),
+        ("corrector.noise", -0.1, "recipe.corrector.noise: -0.1, must be a number from 0"),
+        ("corrector.asking_rates", 0.5, "recipe.corrector.asking_rates: 0.5, must be numbers"),
+        ("corrector.asking_rates", [], "recipe.corrector.asking_rates: [], must be numbers from 0 to 1"),
         (
             "corrector.asking_rates",
             [1.5],
-            "recipe.corrector: asking_rates: [1.5], must be numbers from 0 to 1",
+            "recipe.corrector.asking_rates: [1.5], must be numbers from 0 to 1",
         ),
     ],
 )
@@ -257,7 +226,7 @@ def test_what_is_wrong_with_plans_is_named(tmp_path: Path, field: str, value: An
 
 
 def test_codes_need_a_tokenizer(tmp_path: Path) -> None:
-    check_refused(tmp_path, whole(), "tokenizer", None, "recipe: tokenizer: missing, 'draft' speaks codes")
+    check_refused(tmp_path, whole(), "tokenizer", None, "recipe.tokenizer: missing, 'draft' speaks codes")
 
 
 @pytest.mark.parametrize(

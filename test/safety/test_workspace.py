@@ -79,12 +79,12 @@ def test_a_shipped_arm_is_judged_by_its_tool(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"high": [0.5, 1]}, "high: [0.5, 1], must be [X, Y, Z] in m"),
+        ({"high": [0.5, 1]}, "must be of 3 entries at least"),
         ({"low": [0, 0, "a"]}, "low[2]: 'a', must be a number"),
         ({"low": [0.5, -1, -1]}, "low: [0.5, -1.0, -1.0], must be below high"),
         ({"tip": 1}, "tip: 1, must be a text"),
         ({"tip": "nose"}, "tip_link: 'nose', must be a link of the robot"),
-        ({"size": 1}, "workspace.size: unknown, must be one of base"),
+        ({"size": 1}, "workspace: size: unknown, must be one of urdf"),
         ({"urdf": "none.urdf"}, "none.urdf"),
     ],
 )

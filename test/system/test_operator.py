@@ -17,6 +17,7 @@ from std_srvs.srv import SetBool
 TIMEOUT_S = 0.4
 PERIOD_S = 0.05
 STOPPED_S = 2.0
+TRANSITION_S = 60.0
 
 
 class Cell:
@@ -58,16 +59,28 @@ class Cell:
         """
 
         def period() -> bool:
-            now_s = time.monotonic()
-            if now_s >= self._next_s:
-                self._next_s = now_s + PERIOD_S
-                self._step += 1
-                self.robot.show(1, self._step)
-                if pressed is not None:
-                    self.deadman.publish(Bool(data=pressed))
+            self._show(pressed)
             return done()
 
         self.stage.wait(period, what)
+
+    def _show(self, pressed: bool | None) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._next_s:
+            self._next_s = now_s + PERIOD_S
+            self._step += 1
+            self.robot.show(1, self._step)
+            if pressed is not None:
+                self.deadman.publish(Bool(data=pressed))
+
+    def change_state(self, label: str) -> None:
+        """Make a transition with the deadman held: silence and another true would be a fresh press."""
+
+        def hold() -> None:
+            self.stage.check()
+            self._show(True)
+
+        assert self.stage.observer.change_state("draft_policy", label, TRANSITION_S, hold)
 
     def moves(self) -> Callable[[], bool]:
         """Return whether a command from now on asks for another position than the last one did."""
@@ -123,7 +136,7 @@ def cell(stage: Any, make_robot: Callable[[Any], Any], exported: Path) -> Iterat
 def test_a_stop_survives_cleanup_and_configure(cell: Cell) -> None:
     cell.set_enabled(False)
     for label in ("deactivate", "cleanup", "configure", "activate"):
-        assert cell.stage.change_state(label)
+        cell.change_state(label)
     cell.stands_for(20)
     assert cell.safety[-1].stopped
     cell.set_enabled(True)

@@ -88,5 +88,5 @@ class Channel:
         if state.burst is None:
             self._bad = False
             return False
-        self._bad = turn >= state.burst["to_good"] if self._bad else turn < state.burst["to_bad"]
-        return self._bad and in_burst < state.burst["loss_in_bad"]
+        self._bad = turn >= state.burst.to_good if self._bad else turn < state.burst.to_bad
+        return self._bad and in_burst < state.burst.loss_in_bad

@@ -25,8 +25,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from adahi_ros.core.schema import checked
 from adahi_ros.lab.link.channel import Channel
-from adahi_ros.lab.link.link_profile import LinkProfile, at_least_zero
+from adahi_ros.lab.link.link_profile import AtLeastZero, LinkProfile
 from adahi_ros.lab.link.namespaces import (
     ROBOT,
     Host,
@@ -136,7 +137,7 @@ class Link:
                 line.channel.change(way.profile)
         if "cut_s" in command:
             for line in way.lines:
-                line.channel.cut(self._sent_s() + at_least_zero("cut_s", command["cut_s"]))
+                line.channel.cut(self._sent_s() + checked(AtLeastZero, command["cut_s"], "cut_s"))
         return {"up": way.up.counts, "down": way.down.counts, "profile": way.profile.values()}
 
     def _read(self, source: int) -> None:
@@ -227,7 +228,7 @@ def end_inhabitants(*hosts: Host) -> None:
 def main() -> None:
     """Be a link: `forwarder SOCKET PROFILES SEED`, of each server one in JSON; say in JSON when it is up."""
     path, seed = Path(sys.argv[1]), int(sys.argv[3])
-    profiles = [LinkProfile(**values) for values in json.loads(sys.argv[2])]
+    profiles = [checked(LinkProfile, values) for values in json.loads(sys.argv[2])]
     signal.signal(signal.SIGTERM, leave)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:

@@ -4,20 +4,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any
+
+from pydantic.dataclasses import dataclass
 
 from adahi_ros.core.assets import asset
+from adahi_ros.core.schema import Listed, Schema, above, checked, within
 from adahi_ros.core.yaml_files import read_yaml
 
 SHIPPED = "config/links"
 LIKE = "like"
 LARGEST = 1e15  # of anything: what is computed from it is finite, too
+AtLeastZero = Annotated[float, within(0.0, LARGEST)]
+Positive = Annotated[float, above(0.0, LARGEST)]
+Share = Annotated[float, within(0.0, 1.0)]
 
 
-class Burst(TypedDict):
+@dataclass(frozen=True)
+class Burst(Schema):
     """Losses in bursts, by the Gilbert-Elliott model: from packet to packet the link may turn bad, or good.
 
     Attributes:
@@ -26,20 +33,21 @@ class Burst(TypedDict):
         loss_in_bad: share of packets that a bad link loses.
     """
 
-    to_bad: float
-    to_good: float
-    loss_in_bad: float
-
-
-class Outage(TypedDict):
-    """A time in which nothing gets through: from `at_s` after the link's start, for `for_s`."""
-
-    at_s: float
-    for_s: float
+    to_bad: Share
+    to_good: Share
+    loss_in_bad: Share
 
 
 @dataclass(frozen=True)
-class LinkProfile:
+class Outage(Schema):
+    """A time in which nothing gets through: from `at_s` after the link's start, for `for_s`."""
+
+    at_s: AtLeastZero
+    for_s: Positive
+
+
+@dataclass(frozen=True)
+class LinkProfile(Schema):
     """A link between a robot and a server; everything holds for each way by itself.
 
     Attributes:
@@ -59,51 +67,32 @@ class LinkProfile:
         ValueError: names the field, the value and what was allowed.
     """
 
-    rtt_mean_ms: float
-    rtt_jitter_ms: float
-    rate_mbit_s: float
-    loss: float = 0.0
+    rtt_mean_ms: AtLeastZero
+    rtt_jitter_ms: AtLeastZero
+    rate_mbit_s: Positive
+    loss: Share = 0.0
     burst: Burst | None = None
-    duplicate: float = 0.0
-    reorder: float = 0.0
-    queue_bytes: float = 400_000
-    outages: tuple[Outage, ...] = ()
-    states: tuple[dict[str, Any], ...] = ()
+    duplicate: Share = 0.0
+    reorder: Share = 0.0
+    queue_bytes: Positive = 400_000
+    outages: Listed[Outage] = ()
+    states: Listed[dict[str, Any]] = ()
 
     def __post_init__(self) -> None:
-        for name in ("rtt_mean_ms", "rtt_jitter_ms"):
-            at_least_zero(name, getattr(self, name))
-        for name in ("rate_mbit_s", "queue_bytes"):
-            _above_zero(name, getattr(self, name))
-        for name in ("loss", "duplicate", "reorder"):
-            _check_share(name, getattr(self, name))
-        if self.burst is not None:
-            _check_keys("burst", self.burst, set(Burst.__annotations__))
-            for name, value in self.burst.items():
-                _check_share(f"burst.{name}", value)
-        for name in ("outages", "states"):
-            if not isinstance(getattr(self, name), (list, tuple)):
-                raise ValueError(f"{name}: {getattr(self, name)!r}, must be a list of mappings")
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        for index, outage in enumerate(self.outages):
-            _check_keys(f"outages[{index}]", outage, set(Outage.__annotations__))
-            at_least_zero(f"outages[{index}].at_s", outage["at_s"])
-            _above_zero(f"outages[{index}].for_s", outage["for_s"])
         for index, state in enumerate(self.states):
-            self._check_state(f"states[{index}]", state)
+            where = f"states[{index}]"
+            if "for_s" not in state:
+                raise ValueError(f"{where}.for_s: missing")
+            checked(Positive, state["for_s"], f"{where}.for_s")
+            for name in state.keys() & {"outages", "states"}:
+                raise ValueError(f"{where}.{name}: unknown, must be for_s or a field that may change")
+            self._in_state(state, where)
 
-    def _check_state(self, where: str, state: Any) -> None:
-        may_change = {field.name for field in fields(self)} - {"outages", "states"}
-        _check_keys(where, state, {"for_s"}, may_change)
-        _above_zero(f"{where}.for_s", state["for_s"])
-        try:
-            self._in_state(state)
-        except ValueError as error:
-            raise ValueError(f"{where}.{error}") from None
-
-    def _in_state(self, state: Mapping[str, Any]) -> LinkProfile:
-        different = {name: value for name, value in state.items() if name != "for_s"}
-        return replace(self, states=(), **different)
+    def _in_state(self, state: Mapping[str, Any], where: str = "") -> LinkProfile:
+        values = {**self.values(), "states": (), **state}
+        del values["for_s"]
+        made: LinkProfile = checked(LinkProfile, values, where)
+        return made
 
     def transfer_ms(self, size_bytes: float) -> float:
         """Return how long so many bytes take at the link's rate."""
@@ -113,13 +102,13 @@ class LinkProfile:
         """Return the share of packets that is lost in the long run, each way, outages and states aside."""
         if self.burst is None:
             return self.loss
-        leaving = self.burst["to_bad"] + self.burst["to_good"]
-        bad = self.burst["to_bad"] / leaving if leaving else 0.0
-        return 1 - (1 - self.loss) * (1 - bad * self.burst["loss_in_bad"])
+        leaving = self.burst.to_bad + self.burst.to_good
+        bad = self.burst.to_bad / leaving if leaving else 0.0
+        return 1 - (1 - self.loss) * (1 - bad * self.burst.loss_in_bad)
 
     def is_out(self, time_s: float) -> bool:
         """Return whether there is an outage so long after the link's start."""
-        return any(each["at_s"] <= time_s < each["at_s"] + each["for_s"] for each in self.outages)
+        return any(each.at_s <= time_s < each.at_s + each.for_s for each in self.outages)
 
     def state_at(self, time_s: float) -> tuple[LinkProfile, float]:
         """Return what the link is like so long after its start, and until when, s."""
@@ -138,51 +127,12 @@ class LinkProfile:
         Raises:
             ValueError: as the profile, or there is no such field.
         """
-        _check_keys("", values, set(), {field.name for field in fields(self)})
-        return replace(self, **values)
+        made: LinkProfile = checked(LinkProfile, {**self.values(), **values})
+        return made
 
     def values(self) -> dict[str, Any]:
         """Return the fields as a file has them."""
         return asdict(self)
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
-        raise ValueError(f"{name}: {value!r}, must be a finite number, of {LARGEST:g} at most")
-    return value
-
-
-def at_least_zero(name: str, value: Any) -> float:
-    """Return the value of a field.
-
-    Raises:
-        ValueError: it is no finite number, or below 0.
-    """
-    if _number(name, value) < 0:
-        raise ValueError(f"{name}: {value}, must be at least 0")
-    return float(value)
-
-
-def _above_zero(name: str, value: Any) -> None:
-    if _number(name, value) <= 0:
-        raise ValueError(f"{name}: {value}, must be above 0")
-
-
-def _check_share(name: str, value: Any) -> None:
-    if not 0 <= _number(name, value) <= 1:
-        raise ValueError(f"{name}: {value}, must be between 0 and 1")
-
-
-def _check_keys(where: str, values: Any, needed: Set[str], optional: Set[str] = frozenset()) -> None:
-    """Check that values are a mapping with these keys; `where` goes before the name of a wrong one."""
-    known = needed | optional
-    listed = ", ".join(sorted(known))
-    if not isinstance(values, Mapping):
-        raise ValueError(f"{where}: {values!r}, must be a mapping of {listed}".removeprefix(": "))
-    wrong = (values.keys() - known) | (needed - values.keys())
-    for name in sorted(wrong, key=str):
-        fault = "missing" if name in known else f"unknown, must be one of {listed}"
-        raise ValueError(f"{where}.{name}: {fault}".removeprefix("."))
 
 
 def profile_path(name: str) -> Path:
@@ -215,10 +165,8 @@ def load_profile(path: Path) -> LinkProfile:
         ValueError: it is none; names file and field.
     """
     try:
-        values = _read(path, ())
-        needed = {field.name for field in fields(LinkProfile) if field.default is MISSING}
-        _check_keys("", values, needed, {field.name for field in fields(LinkProfile)} | {LIKE})
-        return LinkProfile(**values)
+        profile: LinkProfile = checked(LinkProfile, _read(path, ()))
+        return profile
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

@@ -6,11 +6,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from adahi_ros.core.yaml_files import read_yaml
+from adahi_ros.core.schema import Listed, Schema, Text, above, load, must
+
+
+def _are_different(names: tuple[str, ...]) -> bool:
+    return bool(names) and len(set(names)) == len(names)
+
+
+Names = Annotated[Listed[Text], must("be a list of texts, at least one name and none twice", _are_different)]
 
 
 class DescriptionError(ValueError):
@@ -18,7 +25,7 @@ class DescriptionError(ValueError):
 
 
 @dataclass(frozen=True)
-class Description:
+class Description(Schema):
     """What a task's YAML file says.
 
     Attributes:
@@ -43,33 +50,25 @@ class Description:
         command_names: what the action commands; empty where it is the joints.
     """
 
-    name: str
-    environment: str
-    frame_id: str
-    control_rate_hz: float
-    max_steps: int
-    observation: tuple[str, ...]
-    action: tuple[str, ...]
-    command_field: str
-    success: str | dict[str, Any]
-    success_text: str
-    subtask: str
-    expert: str
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    modules: tuple[str, ...] = ()
-    joints: dict[str, str] = field(default_factory=dict)
-    goal: tuple[str, ...] = ()
-    command_names: tuple[str, ...] = ()
+    name: Text
+    environment: Text
+    frame_id: Text
+    control_rate_hz: Annotated[float, above(0.0, sys.float_info.max)]
+    max_steps: Annotated[int, must("be an integer above 0", lambda steps: steps > 0)]
+    observation: Names
+    action: Names
+    command_field: Text
+    success: Any
+    success_text: Text
+    subtask: Text
+    expert: Annotated[str, must("be module:name", lambda name: name.count(":") == 1)]
+    kwargs: dict[Text, Any] = field(default_factory=dict)
+    modules: Listed[Text] = ()
+    joints: dict[Text, Text] = field(default_factory=dict)
+    goal: Listed[Text] = ()
+    command_names: Listed[Text] = ()
 
     def __post_init__(self) -> None:
-        for name in ("control_rate_hz", "max_steps"):
-            value = getattr(self, name)
-            if not 0 < value <= sys.float_info.max:
-                raise ValueError(f"{name}: {value}, must be finite and above 0")
-        for name in ("observation", "action"):
-            names = getattr(self, name)
-            if not names or len(set(names)) < len(names):
-                raise ValueError(f"{name}: {list(names)}, must be at least one name and none twice")
         roles = {"joints": list(self.joints.values()), "goal": list(self.goal)}
         for role, entries in roles.items():
             for entry in entries:
@@ -79,8 +78,6 @@ class Description:
         if len(set(entries)) < len(entries):
             raise ValueError(f"joints, goal: {entries}, must name no entry twice")
         criterion(self.success)
-        if self.expert.count(":") != 1:
-            raise ValueError(f"expert: {self.expert!r}, must be module:name")
 
 
 Criterion = Callable[[bool, Mapping[str, Any], float], bool]
@@ -113,11 +110,10 @@ def load_description(path: Path) -> Description:
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file, must describe a task")
-    with faults_of(path):
-        values = read_yaml(path)
-        _check(values)
-        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-        return Description(**{**values, **lists})
+    try:
+        return load(Description, path)
+    except ValueError as error:
+        raise DescriptionError(str(error)) from error
 
 
 @contextmanager
@@ -127,48 +123,3 @@ def faults_of(path: Path) -> Iterator[None]:
         yield
     except ValueError as error:
         raise DescriptionError(f"{path}: {error}") from error
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""
-
-
-def _is_number(value: Any, *kinds: type) -> bool:
-    return isinstance(value, kinds) and not isinstance(value, bool)
-
-
-# By the annotations of `Description`.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "str": (_is_text, "a text"),
-    "int": (lambda value: _is_number(value, int), "an integer"),
-    "float": (lambda value: _is_number(value, int, float), "a number"),
-    "tuple[str, ...]": (
-        lambda value: isinstance(value, list) and all(map(_is_text, value)),
-        "a list of texts",
-    ),
-    "dict[str, str]": (
-        lambda value: isinstance(value, dict) and all(map(_is_text, [*value, *value.values()])),
-        "a mapping of texts to texts",
-    ),
-    "dict[str, Any]": (
-        lambda value: isinstance(value, dict) and all(map(_is_text, value)),
-        "a mapping with texts as keys",
-    ),
-    "str | dict[str, Any]": (lambda value: True, ""),  # `criterion` says what is allowed
-}
-
-
-def _check(values: Any) -> None:
-    """Check that values are the fields of a description, each of its type."""
-    if not isinstance(values, dict):
-        raise ValueError(f"task: {values!r}, must be a mapping")
-    known = {entry.name: entry for entry in fields(Description)}
-    for name, value in values.items():
-        if name not in known:
-            raise ValueError(f"{name}: unknown, must be one of {', '.join(sorted(known))}")
-        allowed, words = _KINDS[str(known[name].type)]
-        if not allowed(value):
-            raise ValueError(f"{name}: {value!r}, must be {words}")
-    for name, entry in known.items():
-        if name not in values and entry.default is MISSING and entry.default_factory is MISSING:
-            raise ValueError(f"{name}: missing")

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from adahi_ros.core.schema import Schema, checked
 from adahi_ros.lab.training.fitting import FitConfig
-from adahi_ros.lab.training.training_recipe import DemonstrationRecipe, RecipeError, checked, read_recipe
+from adahi_ros.lab.training.training_recipe import DemonstrationRecipe, Seed, read_recipe
 
 
 @dataclass(frozen=True)
-class EncoderRecipe:
+class EncoderRecipe(Schema):
     """How to make an encoder.
 
     Attributes:
@@ -28,15 +29,13 @@ class EncoderRecipe:
     """
 
     architecture: str
-    size: dict[str, int | bool]
+    size: dict[str, Any]
     frames: DemonstrationRecipe
-    seed: int
+    seed: Seed
     fit: FitConfig | None = None
     weights: str | None = None
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ValueError(f"seed: {self.seed}, must be at least 0")
         if self.fit is None and self.weights is None:
             raise ValueError("fit, weights: none, must give at least one")
 
@@ -48,28 +47,4 @@ def load_encoder_recipe(path: Path) -> EncoderRecipe:
         RecipeError: something in it is missing, unknown, of the wrong type or out of range.
         FileNotFoundError: no such file.
     """
-    return read_recipe(path, _recipe)
-
-
-def _recipe(values: Any) -> EncoderRecipe:
-    if not isinstance(values, dict):
-        raise RecipeError(f"recipe: {values!r}, must be a mapping")
-    allowed = {field.name for field in fields(EncoderRecipe)}
-    parts: dict[str, Any] = dict(values)
-    for name in sorted(map(str, parts.keys() ^ allowed)):
-        if name not in allowed:
-            raise RecipeError(f"recipe.{name}: unknown, must be one of {', '.join(sorted(allowed))}")
-        if name not in ("fit", "weights"):
-            raise RecipeError(f"recipe.{name}: missing")
-    for name, kind, words in (
-        ("architecture", str, "a name"),
-        ("size", dict, "a mapping"),
-        ("seed", int, "an integer"),
-        ("weights", str | None, "a file"),
-    ):
-        if isinstance(parts.get(name), bool) or not isinstance(parts.get(name), kind):
-            raise RecipeError(f"recipe.{name}: {parts.get(name)!r}, must be {words}")
-    parts["frames"] = checked(DemonstrationRecipe, parts["frames"], "recipe.frames")
-    if parts.get("fit") is not None:
-        parts["fit"] = checked(FitConfig, parts["fit"], "recipe.fit")
-    return EncoderRecipe(**parts)
+    return read_recipe(path, lambda values: checked(EncoderRecipe, values, "recipe"))

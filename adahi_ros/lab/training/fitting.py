@@ -21,11 +21,12 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from adahi_ros.core.files import parse_json, replacing
+from adahi_ros.core.schema import Schema
 from adahi_ros.core.trajectories import Trajectories
 
 
 @dataclass(frozen=True)
-class FitConfig:
+class FitConfig(Schema):
     """How long and how fast to train.
 
     Attributes:

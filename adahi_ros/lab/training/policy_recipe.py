@@ -3,23 +3,22 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from pydantic import BeforeValidator, Field
+
+from adahi_ros.core.schema import LARGEST, Listed, Schema, checked, must, within
 from adahi_ros.lab.training.fitting import FitConfig
 from adahi_ros.lab.training.training_recipe import (
     VQBET,
     DemonstrationRecipe,
-    F,
     ModelRecipe,
-    RecipeError,
-    build,
-    check,
-    checked,
-    mapping,
+    Positive,
+    Seed,
     read_recipe,
+    size_of,
 )
 from adahi_ros.lab.training.vqbet_training import CodeFitConfig
 from adahi_ros.policies.corrector.corrector_network import CorrectorConfig
@@ -32,8 +31,11 @@ CORRECTOR = "corrector"
 DISTILLED = "distilled"
 
 
+Rate = Annotated[float, within(0.0, 1.0)]
+
+
 @dataclass(frozen=True)
-class CorrectorRecipe:
+class CorrectorRecipe(Schema):
     """How to make a corrector of the plans of the policy named target, or another pupil, in simulation.
 
     Attributes:
@@ -49,36 +51,69 @@ class CorrectorRecipe:
         beta: from 0 to 1; the larger, the more what is hard to foresee counts, see `corrector_loss`.
     """
 
-    seed: int
-    size: dict[str, Any]
+    seed: Seed
+    size: Annotated[dict[str, Any], size_of(CorrectorConfig)]
     fit: FitConfig
-    rounds: int = 3
-    episodes: int = 120
-    asking_rates: tuple[float, ...] = (0.01, 0.12, 0.35)
-    samples: int = 8
-    noise: float = 0.5
-    beta: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, smallest in (("seed", 0), ("rounds", 1), ("episodes", 1), ("samples", 1), ("noise", 0)):
-            if not smallest <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name}: {getattr(self, name)}, must be at least {smallest} and finite")
-        if not 0.0 <= self.beta <= 1.0:
-            raise ValueError(f"beta: {self.beta}, must be from 0 to 1")
-        if not self.asking_rates or not all(0.0 <= rate <= 1.0 for rate in self.asking_rates):
-            raise ValueError(f"asking_rates: {list(self.asking_rates)}, must be numbers from 0 to 1")
+    rounds: Positive = 3
+    episodes: Positive = 120
+    asking_rates: Annotated[Listed[Rate], must("be numbers from 0 to 1", bool)] = (0.01, 0.12, 0.35)
+    samples: Positive = 8
+    noise: Annotated[float, within(0.0, LARGEST)] = 0.5
+    beta: Rate = 0.0
 
 
-S = TypeVar("S", DemonstrationRecipe, ModelRecipe[Any], ModelRecipe[FitConfig], CorrectorRecipe)
-KINDS: dict[str, tuple[type, type[FitConfig]]] = {
-    VQBET: (VQBeTConfig, CodeFitConfig),
-    "flow": (FlowConfig, FitConfig),
-}
-"""Kinds of policies: their network's configuration, and how it is fitted."""
+def _at_every_step(values: Any) -> Any:
+    if isinstance(values, dict):
+        if "asking_rates" in values:
+            raise ValueError("asking_rates: must be left out, the target is asked at every step")
+        values = {**values, "asking_rates": [1.0]}
+    return values
+
+
+Distilled = Annotated[CorrectorRecipe, BeforeValidator(_at_every_step)]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class _VqbetRecipe(ModelRecipe[CodeFitConfig]):
+    size: Annotated[dict[str, Any], size_of(VQBeTConfig)]
+    fit: CodeFitConfig
+    kind: str = VQBET
+
+
+@dataclass(frozen=True)
+class _FlowRecipe(ModelRecipe[FitConfig]):
+    size: Annotated[dict[str, Any], size_of(FlowConfig)]
+    fit: FitConfig
+    kind: str = "flow"
+
+
+@dataclass(frozen=True)
+class _TokenizerRecipe(ModelRecipe[FitConfig]):
+    size: Annotated[dict[str, Any], size_of(TokenizerConfig)]
+    fit: FitConfig
+
+
+KINDS: dict[str, type[ModelRecipe[Any]]] = {VQBET: _VqbetRecipe, "flow": _FlowRecipe}
+"""Kinds of policies, and what a recipe says of each."""
+
+
+def _of_its_kind(values: Any) -> Any:
+    if not isinstance(values, dict):
+        return values
+    kind = values.get("kind", VQBET)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"kind: {kind!r}, must be one of {', '.join(KINDS)}")
+    return checked(KINDS[kind], values)
+
+
+Policy = Annotated[ModelRecipe[Any], BeforeValidator(_of_its_kind)]
+
+
+S = TypeVar("S", DemonstrationRecipe, ModelRecipe[Any], _TokenizerRecipe, CorrectorRecipe)
+
+
+@dataclass(frozen=True)
+class Recipe(Schema):
     """How to make policies, and the tokenizer of those that speak codes.
 
     Attributes:
@@ -92,17 +127,13 @@ class Recipe:
     """
 
     demonstrations: DemonstrationRecipe
-    window_length: int
-    policies: dict[str, ModelRecipe[Any]]
-    tokenizer: ModelRecipe[FitConfig] | None = None
+    window_length: Positive
+    policies: Annotated[dict[str, Policy], Field(min_length=1)]
+    tokenizer: _TokenizerRecipe | None = None
     corrector: CorrectorRecipe | None = None
-    distilled: CorrectorRecipe | None = None
+    distilled: Distilled | None = None
 
     def __post_init__(self) -> None:
-        if self.window_length < 1:
-            raise ValueError(f"window_length: {self.window_length}, must be at least 1")
-        if not self.policies:
-            raise ValueError("policies: none, must name at least one")
         speaking = [name for name, policy in self.policies.items() if policy.kind == VQBET]
         if speaking and self.tokenizer is None:
             raise ValueError(f"tokenizer: missing, {speaking[0]!r} speaks codes")
@@ -135,59 +166,16 @@ class Recipe:
         )
 
 
-def _model(size_kind: type, fit_kind: type[F], values: Any, where: str) -> ModelRecipe[F]:
-    check(ModelRecipe, values, where)
-    # What has no default comes from the data, as image_dim does; any value will do to check the others.
-    given = frozenset(
-        field.name for field in fields(size_kind) if field.default is MISSING or field.name == "image_dim"
-    )
-    check(size_kind, values["size"], f"{where}.size", given)
-    build(size_kind, {**dict.fromkeys(given, 1), **values["size"]}, f"{where}.size")
-    fit = checked(fit_kind, values["fit"], f"{where}.fit")
-    return build(ModelRecipe, {**values, "fit": fit}, where)
-
-
-def _policy(values: Any, where: str) -> ModelRecipe[Any]:
-    kind = mapping(values, where).get("kind", VQBET)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise RecipeError(f"{where}.kind: {kind!r}, must be one of {', '.join(KINDS)}")
-    return _model(*KINDS[kind], values, where)
-
-
 def recipe_of(values: Any) -> Recipe:
-    """Return the recipe that plain data says; raises RecipeError as `load_recipe` does."""
-    where = "recipe"
-    check(Recipe, values, where)
-    policies = mapping(values["policies"], f"{where}.policies")
-    parts = {
-        "demonstrations": checked(DemonstrationRecipe, values["demonstrations"], f"{where}.demonstrations"),
-        "policies": {name: _policy(model, f"{where}.policies.{name}") for name, model in policies.items()},
-    }
-    if "tokenizer" in values:
-        parts["tokenizer"] = _model(TokenizerConfig, FitConfig, values["tokenizer"], f"{where}.tokenizer")
-    if "corrector" in values:
-        parts["corrector"] = _corrector(values["corrector"], f"{where}.corrector")
-    if "distilled" in values:
-        parts["distilled"] = _distilled(values["distilled"], f"{where}.distilled")
-    return build(Recipe, {**values, **parts}, where)
+    """Return the recipe that plain data says; raises ValueError as `load_recipe` does RecipeError."""
+    recipe: Recipe = checked(Recipe, values, "recipe")
+    return recipe
 
 
-def _corrector(values: Any, where: str) -> CorrectorRecipe:
-    check(CorrectorRecipe, values, where)
-    given = frozenset(field.name for field in fields(CorrectorConfig) if field.default is MISSING)
-    check(CorrectorConfig, values["size"], f"{where}.size", given)
-    build(CorrectorConfig, {**dict.fromkeys(given, 1), **values["size"]}, f"{where}.size")
-    rates = values.get("asking_rates", list(CorrectorRecipe.asking_rates))
-    if not isinstance(rates, list) or not all(type(rate) in (int, float) for rate in rates):
-        raise RecipeError(f"{where}.asking_rates: {rates!r}, must be a list of numbers")
-    fit = checked(FitConfig, values["fit"], f"{where}.fit")
-    return build(CorrectorRecipe, {**values, "fit": fit, "asking_rates": tuple(rates)}, where)
-
-
-def _distilled(values: Any, where: str) -> CorrectorRecipe:
-    if "asking_rates" in mapping(values, where):
-        raise RecipeError(f"{where}.asking_rates: must be left out, the target is asked at every step")
-    return replace(_corrector(values, where), asking_rates=(1.0,))
+@dataclass(frozen=True)
+class _PupilFile(Schema):
+    corrector: CorrectorRecipe
+    distilled: Distilled | None = None
 
 
 @dataclass(frozen=True)
@@ -204,19 +192,12 @@ class PupilRecipes:
 
 
 def _pupils(values: Any) -> PupilRecipes:
-    """Return what a recipe says of pupils; who has but one recipe for both, has that for both."""
-    if "policies" in mapping(values, "recipe"):
-        whole = recipe_of(values)
-        corrector, distilled = whole.corrector, whole.distilled
-    else:
-        unknown = sorted(values.keys() - {CORRECTOR, DISTILLED})
-        if unknown:
-            raise RecipeError(f"recipe.{unknown[0]}: unknown, must be one of {CORRECTOR}, {DISTILLED}")
-        corrector = _corrector(values[CORRECTOR], f"recipe.{CORRECTOR}") if CORRECTOR in values else None
-        distilled = _distilled(values[DISTILLED], f"recipe.{DISTILLED}") if DISTILLED in values else None
-    if corrector is None:
-        raise RecipeError("recipe.corrector: missing")
-    return PupilRecipes(corrector, corrector if distilled is None else distilled)
+    """Return what a recipe says of pupils; where it has one recipe alone, both are made by that."""
+    if isinstance(values, dict) and "policies" in values:
+        recipe_of(values)
+        values = {name: values[name] for name in (CORRECTOR, DISTILLED) if name in values}
+    file: _PupilFile = checked(_PupilFile, values, "recipe")
+    return PupilRecipes(file.corrector, file.distilled or file.corrector)
 
 
 def load_pupils(path: Path) -> PupilRecipes:

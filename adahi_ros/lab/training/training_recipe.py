@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training recipes in YAML: what they have in common, checked field by field."""
+"""Training recipes in YAML: what they have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar
 
+from pydantic import AfterValidator
+
+from adahi_ros.core.schema import Schema, at_least, checked, within
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.lab.training.fitting import FitConfig
 
 T = TypeVar("T")
 F = TypeVar("F", bound=FitConfig)
 VQBET = "vqbet"
-
-NUMBERS: dict[type, tuple[tuple[type, ...], str]] = {
-    int: ((int,), "an integer"),
-    float: ((int, float), "a number, such as 1.0e-3"),  # 1e-3 is a string in YAML 1.1
-}
+Seed = Annotated[int, at_least(0)]
+Positive = Annotated[int, at_least(1)]
 
 
 class RecipeError(ValueError):
@@ -26,24 +26,16 @@ class RecipeError(ValueError):
 
 
 @dataclass(frozen=True)
-class DemonstrationRecipe:
+class DemonstrationRecipe(Schema):
     """Which demonstrations to record; see `tasks.demonstrations.collect_parallel`."""
 
-    episodes: int
-    seed: int
-    action_noise: float
-
-    def __post_init__(self) -> None:
-        if self.episodes < 1:
-            raise ValueError(f"episodes: {self.episodes}, must be at least 1")
-        if self.seed < 0:
-            raise ValueError(f"seed: {self.seed}, must be at least 0")
-        if not 0.0 <= self.action_noise <= 1.0:
-            raise ValueError(f"action_noise: {self.action_noise}, must be 0 to 1")
+    episodes: Positive
+    seed: Seed
+    action_noise: Annotated[float, within(0.0, 1.0)]
 
 
 @dataclass(frozen=True)
-class ModelRecipe(Generic[F]):
+class ModelRecipe(Schema, Generic[F]):
     """How to make one model.
 
     Attributes:
@@ -53,57 +45,26 @@ class ModelRecipe(Generic[F]):
         kind: of policy.
     """
 
-    seed: int
+    seed: Seed
     size: dict[str, Any]
     fit: F
     kind: str = VQBET
 
-    def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ValueError(f"seed: {self.seed}, must be at least 0")
 
+def size_of(kind: type) -> AfterValidator:
+    """Return the check of a size: arguments of a network's configuration but for those that data gives."""
 
-def mapping(values: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(values, Mapping):
-        raise RecipeError(f"{where}: {values!r}, must be a mapping")
-    return values
+    def check(size: dict[str, Any]) -> dict[str, Any]:
+        # What has no default comes from the data, as image_dim does; any value will do to check the others.
+        given = [each.name for each in fields(kind) if each.default is MISSING or each.name == "image_dim"]
+        free = [each.name for each in fields(kind) if each.name not in given]
+        for name in size:
+            if name not in free:
+                raise ValueError(f"{name}: unknown, must be one of {', '.join(free)}")
+        checked(kind, {**dict.fromkeys(given, 1), **size})
+        return size
 
-
-def check(kind: type, values: Any, where: str, given: frozenset[str] = frozenset()) -> None:
-    """Check that values are the arguments of a dataclass but for the given ones, numbers of their type."""
-    types = get_type_hints(kind)
-    names = {field.name: field for field in fields(kind) if field.name not in given}
-    for name, value in mapping(values, where).items():
-        if name not in names:
-            raise RecipeError(f"{where}.{name}: unknown, must be one of {', '.join(sorted(names))}")
-        allowed, words = NUMBERS.get(types[name], ((object,), ""))
-        if isinstance(value, bool) or not isinstance(value, allowed):
-            raise RecipeError(f"{where}.{name}: {value!r}, must be {words}")
-    for name, field in names.items():
-        if field.default is MISSING and name not in values:
-            raise RecipeError(f"{where}.{name}: missing")
-
-
-def build(kind: type[T], values: Mapping[str, Any], where: str) -> T:
-    try:
-        return kind(**values)
-    except ValueError as error:
-        raise RecipeError(f"{where}: {error}") from None
-
-
-def checked(kind: type[T], values: Any, where: str) -> T:
-    """Make a dataclass of a mapping.
-
-    Args:
-        kind: of the dataclass.
-        values: its arguments, of their types.
-        where: it stands in the recipe.
-
-    Raises:
-        RecipeError: one is missing, unknown, of the wrong type or out of range.
-    """
-    check(kind, values, where)
-    return build(kind, values, where)
+    return AfterValidator(check)
 
 
 def read_recipe(path: Path, make: Callable[[Any], T]) -> T:

@@ -8,14 +8,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
 
 from adahi_ros.core.assets import asset, shipped
+from adahi_ros.core.schema import LARGEST, Listed, Schema, checked, must, one_of, within
 from adahi_ros.core.yaml_files import read_yaml
 from adahi_ros.lab.evaluation.loaded_policies import PLANS
 from adahi_ros.lab.methods.methods import METHODS, gates_of_methods, parse_methods
 from adahi_ros.lab.training.policy_recipe import Recipe, recipe_of
-from adahi_ros.lab.training.training_recipe import build, check, checked, mapping
+from adahi_ros.lab.training.training_recipe import Positive
 
 Value = int | float | str
 SCALES = ("linear", "log")
@@ -24,12 +27,19 @@ EVERYTHING = "everything"
 COLDEST = 1e-3  # as the nodes take a draft's temperature
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+Number = Annotated[Any, must("be a number, such as 1.0e-3", _is_number)]  # 1e-3 is a string in YAML 1.1
+
+
 class SpaceError(ValueError):
     """A space that cannot be searched; the message names file, field, value and what was allowed."""
 
 
 @dataclass(frozen=True)
-class Range:
+class Range(Schema):
     """Numbers from low to high, both included.
 
     Attributes:
@@ -38,16 +48,14 @@ class Range:
         step: from one integer to the next.
     """
 
-    low: float
-    high: float
-    scale: str = "linear"
+    low: Number
+    high: Number
+    scale: Annotated[str, one_of(SCALES)] = "linear"
     step: int = 1
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
             raise ValueError(f"high: {self.high}, must be finite and at least low ({self.low})")
-        if self.scale not in SCALES:
-            raise ValueError(f"scale: {self.scale!r}, must be one of {', '.join(SCALES)}")
         if self.log and self.low <= 0:
             raise ValueError(f"low: {self.low}, must be above 0 where the scale is log")
         if self.step != 1 and (self.step < 1 or self.log or not self.whole):
@@ -70,10 +78,16 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Choices:
+class Choices(Schema):
     """One of a few values."""
 
-    choices: tuple[Value, ...]
+    choices: Annotated[
+        Listed[Any],
+        must(
+            "be a list of numbers or strings",
+            lambda values: values and all(_is_number(each) or isinstance(each, str) for each in values),
+        ),
+    ]
 
     @property
     def ends(self) -> tuple[Value, ...]:
@@ -85,7 +99,7 @@ Varied = Range | Choices
 
 
 @dataclass(frozen=True)
-class StageConfig:
+class StageConfig(Schema):
     """How a trial is looked at while it trains.
 
     Attributes:
@@ -94,16 +108,9 @@ class StageConfig:
         stop: by which pruner, one of `STOPS`.
     """
 
-    count: int = 5
-    episodes: int = 50
-    stop: str = "trend"
-
-    def __post_init__(self) -> None:
-        for name in ("count", "episodes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)}, must be at least 1")
-        if self.stop not in STOPS:
-            raise ValueError(f"stop: {self.stop!r}, must be one of {', '.join(STOPS)}")
+    count: Positive = 5
+    episodes: Positive = 50
+    stop: Annotated[str, one_of(STOPS)] = "trend"
 
 
 @dataclass(frozen=True)
@@ -138,7 +145,7 @@ class Space:
         """Return the recipe with some values, by path.
 
         Raises:
-            RecipeError: it cannot be followed.
+            ValueError: it cannot be followed.
         """
         return recipe_of(self.plain_with(values))
 
@@ -154,29 +161,30 @@ class Space:
         return changed
 
 
+def _varied(values: Any) -> Any:
+    if not isinstance(values, dict):
+        raise ValueError("must be low and high, or choices, a list")
+    return checked(Choices if "choices" in values else Range, values)
+
+
 @dataclass(frozen=True)
-class _File:
+class _Method(Schema):
+    threshold: Range | None = None
+
+
+@dataclass(frozen=True)
+class _File(Schema):
     """The fields of the file, as it has them."""
 
-    methods: dict[str, Any]
+    methods: Annotated[dict[str, _Method | None], Field(min_length=1)]
     recipe: str = ""
-    folder: str = ""
+    folder: Annotated[str, must(f"be {PLANS}, or left out", lambda folder: folder in ("", PLANS))] = ""
     train: Any = EVERYTHING
-    vary: Any = None
-    draft_temperature: Any = None
-    price: float = 0.0
-    episodes: int = 100
-    stages: Any = None
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.price < math.inf:
-            raise ValueError(f"price: {self.price}, must be finite and not negative")
-        if self.episodes < 1:
-            raise ValueError(f"episodes: {self.episodes}, must be at least 1")
-        if self.folder not in ("", PLANS):
-            raise ValueError(f"folder: {self.folder!r}, must be {PLANS}, or left out")
-        if not isinstance(self.recipe, str):
-            raise ValueError(f"recipe: {self.recipe!r}, must be a file, or the name of one that is shipped")
+    vary: dict[str, Annotated[Any, BeforeValidator(_varied)]] | None = None
+    draft_temperature: Range | None = None
+    price: Annotated[float, within(0.0, LARGEST)] = 0.0
+    episodes: Positive = 100
+    stages: StageConfig = StageConfig()
 
 
 def load_space(path: Path, task: str) -> Space:
@@ -199,8 +207,7 @@ def load_space(path: Path, task: str) -> Space:
 
 def _space(values: Any, folder: Path, task: str) -> Space:
     where = "space"
-    check(_File, values, where)
-    file = build(_File, values, where)
+    file: _File = checked(_File, values, where)
     recipe = _recipe(file.recipe or (f"{task}-{PLANS}" if file.folder else task), folder)
     known = recipe_of(recipe)
     there_are = [*known.policies, *known.taught]
@@ -212,20 +219,15 @@ def _space(values: Any, folder: Path, task: str) -> Space:
         )
     space = Space(
         recipe,
-        _methods(file.methods, f"{where}.methods"),
+        {name: _threshold(name, each, f"{where}.methods") for name, each in file.methods.items()},
         tuple(name for name in there_are if name in asked),
         whole,
-        {
-            name: _varied(each, f"{where}.vary.{name}")
-            for name, each in mapping(file.vary or {}, f"{where}.vary").items()
-        },
+        file.vary or {},
         file.folder == PLANS,
-        None
-        if file.draft_temperature is None
-        else _range(file.draft_temperature, f"{where}.draft_temperature"),
-        float(file.price),
+        file.draft_temperature,
+        file.price,
         file.episodes,
-        checked(StageConfig, file.stages or {}, f"{where}.stages"),
+        file.stages,
     )
     for name, each in space.vary.items():
         _check_varied(space, name, each, f"{where}.vary.{name}")
@@ -243,44 +245,20 @@ def _recipe(name: str, folder: Path) -> dict[str, Any]:
         path = asset(f"config/recipes/{name}.yaml")
     else:
         raise ValueError(f"space.recipe: {name!r}, must be a .yaml file, or the name of one that is shipped")
-    return dict(mapping(read_yaml(path), f"space.recipe: {path}"))
+    recipe: dict[str, Any] = checked(dict[str, Any], read_yaml(path), f"space.recipe: {path}")
+    return recipe
 
 
-def _methods(values: Any, where: str) -> dict[str, Range | None]:
-    found: dict[str, Range | None] = {}
-    for name, told in mapping(values, where).items():
-        if parse_methods(str(name)) != [name]:
-            raise ValueError(f"{where}: {name!r}, must be one method")
-        check_it = mapping(told or {}, f"{where}.{name}")
-        unknown = sorted(set(check_it) - {"threshold"})
-        if unknown:
-            raise ValueError(f"{where}.{name}.{unknown[0]}: unknown, must be threshold")
-        needed = name in gates_of_methods([name])
-        if needed != ("threshold" in check_it):
-            fault = "missing: a threshold decides its rate" if needed else "must be left out: it has none"
-            raise ValueError(f"{where}.{name}.threshold: {fault}")
-        found[name] = _range(check_it["threshold"], f"{where}.{name}.threshold") if needed else None
-    if not found:
-        raise ValueError(f"{where}: none, must name at least one of {', '.join(METHODS)}, ...")
-    return found
-
-
-def _range(values: Any, where: str) -> Range:
-    try:
-        return checked(Range, values, where)
-    except TypeError:
-        raise ValueError(f"{where}: low and high must be numbers") from None
-
-
-def _varied(values: Any, where: str) -> Varied:
-    if "choices" not in mapping(values, where):
-        return _range(values, where)
-    choices = values["choices"]
-    if len(values) > 1 or not isinstance(choices, list) or not choices:
-        raise ValueError(f"{where}: {dict(values)!r}, must be low and high, or choices, a list")
-    if any(isinstance(each, bool) or not isinstance(each, int | float | str) for each in choices):
-        raise ValueError(f"{where}.choices: {choices!r}, must be numbers or strings")
-    return Choices(tuple(choices))
+def _threshold(name: str, method: _Method | None, where: str) -> Range | None:
+    if parse_methods(name) != [name]:
+        raise ValueError(f"{where}: {name!r}, must be one method, such as {', '.join(METHODS)}")
+    threshold = None if method is None else method.threshold
+    if name in gates_of_methods([name]):
+        if threshold is None:
+            raise ValueError(f"{where}.{name}.threshold: missing: a threshold decides its rate")
+    elif threshold is not None:
+        raise ValueError(f"{where}.{name}.threshold: must be left out: it has none")
+    return threshold
 
 
 def _check_varied(space: Space, path: str, varied: Varied, where: str) -> None:

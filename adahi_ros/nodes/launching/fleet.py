@@ -110,24 +110,24 @@ def fleet_up(
     check_installed()
     with ExitStack() as ends:
         head = None
-        if not fleet.address:
+        if not fleet.ray.address:
             # Short, for Ray's sockets are there, too.
             folder = ends.enter_context(
                 TemporaryDirectory(prefix="ray_", dir="/tmp", ignore_cleanup_errors=True)
             )
             say("starts Ray on this machine")
-            head = RayHead(fleet.num_cpus, Path(folder))
+            head = RayHead(fleet.ray.num_cpus, Path(folder))
             ends.callback(head.end)
         else:
-            ends.callback(remove_policies, fleet.policies, fleet.address)
+            ends.callback(remove_policies, fleet.named, fleet.ray.address)
         ours = {} if head is None else ENVIRONMENT
         processes = ends.enter_context(node_processes({**environment, **ours}))
-        address = fleet.address if head is None else head.address
+        address = fleet.ray.address if head is None else head.address
         told = {**_parameters(path, fleet), "ray_address": address, **parameters}
         yield RunningFleet(head, processes, told, say)
 
 
 def _parameters(path: Path, fleet: Fleet) -> dict[str, Any]:
-    robots = {f"batch.{name}": value for name, value in fleet.robots.items()}
-    most = max(policy.batch for policy in fleet.policies)
+    robots = {f"batch.{name}": value for name, value in fleet.robots.given.items()}
+    most = max(policy.batch for policy in fleet.policies.values())
     return {"engine": "ray", "fleet": str(path.resolve()), "batch.size": most, **robots}

@@ -21,7 +21,7 @@ HEALTH_OLD_S = 3.0  # diagnostics come once a second
 GAP = 2
 NOTHING = Text("-", style="dim")
 LEVEL_STYLES = {"OK": "green", "WARN": "yellow", "ERROR": "bold red", "STALE": "magenta"}
-VERIFIER_STYLES = {"ready": "green", "absent": "yellow", "doubted": "bold red", "mismatched": "bold red"}
+VERIFIER_STYLES = {"ready": "green", "absent": "yellow", "unresponsive": "bold red", "mismatched": "bold red"}
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 

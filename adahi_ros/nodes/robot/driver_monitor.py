@@ -51,7 +51,7 @@ class DriverMonitor:
         self._state = DriverState(monitors)
         self._on_fault, self._on_running = on_fault, on_running
         self._fault = ""
-        kinds = [message_type(monitor.kind) for monitor in monitors]
+        kinds = [message_type(monitor.type) for monitor in monitors]
         for index, (monitor, kind) in enumerate(zip(monitors, kinds, strict=True)):
             called = partial(self._heard, index, monitor.field)
             subscription = node.create_subscription(kind, monitor.topic, called, _qos(monitor))

@@ -35,11 +35,11 @@ def fleet_targets(
     try:
         path = Path(values.fleet).expanduser()
         fleet = read_fleet(path if path.is_absolute() else asset(FLEETS) / path)
-        policies = RayPolicies(fleet.policies, values.ray_address or fleet.address or "auto", say)
+        policies = RayPolicies(fleet.named, values.ray_address or fleet.ray.address or "auto", say)
     except (ImportError, OSError, ValueError) as error:
         raise ParameterError(f"fleet: {values.fleet!r}, {error}") from error
     try:
-        named = zip(fleet.policies, policies.open(), strict=True)
+        named = zip(fleet.named, policies.open(), strict=True)
         return policies, [_target(values, each.name, verifier) for each, verifier in named]
     except ValueError as error:
         policies.close()

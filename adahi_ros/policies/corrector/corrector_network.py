@@ -13,12 +13,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from adahi_ros.core.schema import Schema
+
 LOG_VARIANCE = (-8.0, 4.0)
 FURTHEST = 5.0  # standard deviations from the mean that an input counts
 
 
 @dataclass(frozen=True)
-class CorrectorConfig:
+class CorrectorConfig(Schema):
     """Sizes of a corrector.
 
     Attributes:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from adahi_ros.core.schema import Schema
 from adahi_ros.policies.flow.flow_checkpoint import LARGEST
 from adahi_ros.policies.networks.transformer import InputMoments, ObservationTransformer
 
@@ -30,7 +31,7 @@ FREQUENCIES = 4  # of the time's embedding, octaves from half a period on
 
 
 @dataclass(frozen=True)
-class FlowConfig:
+class FlowConfig(Schema):
     """Sizes of a flow policy.
 
     Attributes:

@@ -1,57 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the YAML file of every target here says of what that reads and proposes (docs/targets.md).
-
-    history: 1
-    horizon: 16                        # actions of a plan, the first of the policy's own
-    rate_hz: 30
-    action_names: [position.panda_joint1, ...]
-    state:                             # each a key of the robot's contract, or goal; in this order
-      observation.state: {size: 8, entries: [...], as: observation/state}
-    images:
-      observation.images.front: {size: [224, 224], padded: true, as: observation/exterior_image_1_left}
-    instruction: true                  # or {as: prompt}, or {always: pick up the cube}
-    action_range: {low: [...], high: [...]}
-    action_scale: [...]
-
-`as` is the policy's own name of it. Entries of `state` that have one `as` are joined, in the file's order.
-"""
+"""What a target reads and proposes: what its file says, completed by what the policy says of itself."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from adahi_ros.core.action_range import ActionRange
 from adahi_ros.core.signature import GOAL, Feature, ImageInput, Observations, Signature
-from adahi_ros.policies.remote.target_fields import (
-    flag,
-    known_only,
-    mapping,
-    names,
-    numbers,
-    positive,
-    text,
-    whole,
-)
+from adahi_ros.policies.remote.target_fields import LONGEST, ImageEntry, StateEntry, TargetFile
 
-FIELDS = (
-    "history",
-    "horizon",
-    "rate_hz",
-    "action_names",
-    "state",
-    "images",
-    "instruction",
-    "action_range",
-    "action_scale",
-)
 ANY = float(np.finfo(np.float32).max)
-LONGEST = 4096  # observations, actions or numbers
-WIDEST = 4096  # pixels
-FASTEST_HZ = 1e6
 
 
 @dataclass(frozen=True)
@@ -125,99 +86,92 @@ class Described:
         return (self.always,) * robots if self.always else observations.instructions
 
 
-def described(
-    values: Mapping[str, Any], own: PolicyMetadata | None = None, prompt: str = "task"
-) -> Described:
-    """Read what a file says of what a target reads and proposes.
+def described(file: TargetFile, own: PolicyMetadata | None = None, prompt: str = "task") -> Described:
+    """Return what a target reads and proposes.
 
     Args:
-        values: the file's, but for what only its kind of target knows.
+        file: of the target.
         own: what the policy says; None where it is not known as the file is read.
         prompt: the policy's own name of a sentence, where the file does not say.
 
     Raises:
         ValueError: names the field, the value and what was allowed.
     """
-    known_only("", values, FIELDS)
-    history = _history(values, own)
-    horizon = _horizon(values, own)
-    action_names = names("action_names", values["action_names"]) if "action_names" in values else ()
-    if own is None and not action_names:
+    history = file.history or (1 if own is None else own.history)
+    if own is not None and history != own.history:
+        raise ValueError(f"history: {history}, must be {own.history}, what the policy reads")
+    if own is None and not file.action_names:
         raise ValueError("action_names: nothing, must name each entry of an action")
-    action_dim = len(action_names) if own is None else own.action_dim
-    if action_names and len(action_names) != action_dim:
+    action_dim = len(file.action_names) if own is None else own.action_dim
+    if file.action_names and len(file.action_names) != action_dim:
         raise ValueError(
-            f"action_names: {len(action_names)} names, must be {action_dim}, of the policy's actions"
+            f"action_names: {len(file.action_names)} names, must be {action_dim}, of the policy's actions"
         )
-    rate_hz = positive("rate_hz", values["rate_hz"], FASTEST_HZ) if "rate_hz" in values else 0.0
     parts: dict[str, dict[str, int]] = {}
     own_names: dict[str, str] = {}
-    read = _state(values, own, parts)
-    images = _images(values, own, parts, own_names)
+    read = _state(file, own, parts)
+    images = _images(file, own, parts, own_names)
     if all(each.name == GOAL for each in read):
         raise ValueError(
             "state: nothing that is observed, must name at least one key of the robot's contract"
         )
-    prompt, always = _instruction(values, own, prompt)
+    prompt, always = _instruction(file, own, prompt)
     signature = Signature(
         history,
-        horizon,
+        _horizon(file, own),
         action_dim,
         tuple(each for each in read if each.name != GOAL),
         tuple(each for each in read if each.name == GOAL),
         instruction=bool(prompt) and not always,
         images=images,
-        action_names=action_names,
-        rate_hz=rate_hz,
+        action_names=file.action_names,
+        rate_hz=file.rate_hz,
     )
-    action_range = _action_range(values, action_dim)
-    return Described(
-        signature, parts, own_names, prompt, always, action_range, _action_scale(values, own, action_dim)
-    )
+    action_range = _action_range(file, action_dim)
+    scale = _action_scale(file, own, action_dim)
+    return Described(signature, parts, own_names, prompt, always, action_range, scale)
 
 
-def _history(values: Mapping[str, Any], own: PolicyMetadata | None) -> int:
-    history = whole("history", values.get("history", 1 if own is None else own.history), 1, LONGEST)
-    if own is not None and history != own.history:
-        raise ValueError(f"history: {history}, must be {own.history}, what the policy reads")
-    return history
-
-
-def _horizon(values: Mapping[str, Any], own: PolicyMetadata | None) -> int:
-    if own is None and "horizon" not in values:
+def _horizon(file: TargetFile, own: PolicyMetadata | None) -> int:
+    if own is not None:
+        if file.horizon is not None and file.horizon > own.horizon:
+            raise ValueError(f"horizon: {file.horizon}, must be an integer from 1 to {own.horizon}")
+        return file.horizon or own.horizon
+    if file.horizon is None:
         raise ValueError("horizon: nothing, must be the number of actions of a plan")
-    most = LONGEST if own is None else own.horizon
-    return whole("horizon", values.get("horizon", most), 1, most)
+    return file.horizon
 
 
 def _state(
-    values: Mapping[str, Any], own: PolicyMetadata | None, parts: dict[str, dict[str, int]]
+    file: TargetFile, own: PolicyMetadata | None, parts: dict[str, dict[str, int]]
 ) -> tuple[Feature, ...]:
     """Read `state`; note what each entry is made of by the policy's own names."""
     sizes = {} if own is None else dict(own.state)
-    entries = mapping("state", values.get("state", {name: {} for name in sizes}))
-    calls = [called for name, said in entries.items() for called in _shares(f"state.{name}", name, said)]
+    if own is None and file.state is None:
+        raise ValueError("state: nothing, must name what the policy reads")
+    entries = {name: StateEntry() for name in sizes} if file.state is None else file.state
+    shares_of = {name: {name: None} if each.as_ is None else each.as_ for name, each in entries.items()}
+    calls = [called for shares in shares_of.values() for called in shares]
     found: dict[str, int] = {}
     read = []
-    for name, said in entries.items():
-        where = f"state.{name}"
-        known_only(where, said, ("size", "entries", "as"))
-        entry_names = names(f"{where}.entries", said["entries"]) if "entries" in said else ()
-        shares = _shares(where, name, said)
+    for name, entry in entries.items():
+        where, shares = f"state.{name}", shares_of[name]
         known = sum(
             size or (sizes.get(each, 0) if calls.count(each) == 1 else 0) for each, size in shares.items()
         )
-        size = whole(f"{where}.size", said.get("size", known or len(entry_names)), 1, LONGEST)
-        if entry_names and len(entry_names) != size:
+        size = entry.size or known or len(entry.entries)
+        if not 1 <= size <= LONGEST:
+            raise ValueError(f"{where}.size: {size}, must be an integer from 1 to {LONGEST}")
+        if entry.entries and len(entry.entries) != size:
             raise ValueError(
-                f"{where}.entries: {len(entry_names)} names, must be {size}, as many as its size"
+                f"{where}.entries: {len(entry.entries)} names, must be {size}, as many as its size"
             )
         parts[name] = {each: share or size for each, share in shares.items()}
         if sum(parts[name].values()) != size:
             raise ValueError(f"{where}.as: {sum(parts[name].values())} in all, must be {size}, its size")
         for called, share in parts[name].items():
             found[called] = found.get(called, 0) + share
-        read.append(Feature(name, size, entry_names))
+        read.append(Feature(name, size, entry.entries))
     for called, size in found.items():
         if own is not None and sizes.get(called) != size:
             there_are = ", ".join(f"{each} of {count} numbers" for each, count in sizes.items()) or "none"
@@ -229,94 +183,69 @@ def _state(
 
 
 def _images(
-    values: Mapping[str, Any],
+    file: TargetFile,
     own: PolicyMetadata | None,
     parts: Mapping[str, Mapping[str, int]],
     own_names: dict[str, str],
 ) -> tuple[ImageInput, ...]:
     """Read `images`; note the policy's own names."""
     sizes = {} if own is None else dict(own.images)
-    entries = mapping("images", values.get("images", {name: {} for name in sizes}))
-    read, found = [], set()
-    for name, said in entries.items():
-        where = f"images.{name}"
-        called = _own_name(where, name, said)
-        known_only(where, said, ("size", "padded", "as"))
-        if called in found:
+    entries = {name: ImageEntry() for name in sizes} if file.images is None else file.images
+    read = []
+    for name, entry in entries.items():
+        where, called = f"images.{name}", entry.as_ or name
+        if called in own_names.values():
             raise ValueError(f"{where}.as: {called!r}, is another image's, must be its own")
         if own is not None and called not in sizes:
             raise ValueError(f"{where}.as: {called!r}, must be one of {', '.join(sizes) or 'none'}")
         if name in parts:
             raise ValueError(f"{where}: is in state too, must be in one of them")
-        size = said.get("size", list(sizes.get(called, ())))
-        if not isinstance(size, list) or len(size) != 2:
-            raise ValueError(f"{where}.size: {size!r}, must be [rows, columns]")
-        rows, columns = (whole(f"{where}.size", each, 1, WIDEST) for each in size)
-        if own is not None and (rows, columns) != sizes[called]:
-            raise ValueError(f"{where}.size: {size}, must be {list(sizes[called])}, what the policy reads")
-        found.add(called)
+        size = entry.size or sizes.get(called)
+        if size is None:
+            raise ValueError(f"{where}.size: missing, must be [rows, columns]")
+        if own is not None and size != sizes[called]:
+            raise ValueError(
+                f"{where}.size: {list(size)}, must be {list(sizes[called])}, what the policy reads"
+            )
         own_names[name] = called
-        read.append(ImageInput(name, rows, columns, flag(f"{where}.padded", said.get("padded", False))))
+        read.append(ImageInput(name, size[0], size[1], entry.padded))
     for called in sizes:
-        if called not in found:
+        if called not in own_names.values():
             raise ValueError(f"images: {called} is read by the policy, must be there")
     return tuple(read)
 
 
-def _shares(where: str, name: str, said: Any) -> dict[str, int]:
-    """Return the policy's own names of what an entry is made of, with sizes; 0 for one that is all of it."""
-    called = mapping(where, said).get("as", name)
-    if isinstance(called, str):
-        return {text(f"{where}.as", called): 0}
-    if not isinstance(called, dict):
-        raise ValueError(f"{where}.as: {called!r}, must be a text, or a mapping from texts to sizes")
-    shares = mapping(f"{where}.as", called)
-    return {
-        text(f"{where}.as", each): whole(f"{where}.as.{each}", size, 1, LONGEST)
-        for each, size in shares.items()
-    }
-
-
-def _own_name(where: str, name: str, said: Any) -> str:
-    return text(f"{where}.as", mapping(where, said).get("as", name))
-
-
-def _instruction(values: Mapping[str, Any], own: PolicyMetadata | None, prompt: str) -> tuple[str, str]:
+def _instruction(file: TargetFile, own: PolicyMetadata | None, prompt: str) -> tuple[str, str]:
     """Return the policy's own name of the sentence, and the sentence where it is always the same."""
     wanted = own is not None and own.instruction
-    said = values.get("instruction", wanted)
-    told = said if isinstance(said, bool) else bool(mapping("instruction", said))
-    if own is not None and told != wanted:
+    said = wanted if file.instruction is None else file.instruction
+    if own is not None and bool(said) != wanted:
         allowed = "true, {as: NAME} or {always: SENTENCE}" if wanted else "false"
         raise ValueError(f"instruction: {said!r}, must be {allowed}, as the policy is")
-    if not told:
-        return "", ""
-    if said is True:
-        return prompt, ""
-    known_only("instruction", said, ("as", "always"))
-    always = text("instruction.always", said["always"]) if "always" in said else ""
-    return text("instruction.as", said.get("as", prompt)), always
+    if isinstance(said, bool):
+        return (prompt if said else ""), ""
+    return said.as_ or prompt, said.always
 
 
-def _action_range(values: Mapping[str, Any], action_dim: int) -> ActionRange:
-    if "action_range" not in values:
+def _action_range(file: TargetFile, action_dim: int) -> ActionRange:
+    if file.action_range is None:
         most = np.full(action_dim, ANY)
         return ActionRange(-most, most)
-    said = mapping("action_range", values["action_range"])
-    known_only("action_range", said, ("low", "high"))
-    low, high = (numbers(f"action_range.{end}", said.get(end), action_dim) for end in ("low", "high"))
-    for index in np.flatnonzero(low >= high)[:1]:
-        raise ValueError(f"action_range.low[{index}]: {low[index]:g}, must be below high, {high[index]:g}")
-    return ActionRange(low, high)
+    ends = {"low": file.action_range.low, "high": file.action_range.high}
+    return ActionRange(*(_numbers(f"action_range.{end}", each, action_dim) for end, each in ends.items()))
 
 
-def _action_scale(values: Mapping[str, Any], own: PolicyMetadata | None, action_dim: int) -> np.ndarray:
-    if "action_scale" in values:
-        scale = numbers("action_scale", values["action_scale"], action_dim)
-        for index in np.flatnonzero(scale <= 0)[:1]:
-            raise ValueError(f"action_scale[{index}]: {scale[index]:g}, must be above 0")
+def _action_scale(file: TargetFile, own: PolicyMetadata | None, action_dim: int) -> np.ndarray:
+    if file.action_scale is not None:
+        scale = _numbers("action_scale", file.action_scale, action_dim)
     elif own is not None and own.action_scale is not None:
         scale = own.action_scale
     else:
         scale = np.ones(action_dim)
     return scale.astype(np.float32)
+
+
+def _numbers(where: str, values: tuple[float, ...], count: int) -> np.ndarray:
+    if len(values) != count:
+        raise ValueError(f"{where}: {list(values)}, must be a list of {count} numbers")
+    return np.array(values, dtype=np.float64)

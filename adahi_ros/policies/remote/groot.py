@@ -21,22 +21,33 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 
+from adahi_ros.core.schema import Text, checked, one_of
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.remote.described import described
 from adahi_ros.policies.remote.groot_protocol import PROTOCOLS, Modalities, Protocol, answer_of
 from adahi_ros.policies.remote.packed_arrays import pack_groot
 from adahi_ros.policies.remote.remote import Connection, ServerFault
 from adahi_ros.policies.remote.served_target import ServedTarget, connected
-from adahi_ros.policies.remote.server_fields import digest_of, need_packages, server_fields
-from adahi_ros.policies.remote.target_fields import mapping, one_of, whole
+from adahi_ros.policies.remote.server_fields import Secret, ServerFile, address, digest_of, need_packages
+from adahi_ros.policies.remote.target_fields import Count
 from adahi_ros.policies.remote.zmq_connection import ZmqLink
 
 PROMPT = "annotation.human.task_description"
-WIDEST = 4096  # entries of a part of an action
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrootFile(ServerFile):
+    """What a file says, beside what each target's says; see docs/targets.md."""
+
+    url: Annotated[str, address("tcp")]
+    api_token: Secret = ""
+    protocol: Annotated[str, one_of(PROTOCOLS)] = "n1.6"
+    actions: dict[Text, Count]
 
 
 class GrootTarget(ServedTarget):
@@ -54,19 +65,18 @@ class GrootTarget(ServedTarget):
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, /, **values: Any) -> None:
         need_packages("msgpack", "zmq")
         digest = digest_of("groot", values)
-        server = server_fields(values, ("tcp",), "api_token")
-        self._protocol = PROTOCOLS[one_of("protocol", values.pop("protocol", "n1.6"), list(PROTOCOLS))]
-        parts = mapping("actions", values.pop("actions", None))
-        self._parts = {name: whole(f"actions.{name}", size, 1, WIDEST) for name, size in parts.items()}
-        self._extra = server.extra
-        self._token = {"api_token": server.key} if server.key else {}
-        read = described(values, prompt=PROMPT)
+        file: GrootFile = checked(GrootFile, values)
+        self._protocol = PROTOCOLS[file.protocol]
+        self._parts = file.actions
+        self._extra = file.extra
+        self._token = {"api_token": file.api_token} if file.api_token else {}
+        read = described(file, prompt=PROMPT)
         if sum(self._parts.values()) != read.signature.action_dim:
             raise ValueError(
                 f"actions: {sum(self._parts.values())} entries in all, must be {read.signature.action_dim}, "
                 "as many as action_names"
             )
-        super().__init__(read, server.url, digest)
+        super().__init__(read, file.url, digest)
         state, pictures = self._state(read.signature.nothing()), read.pictures(read.signature.nothing())
         wanted = Modalities(
             tuple(pictures),
@@ -77,8 +87,8 @@ class GrootTarget(ServedTarget):
             read.signature.horizon,
         )
         asked = pack_groot({"endpoint": "get_modality_config", **self._token})
-        connect = partial(_connect, server.url, asked, wanted, self._protocol)
-        self._reach(connect, server.timeout_s, clock)
+        connect = partial(_connect, file.url, asked, wanted, self._protocol)
+        self._reach(connect, file.timeout_s, clock)
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one question for all robots."""

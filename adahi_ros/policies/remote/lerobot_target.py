@@ -19,18 +19,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from pydantic.dataclasses import dataclass
 
 from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.schema import Text, checked, one_of
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import AS_TRAINED, Sampling, TooManyAtOnceError
 from adahi_ros.policies.networks.computing import DTYPES, autocast, device_called
 from adahi_ros.policies.remote.described import PolicyMetadata, described
-from adahi_ros.policies.remote.target_fields import flag, one_of, text
+from adahi_ros.policies.remote.target_fields import TargetFile
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 PROCESSORS = ("policy_preprocessor.json", "policy_postprocessor.json")
@@ -42,6 +44,23 @@ TOLD = ("groot", "wall_x")  # types that read the task without LeRobot's step th
 SEEDS = 1 << 53  # of a draw in [0, 1) that is a float64
 SMALLEST = 1e-6  # of an action's scale
 BLOCK = 1 << 20  # bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeRobotFile(TargetFile):
+    """What a file says, beside what each target's says.
+
+    Attributes:
+        folder: of the policy, relative to the file.
+        device: auto, or as torch calls it.
+        dtype: in which the network computes.
+        compile: by torch.compile; the first plans then take minutes.
+    """
+
+    folder: Text
+    device: Text = "auto"
+    dtype: Annotated[str, one_of(DTYPES)] = "float32"
+    compile: bool = False
 
 
 class LeRobotTarget(DirectPolicy):
@@ -57,33 +76,19 @@ class LeRobotTarget(DirectPolicy):
 
     Args:
         beside: the folder of the YAML file.
-        folder: of the policy, relative to that.
-        device: auto, or as torch calls it.
-        dtype: in which the network computes.
-        compile: by torch.compile; the first plans then take minutes.
-        values: see `described`.
+        values: what the file says.
 
     Raises:
         ImportError: LeRobot is not installed, or a package that the policy needs is not.
         ValueError: names the field, the value and what was allowed.
     """
 
-    def __init__(
-        self,
-        beside: Path,
-        /,
-        *,
-        folder: Any = None,
-        device: Any = "auto",
-        dtype: Any = "float32",
-        compile: Any = False,
-        **values: Any,
-    ) -> None:
-        path = _checked_folder(beside, text("folder", folder))
-        self._device = device_called(text("device", device))
+    def __init__(self, beside: Path, /, **values: Any) -> None:
+        file: LeRobotFile = checked(LeRobotFile, values)
+        path = _checked_folder(beside, file.folder)
+        self._device = device_called(file.device)
         self.device = str(self._device)
-        self._dtype = DTYPES[one_of("dtype", dtype, tuple(DTYPES))]
-        compiled = flag("compile", compile)
+        self._dtype = DTYPES[file.dtype]
         import_lerobot()
         from lerobot.configs.policies import PreTrainedConfig
         from lerobot.policies.factory import get_policy_class, make_pre_post_processors
@@ -92,8 +97,8 @@ class LeRobotTarget(DirectPolicy):
         config.device = str(self._device)
         moved = {"device_processor": {"device": config.device}}
         self._before, self._after = make_pre_post_processors(config, path, preprocessor_overrides=moved)
-        self._said = said = described(values, _own_words(config, self._before, self._after), TASK)
-        self._guided = not compiled and hasattr(config, "rtc_config")
+        self._said = said = described(file, _own_words(config, self._before, self._after), TASK)
+        self._guided = not file.compile and hasattr(config, "rtc_config")
         if self._guided:
             _enable_guidance(config)
         # A weight that is missing would be drawn: LeRobot says so in its log alone, unless it is strict.
@@ -101,8 +106,10 @@ class LeRobotTarget(DirectPolicy):
         self._policy.requires_grad_(False)
         self._remembers = any(name != ACTION for name in getattr(self._policy, "_queues", None) or ())
         if said.signature.history > 1 and not self._remembers:
-            raise ValueError(f"folder: {folder!r}, a {config.type} of n_obs_steps above 1, must queue them")
-        if compiled:
+            raise ValueError(
+                f"folder: {file.folder!r}, a {config.type} of n_obs_steps above 1, must queue them"
+            )
+        if file.compile:
             _compile(self._policy)
         count = sum(each.numel() for each in self._policy.parameters())
         signature = replace(said.signature, parameters=count)

@@ -22,24 +22,37 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 
+from adahi_ros.core.schema import Text, checked
 from adahi_ros.core.signature import Observations
 from adahi_ros.core.texts import abridged
 from adahi_ros.policies.remote.described import described
 from adahi_ros.policies.remote.packed_arrays import PackedError, pack_openpi, unpack_openpi
 from adahi_ros.policies.remote.remote import ERROR_LENGTH, Connection, ServerFault
 from adahi_ros.policies.remote.served_target import ServedTarget, connected
-from adahi_ros.policies.remote.server_fields import digest_of, need_packages, server_fields
-from adahi_ros.policies.remote.target_fields import flag, mapping
+from adahi_ros.policies.remote.server_fields import Secret, ServerFile, address, digest_of, need_packages
 from adahi_ros.policies.remote.websocket_connection import WebsocketLink
 
 PROMPT = "prompt"
 ACTIONS = "actions"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenPiFile(ServerFile):
+    """What a file says, beside what each target's says; see docs/targets.md."""
+
+    url: Annotated[str, address("ws", "wss")]
+    api_key: Secret = ""
+    nested: bool = False
+    channels_first: bool = False
+    metadata: dict[Text, Any] = field(default_factory=dict)
 
 
 class OpenPiTarget(ServedTarget):
@@ -57,19 +70,15 @@ class OpenPiTarget(ServedTarget):
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, /, **values: Any) -> None:
         need_packages("msgpack", "websockets")
         digest = digest_of("openpi", values)
-        server = server_fields(values, ("ws", "wss"), "api_key")
-        self._nested = flag("nested", values.pop("nested", False))
-        self._channels_first = flag("channels_first", values.pop("channels_first", False))
-        metadata = mapping("metadata", values.pop("metadata", {}))
-        self._extra = server.extra
-        read = described(values, prompt=PROMPT)
+        self._file: OpenPiFile = checked(OpenPiFile, values)
+        read = described(self._file, prompt=PROMPT)
         if read.signature.history != 1:
             raise ValueError(f"history: {read.signature.history}, must be 1, what the server takes")
-        super().__init__(read, server.url, digest)
+        super().__init__(read, self._file.url, digest)
         self._messages(read.signature.nothing(), 1)  # finds names that cannot be
-        headers = {"Authorization": f"Api-Key {server.key}"} if server.key else {}
-        connect = partial(_connect, server.url, headers, metadata)
-        self._reach(connect, server.timeout_s, clock)
+        headers = {"Authorization": f"Api-Key {self._file.api_key}"} if self._file.api_key else {}
+        connect = partial(_connect, self._file.url, headers, self._file.metadata)
+        self._reach(connect, self._file.timeout_s, clock)
 
     def act(self, observations: Observations, draws: np.ndarray) -> np.ndarray:
         """See `DirectPolicy.act`; one question for each robot."""
@@ -101,13 +110,13 @@ class OpenPiTarget(ServedTarget):
             numbers = {name: values[row, -1] for name, values in state.items()}
             shown = {name: self._picture(values[row, -1]) for name, values in pictures.items()}
             told = {self._described.prompt: sentences[row]} if sentences else {}
-            said = _together(numbers, shown, told, self._extra)
-            messages.append(pack_openpi(_nested(said) if self._nested else said))
+            said = _together(numbers, shown, told, self._file.extra)
+            messages.append(pack_openpi(_nested(said) if self._file.nested else said))
         return messages
 
     def _picture(self, picture: np.ndarray) -> np.ndarray:
         """Return a picture (rows, columns, 3) as the policy reads it."""
-        return picture.transpose(2, 0, 1) if self._channels_first else picture
+        return picture.transpose(2, 0, 1) if self._file.channels_first else picture
 
 
 def _connect(

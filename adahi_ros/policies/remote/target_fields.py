@@ -1,122 +1,96 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of a YAML file, checked: what one says, or an error with its name, its value and what is allowed."""
+"""What the YAML file of every target here says of what that reads and proposes (docs/targets.md).
+
+    history: 1
+    horizon: 16                        # actions of a plan, the first of the policy's own
+    rate_hz: 30
+    action_names: [position.panda_joint1, ...]
+    state:                             # each a key of the robot's contract, or goal; in this order
+      observation.state: {size: 8, entries: [...], as: observation/state}
+    images:
+      observation.images.front: {size: [224, 224], padded: true, as: observation/exterior_image_1_left}
+    instruction: true                  # or {as: prompt}, or {always: pick up the cube}
+    action_range: {low: [...], high: [...]}
+    action_scale: [...]
+
+`as` is the policy's own name of it. Entries of `state` that have one `as` are joined, in the file's order.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
+from pydantic import BeforeValidator, Field, PlainValidator
+from pydantic.dataclasses import dataclass
 
-LARGEST = float(np.finfo(np.float32).max)
-MOST_ENTRIES = 4096  # of any list
+from adahi_ros.core.schema import LARGEST, Listed, Schema, Text, above, checked, must, within
 
+LONGEST = 4096  # observations, actions, numbers or pixels
+FASTEST_HZ = 1e6
 
-def mapping(where: str, value: Any) -> dict[str, Any]:
-    """Return a mapping from names.
-
-    Raises:
-        ValueError: it is another thing.
-    """
-    if not isinstance(value, dict) or not all(isinstance(name, str) and name for name in value):
-        raise ValueError(f"{where}: {value!r}, must be a mapping from names")
-    return value
-
-
-def known_only(where: str, values: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse fields that nobody reads.
-
-    Raises:
-        ValueError: there is one.
-    """
-    for name in values:
-        if name not in known:
-            field = f"{where}.{name}" if where else name
-            raise ValueError(f"{field}: unknown field, must be one of {', '.join(known)}")
+Count = Annotated[int, within(1, LONGEST, "an integer")]
+Number = Annotated[float, within(-LARGEST, LARGEST)]
+Names = Annotated[
+    Listed[Text],
+    must(
+        f"be a list of names, from 1 to {LONGEST} different names",
+        lambda names: 1 <= len(names) <= LONGEST and len(set(names)) == len(names),
+    ),
+]
+Shares = Annotated[
+    dict[Text, Count | None],
+    BeforeValidator(lambda value: {value: None} if isinstance(value, str) else value),
+]
+"""From the policy's own names of what an entry is made of to sizes; None for one that is all of it."""
 
 
-def text(where: str, value: Any) -> str:
-    """Return a text.
-
-    Raises:
-        ValueError: it is empty, or another thing.
-    """
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{where}: {value!r}, must be a text")
-    return value
+@dataclass(frozen=True, kw_only=True)
+class StateEntry(Schema):
+    size: Count | None = None
+    entries: Names = ()
+    as_: Shares | None = None
 
 
-def flag(where: str, value: Any) -> bool:
-    """Return a truth value.
-
-    Raises:
-        ValueError: it is another thing.
-    """
-    if not isinstance(value, bool):
-        raise ValueError(f"{where}: {value!r}, must be true or false")
-    return value
+@dataclass(frozen=True, kw_only=True)
+class ImageEntry(Schema):
+    size: Annotated[Listed[Count], Field(min_length=2, max_length=2)] | None = None
+    padded: bool = False
+    as_: Text | None = None
 
 
-def one_of(where: str, value: Any, allowed: Sequence[str]) -> str:
-    """Return one of some texts.
-
-    Raises:
-        ValueError: it is none of them.
-    """
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{where}: {value!r}, must be one of {', '.join(allowed)}")
-    return value
+@dataclass(frozen=True, kw_only=True)
+class Instruction(Schema):
+    as_: Text | None = None
+    always: Text = ""
 
 
-def whole(where: str, value: Any, least: int, most: int) -> int:
-    """Return an integer.
+@dataclass(frozen=True, kw_only=True)
+class ActionEnds(Schema):
+    low: Listed[Number]
+    high: Listed[Number]
 
-    Raises:
-        ValueError: it is another thing, or not from `least` to `most`.
-    """
-    if type(value) is not int or not least <= value <= most:
-        raise ValueError(f"{where}: {value!r}, must be an integer from {least} to {most}")
-    return value
-
-
-def positive(where: str, value: Any, most: float) -> float:
-    """Return a number.
-
-    Raises:
-        ValueError: it is another thing, or not above 0 and at most `most`.
-    """
-    if not _is_number(value) or not 0 < value <= most:
-        raise ValueError(f"{where}: {value!r}, must be above 0 and at most {most:g}")
-    return float(value)
+    def __post_init__(self) -> None:
+        for index, (low, high) in enumerate(zip(self.low, self.high, strict=False)):
+            if low >= high:
+                raise ValueError(f"low[{index}]: {low:g}, must be below high, {high:g}")
 
 
-def names(where: str, value: Any) -> tuple[str, ...]:
-    """Return names, each another one.
-
-    Raises:
-        ValueError: it is another thing, or empty, or one is there twice.
-    """
-    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise ValueError(f"{where}: {value!r}, must be a list of names")
-    if not 1 <= len(value) <= MOST_ENTRIES or len(set(value)) != len(value):
-        raise ValueError(f"{where}: {value!r}, must be from 1 to {MOST_ENTRIES} different names")
-    return tuple(value)
+def _instruction(value: Any) -> Instruction | bool:
+    if not isinstance(value, bool | dict):
+        raise ValueError("must be a mapping, true or false")
+    return value if isinstance(value, bool) else checked(Instruction, value)
 
 
-def numbers(where: str, value: Any, count: int) -> np.ndarray:
-    """Return so many numbers, (count,) float64.
+@dataclass(frozen=True, kw_only=True)
+class TargetFile(Schema):
+    """See the module; None where the file leaves it to what the policy says of itself."""
 
-    Raises:
-        ValueError: it is another thing, or of another length, or one is beyond float32.
-    """
-    if not isinstance(value, list) or len(value) != count:
-        raise ValueError(f"{where}: {value!r}, must be a list of {count} numbers")
-    for index, each in enumerate(value):
-        if not _is_number(each) or not abs(each) <= LARGEST:
-            raise ValueError(f"{where}[{index}]: {each!r}, must be a number from {-LARGEST:g} to {LARGEST:g}")
-    return np.array(value, dtype=np.float64)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    history: Count | None = None
+    horizon: Count | None = None
+    rate_hz: Annotated[float, above(0.0, FASTEST_HZ)] = 0.0
+    action_names: Names = ()
+    state: dict[Text, StateEntry] | None = None
+    images: dict[Text, ImageEntry] | None = None
+    instruction: Annotated[Instruction | bool | None, PlainValidator(_instruction)] = None
+    action_range: ActionEnds | None = None
+    action_scale: Listed[Annotated[float, above(0.0)]] | None = None

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from vector_quantize_pytorch import ResidualVQ
 
+from adahi_ros.core.schema import Schema
 from adahi_ros.policies.vqbet.decoder import MAX_COMBINATIONS, ActionDecoder
 
 COMMITMENT_WEIGHT = 5.0  # the scalar of the paper's equation (1), as in VQ-BeT's official code
@@ -22,7 +23,7 @@ CODEBOOK_DECAY = 0.8
 
 
 @dataclass(frozen=True)
-class TokenizerConfig:
+class TokenizerConfig(Schema):
     """Sizes of an action tokenizer.
 
     Raises:

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from adahi_ros.core.schema import Schema
 from adahi_ros.policies.networks.transformer import InputMoments, ObservationTransformer
 
 
 @dataclass(frozen=True)
-class VQBeTConfig:
+class VQBeTConfig(Schema):
     """Sizes of a VQ-BeT. Draft and target differ in `width`, `layers`, `heads` and `head_hidden`.
 
     Attributes:

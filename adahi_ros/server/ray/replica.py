@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ class Replica:
             agreement=made_of.agreement,
             samples=made_of.samples,
             distance=made_of.distance,
-            arguments=told_arguments(**made_of.semantic) if made_of.rule == "semantic" else {},
+            arguments=told_arguments(**asdict(made_of.semantic)) if made_of.rule == "semantic" else {},
         )
         self._description = ReplicaDescription(
             made_of,

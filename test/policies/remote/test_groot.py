@@ -292,12 +292,12 @@ def test_the_token_is_in_no_file(served: PolicyServer, monkeypatch: pytest.Monke
     [
         ({"url": "ws://gpu:5555"}, r"url: 'ws://gpu:5555', must be tcp://HOST:PORT"),
         ({"protocol": "n1.7"}, r"protocol: 'n1.7', must be one of n1.5, n1.6, n1.6_sim"),
-        ({"actions": None}, r"actions: None, must be a mapping from names"),
+        ({"actions": None}, r"actions: None, must be a mapping"),
         ({"actions": {"single_arm": 2}}, r"actions: 2 entries in all, must be 3, as many as action_names"),
         ({"actions": {"single_arm": 0}}, r"actions.single_arm: 0, must be an integer"),
         ({"extra": {"gripper": [1]}}, r"extra.gripper: .*, must be a list of numbers of a part of its own"),
         ({"extra": {"waist": "up"}}, r"extra.waist: 'up', must be a list of numbers"),
-        ({"clock": 1}, r"clock: unknown field"),
+        ({"clock": 1}, r"clock: unknown"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(changes: dict[str, Any], reason: str) -> None:

@@ -316,13 +316,13 @@ def test_a_target_that_is_gone_leaves_no_connection(served: PolicyServer) -> Non
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"url": None}, r"url: None, must be a text"),
+        ({"url": None}, r"url: None, must be ws://"),
         ({"url": "http://gpu:8000"}, r"url: 'http://gpu:8000', must be ws://HOST:PORT or wss://HOST:PORT"),
         ({"url": "ws://gpu"}, r"url: 'ws://gpu', must be ws://HOST:PORT"),
         ({"url": "ws://gpu:99999"}, r"url: 'ws://gpu:99999', must be"),
         ({"url": "ws://me:secret@gpu:8000"}, r"url: .*, must be"),
-        ({"timeout_s": 0}, r"timeout_s: 0, must be above 0"),
-        ({"timeout_s": 1e9}, r"timeout_s: 1000000000.0, must be above 0 and at most 60"),
+        ({"timeout_s": 0}, r"timeout_s: 0, must be a number above 0"),
+        ({"timeout_s": 1e9}, r"timeout_s: 1000000000.0, must be a number above 0 and at most 60"),
         ({"history": 2}, r"history: 2, must be 1, what the server takes"),
         ({"nested": "yes"}, r"nested: 'yes', must be true or false"),
         ({"extra": {"a": {}}}, r"extra.a: \{\}, must be a number, a text"),
@@ -334,7 +334,7 @@ def test_a_target_that_is_gone_leaves_no_connection(served: PolicyServer) -> Non
         ),
         ({"nested": True, "extra": {"prompt/a": 1}}, r"as: 'prompt/a', must not be inside of another"),
         ({"nested": True, "extra": {"observation": 1}}, r"as: 'observation', must not have others inside"),
-        ({"clock": 1}, r"clock: unknown field"),
+        ({"clock": 1}, r"clock: unknown"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(changes: dict[str, Any], reason: str) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import wait
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,7 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, TargetUnavailableError, fingerprint_of
 from adahi_ros.protocol.request import VerificationRequest, sent_codes
-from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas
+from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas, SemanticArguments
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
 from adahi_ros.server.verifier import TargetVerifier
@@ -41,12 +42,12 @@ class OnRay:
     def __init__(self, folder: Path, target: Path) -> None:
         self.head = RayHead(2, folder)
         self.policy = FleetPolicy(
-            "arm", str(target), rule="replace", batch=BATCH, replicas=Replicas(2, 2), num_cpus=0.5
+            str(target), name="arm", rule="replace", batch=BATCH, replicas=Replicas(2, 2), num_cpus=0.5
         )
         policy = load_policy(target, "onnxruntime")
-        told = {"file": str(folder / "head.safetensors"), "tolerance": 0.2, "patience_ms": 100.0}
-        save_semantic_head(Path(told["file"]), random_head(policy))
-        semantic = FleetPolicy("semantic", str(target), rule="semantic", semantic=told, num_cpus=0.5)
+        told = SemanticArguments(str(folder / "head.safetensors"), 0.2, 100.0)
+        save_semantic_head(Path(told.file), random_head(policy))
+        semantic = FleetPolicy(str(target), name="semantic", rule="semantic", semantic=told, num_cpus=0.5)
         self.said: list[str] = []
         self.heard = threading.Condition()
         self.policies = RayPolicies([self.policy, semantic], self.head.address, self.say)
@@ -54,7 +55,7 @@ class OnRay:
         self.semantic: RayVerifier
         self.verifier, self.semantic = self.policies.open()
         self.here = TargetVerifier(policy, "replace")
-        self.semantic_here = TargetVerifier(policy, "semantic", arguments=told)
+        self.semantic_here = TargetVerifier(policy, "semantic", arguments=asdict(told))
 
     def say(self, line: str) -> None:
         with self.heard:

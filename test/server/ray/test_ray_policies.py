@@ -25,7 +25,7 @@ from adahi_ros.server.ray.ray_policies import RayPolicies
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt")
 LIMIT_S = 10.0
-POLICY = FleetPolicy("arm", "ball/target")
+POLICY = FleetPolicy("ball/target", name="arm")
 SIGNATURE = Signature(1, 2, 1, observed_features(1, 0))
 VERDICT = Verdict(np.zeros((1, 2, 1), np.float32), np.zeros((1, 0), bool))
 REQUEST = VerificationRequest(

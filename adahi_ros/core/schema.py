@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dataclasses that check what a file says: strict types, no unknown field, errors with field and value.
+
+    @dataclass(frozen=True)
+    class Door(Schema):
+        width_m: Annotated[float, within(0.5, 2.0)]
+        names: Listed[str] = ()
+
+    door = checked(Door, {"width_m": 1})
+
+The parser of YAML bounds size and nesting before (core/yaml_files.py).
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    WrapValidator,
+)
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
+
+from adahi_ros.core.texts import abridged
+from adahi_ros.core.yaml_files import read_yaml
+
+T = TypeVar("T")
+STRICT = ConfigDict(
+    strict=True,
+    extra="forbid",
+    arbitrary_types_allowed=True,
+    alias_generator=lambda name: name.rstrip("_"),  # a field `as_` is `as` in the file
+    populate_by_name=True,
+)
+LARGEST = 3.4028234663852886e38  # of float32
+
+SHOWN = reprlib.Repr()
+SHOWN.maxlevel = 2  # a few lines of YAML make a list of billions
+SHOWN.maxlist = SHOWN.maxtuple = SHOWN.maxdict = 30
+SHOWN.maxstring = SHOWN.maxother = SHOWN.maxlong = 100
+
+WORDS = {
+    "bool_type": "true or false",
+    "dataclass_type": "a mapping",
+    "dict_type": "a mapping",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "int_type": "an integer",
+    "invalid_key": "a mapping from names",
+    "list_type": "a list",
+    "string_type": "a text",
+    "too_long": "of {max_length} entries at most",
+    "too_short": "of {min_length} entries at least",
+    "tuple_type": "a list",
+}
+"""By pydantic's type of an error: what was allowed."""
+
+
+class Schema:
+    """Base of dataclasses that are made from the mappings of a file.
+
+    Of pydantic's, which check whatever makes them, or of the standard library's, which check files alone.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    @classmethod
+    def prepared(cls, values: dict[Any, Any]) -> dict[Any, Any]:
+        """Return what a file says by the names of the fields, before any check."""
+        return values
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        inner: Any = schema
+        while inner["type"] != "dataclass":
+            inner = inner["schema"]
+        inner["strict"] = False  # takes a mapping; its fields stay strict
+        return core_schema.no_info_before_validator_function(cls._known, schema)
+
+    @classmethod
+    def _known(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        values = cls.prepared(dict(values))
+        names = [field.name.rstrip("_") for field in fields(cls) if field.init]  # type: ignore[arg-type]
+        for name in values:
+            if name not in names:
+                raise ValueError(f"{name}: unknown, must be one of {', '.join(names)}")
+        return values
+
+
+def must(words: str, holds: Callable[[Any], object] = lambda value: True) -> WrapValidator:
+    """Return the check of a field: of its type, and that `holds`; the words say what is allowed."""
+
+    def check(value: Any, handler: Callable[[Any], Any]) -> Any:
+        try:
+            made = handler(value)
+        except ValidationError:
+            raise ValueError(f"must {words}") from None
+        if not holds(made):
+            raise ValueError(f"must {words}")
+        return made
+
+    return WrapValidator(check)
+
+
+def within(least: float, most: float, what: str = "a number") -> WrapValidator:
+    """Return the check of a number from `least` to `most`."""
+    return must(f"be {what} from {least:g} to {most:g}", lambda value: least <= value <= most)
+
+
+def above(least: float, most: float = LARGEST) -> WrapValidator:
+    """Return the check of a number above `least`, and `most` at most."""
+    words = f"be a number above {least:g}" + ("" if most == LARGEST else f" and at most {most:g}")
+    return must(words, lambda value: least < value <= most)
+
+
+def one_of(allowed: Collection[str]) -> WrapValidator:
+    """Return the check of one of some texts."""
+    return must(f"be one of {', '.join(allowed)}", lambda value: value in allowed)
+
+
+def at_least(least: int) -> WrapValidator:
+    """Return the check of an integer."""
+    return must(f"be an integer of at least {least}", lambda value: value >= least)
+
+
+Text = Annotated[str, must("be a text", bool)]
+Finite = Annotated[float, must("be a finite number", math.isfinite)]
+Listed = Annotated[
+    tuple[T, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+]
+"""A list in the file."""
+
+
+def checked(kind: Any, values: Any, where: str = "") -> Any:
+    """Make a type of what a file says.
+
+    Args:
+        kind: a dataclass, or any type that pydantic can check.
+        values: plain data.
+        where: they stand in the file.
+
+    Raises:
+        ValueError: names the field, its value and what was allowed.
+    """
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValidationError as error:
+        # An unknown field often is another one misspelt, which is missing then.
+        first = min(error.errors(include_url=False), key=lambda each: each["type"] == "missing")
+        raise ValueError(abridged(_fault(first, where))) from None
+
+
+def load(kind: type[T], path: Path) -> T:
+    """Make a dataclass of what a YAML file says.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+        ValueError: names the file, the field, its value and what was allowed.
+    """
+    try:
+        made: T = checked(kind, read_yaml(path))
+        return made
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message, however large it is."""
+    return SHOWN.repr(value)
+
+
+def _fault(error: ErrorDetails, where: str) -> str:
+    """Return one line; what a validator says of its own field begins with "must", else with the field."""
+    parts = [part for part in error["loc"] if part != "[key]"]
+    steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    path = f"{where}{''.join(steps)}".removeprefix(".")
+    if error["type"] == "missing":
+        return f"{path}: missing"
+    context = error.get("ctx", {})
+    if error["type"] != "value_error":
+        words = WORDS.get(error["type"], error["msg"].removeprefix("Input should be "))
+        fault = f"must be {words.format(**context)}"
+    else:
+        fault = str(context["error"])
+    if fault.startswith("must"):
+        return f"{path or 'file'}: {shown(error['input'])}, {fault}"
+    joint = "" if not path or fault.startswith("[") else "."
+    return f"{path}{joint}{fault}"
