@@ -29,14 +29,12 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import IMAGE_FEATURES, ImageInput, Signature
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.replies import NotRepliedError, replied
-from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
+from adahi_ros.nodes.common.verifier_messages import from_described, from_reply, to_request
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, check_round_trip
+from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, Request, Sender, check_round_trip
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
 from adahi_ros.robot.requests import judged
-from adahi_ros.robot.transport import StepRequest
 from adahi_ros.vision.images import QUALITY, resized, to_jpeg, within
 
 SESSION_BITS = 32
@@ -102,7 +100,7 @@ class VerifierClient:
             VerifierError: nobody replied by the deadline, or it cannot be read.
         """
         response = await self._call(self._describing, DescribeTarget.Request(target=self._name[2]))
-        described = described_of(0, response)
+        described = from_described(0, response)
         if described.description is None:
             raise VerifierError(f"describe_target: {described.fault}")
         spoken = described.description.protocol
@@ -168,11 +166,11 @@ class VerifierClient:
         jpegs = _jpegs(signature, images)
         sent = WireWindow.of(np.asarray(window, np.float32), goal, images=jpegs)
         told = instruction if signature.instruction else ""
-        request = StepRequest(draft, episode, step, sent, 0, told, self._deadline_s, round_trip_ms)
-        message = Sender(*self._name, fingerprint).message(request, WindowUpdate(WHOLE, sent.rows, sent.goal))
+        request = Request.of(draft, episode, step, sent, 0, told, self._deadline_s, round_trip_ms)
+        message = to_request(request, sent, Sender(*self._name, fingerprint))
         begun_s = time.monotonic()
         response = await self._call(self._verifying, message)
-        outcome = judged(target, request, reply_of(0, response), 1e3 * (time.monotonic() - begun_s))
+        outcome = judged(target, request, from_reply(0, response), 1e3 * (time.monotonic() - begun_s))
         if outcome.verification is None:
             self._description = None  # there may be another verifier by now
             reason = Reason(outcome.reason).name.lower()

@@ -23,7 +23,7 @@ from step_cost import medians_us
 
 from adahi_ros.core.assets import asset
 from adahi_ros.core.checkpoint_files import read_tensors
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL, OBSERVATION, Observations
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import ThresholdedGate

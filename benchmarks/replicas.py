@@ -29,10 +29,10 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.policies.flow.flow_checkpoint import load_flow
 from adahi_ros.policies.flow.flow_network import FlowNetwork
 from adahi_ros.policies.flow.flow_torch import load_network, save_flow
-from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
+from adahi_ros.server.verification_request import VerificationRequest
 
 SHIPPED = "kitchen/plans/target"
 WARM_S = 2.0

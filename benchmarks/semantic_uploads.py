@@ -36,8 +36,8 @@ from adahi_ros.lab.methods.methods import METHODS
 from adahi_ros.lab.parallel import Job, run_jobs
 from adahi_ros.lab.reporting.tables import narrow_table, number
 from adahi_ros.lab.tasks import make
-from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier
 
 TOLD = ("hybrid", "semantic@0", "semantic@0.1", "semantic@0.3", "semantic@0.5", "semantic@0.8")

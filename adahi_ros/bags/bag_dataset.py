@@ -24,8 +24,8 @@ from adahi_ros.contract.fields import FieldReader, InputError
 from adahi_ros.contract.parsing import contract_path
 from adahi_ros.contract.times import NANOSECONDS, stamp_ns
 from adahi_ros.core.assets import ENCODERS, named
+from adahi_ros.core.texts import INSTRUCTION_LENGTH
 from adahi_ros.core.trajectories import Trajectories
-from adahi_ros.protocol.texts import INSTRUCTION_LENGTH
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import as_sent
 

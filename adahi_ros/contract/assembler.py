@@ -74,15 +74,6 @@ class _Stream:
         self.reader = reader
         self.samples = Samples(source)
 
-    def concerns(self, message: Any) -> bool:
-        """Whether a message has any of what is looked for."""
-        return self.reader is None or self.reader.concerns(message)
-
-    def read(self, message: Any) -> Any:
-        """Return the sample of a message."""
-        # An image is looked at when a step needs it: most frames never are.
-        return message if self.reader is None else self.reader.read(message)
-
 
 class ObservationAssembler:
     """Makes one observation of each control step, once all that belongs to it has come.
@@ -149,15 +140,20 @@ class ObservationAssembler:
         Raises:
             InputError: it is stale, lacks a field, or a number is not finite; names the field.
         """
-        read = [
-            (stream, self._stamp(stream.source, message, now_ns), stream.read(message))
+        concerned = [
+            stream
             for stream in self._streams
-            if stream.source.channel.topic == topic and stream.concerns(message)
+            if stream.source.channel.topic == topic
+            and (stream.reader is None or stream.reader.concerns(message))
         ]
-        for stream, at_ns, sample in read:  # only once every part of the message has turned out sound
+        stamps_ns = [self._stamp(stream.source, message, now_ns) for stream in concerned]
+        # An image is looked at when a step needs it: most frames never are.
+        samples = [message if each.reader is None else each.reader.read(message) for each in concerned]
+        # Only once every part of the message has turned out sound.
+        for stream, at_ns, sample in zip(concerned, stamps_ns, samples, strict=True):
             # The oldest step is one that still waits for a sample that may be as old as any when it comes.
             stream.samples.add(at_ns, sample, now_ns - self._longest_wait_ns, now_ns + self._max_age_ns)
-        if topic == self.contract.paced_by and (read or self._counter is not None):
+        if topic == self.contract.paced_by and (concerned or self._counter is not None):
             self._pace(message, now_ns)
         return None if self._pending is None else self._complete(self._pending)
 

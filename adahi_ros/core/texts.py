@@ -5,6 +5,14 @@ from __future__ import annotations
 
 ABRIDGED = 1000  # characters
 
+NAME_LENGTH = 64
+"""Of a robot or a target, in characters, as in `VerifyDraft.srv`."""
+TEXT_LENGTH = 512
+"""Of what is said of a request or a step, as in `VerifyDraft.srv` and `DraftStatus.msg`."""
+
+INSTRUCTION_LENGTH = 512
+"""Of what a target is told to do, as in `VerifyDraft.srv`."""
+
 
 def printable(text: str) -> str:
     """Return a text, each character of which can be printed."""
@@ -20,4 +28,11 @@ def abridged(text: str, length: int = ABRIDGED) -> str:
     if len(text) > length:
         left = length - len(" ... ")
         text = f"{text[: left - left // 2]} ... {text[len(text) - left // 2 :]}"
+    return printable(text)
+
+
+def shortened(text: str, length: int = TEXT_LENGTH) -> str:
+    """Return a text that may be a stranger's, of so many characters at most, each of which can be printed."""
+    if len(text) > length:
+        text = f"{text[: length - 3]}..."
     return printable(text)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import Registry
@@ -44,7 +44,7 @@ class ProposerContext:
 
     step: int
     observations: Observations
-    memory: Memory
+    memory: ObservationBuffer
     plan: Plan
     draws: np.ndarray
     temperature: float
@@ -155,7 +155,7 @@ class DraftChecksPlanProposer:
         return Proposal(planned[:, None], expected_error=np.where(np.isnan(distance), np.inf, distance))
 
 
-def plan_view(memory: Memory, plan: Plan, step: int, goal: np.ndarray, horizon: int) -> PlanView:
+def plan_view(memory: ObservationBuffer, plan: Plan, step: int, goal: np.ndarray, horizon: int) -> PlanView:
     """Return what a corrector reads of a plan; anything of a robot that has none.
 
     Args:

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import NamedTuple
 
 from adahi_ros.acceptance.interface import codes_differ, difference
 from adahi_ros.acceptance.rules import ACCEPTANCES, keeps_drafts
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.registry import RegistryError
 from adahi_ros.core.signature import Offer, Signature
-from adahi_ros.protocol.request import PROTOCOL_VERSION
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Request
 
 LONGEST_HISTORY = 64  # observations that a robot keeps to send
 MOST_PICTURED = 8  # of them with their images, where these are sent as they are
@@ -53,37 +55,60 @@ class Description:
         signature = replace(self.signature, parameters=0)
         return replace(self, signature=signature, policy_fingerprint="")
 
-    def known(self, draft: Proposal, accepted: Sequence[bool], ahead: int) -> int:
+    def known(self, request: Request, accepted: Sequence[bool]) -> int:
         """Return how many of the first actions a reply leaves out, because the robot knows them.
 
         Args:
-            draft: as it was sent.
-            accepted: which of its parts were, by the reply.
-            ahead: of its actions, that are executed whatever is replied.
+            request: as it was sent.
+            accepted: which parts of its draft were, by the reply.
         """
-        if not (keeps_drafts(self.acceptance) and accepted and all(accepted)):
+        ahead = request.first_step - request.step
+        if not (self._keeps_drafts and accepted and all(accepted)):
             return ahead
-        return max(ahead, min(draft.actions.shape[1], self.signature.horizon))
+        drafted = request.actions.size // self.signature.action_dim
+        return max(ahead, min(drafted, self.signature.horizon))
 
     def difference_from(self, other: Description) -> str | None:
         """Name the first thing by which this is no description of another's target; None where none is.
 
         A fingerprint that nobody knows is not unlike another.
         """
-        ours, theirs = ({**vars(each), **vars(each.signature)} for each in (self, other))
-        for name, value in ours.items():
-            if name not in ("signature", "policy_fingerprint") and value != theirs[name]:
-                return f"{name}: {value}, must be {theirs[name]}"
+        for ours, theirs in ((self, other), (self.signature, other.signature)):
+            for each in fields(ours):
+                value, its = getattr(ours, each.name), getattr(theirs, each.name)
+                if each.name not in ("signature", "policy_fingerprint") and value != its:
+                    return f"{each.name}: {value}, must be {its}"
         mine, its = self.policy_fingerprint, other.policy_fingerprint
         if mine and its and mine != its:
             return f"policy_fingerprint: {mine}, must be {its}; it has other weights"
         return None
 
-    def parts(self, draft: Proposal) -> int | None:
+    def parts(self, request: Request) -> int | None:
         """Return how many parts of a draft a reply judges: its codes; None where the rule has other parts."""
-        if not ACCEPTANCES[self.acceptance].needs_codes:
-            return None
-        return 0 if draft.distribution is None else draft.distribution.codes.size
+        return request.codes.size if self._needs_codes else None
+
+    @cached_property
+    def _keeps_drafts(self) -> bool:
+        return keeps_drafts(self.acceptance)
+
+    @cached_property
+    def _needs_codes(self) -> bool:
+        return ACCEPTANCES[self.acceptance].needs_codes
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a verifier says of itself.
+
+    Attributes:
+        id: of the message that it replies to.
+        description: of its target; None where it cannot be read.
+        fault: why not.
+    """
+
+    id: int
+    description: Description | None
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,16 +163,30 @@ class Wants:
             fault = difference("encoder_fingerprint", encoder, described.encoder_fingerprint or "none")
         return fault
 
-    def to_send(self, draft: Proposal, described: Description, ahead: int = 0) -> Proposal:
-        """Return as much of a draft as a target needs and can read.
+    def sent_to(self, described: Description) -> SentParts:
+        """Return which parts of a draft a target needs and can read."""
+        alike = codes_differ(self.draft, described.signature) is None
+        return SentParts(ACCEPTANCES[described.acceptance].needs_actions, alike)
+
+
+class SentParts(NamedTuple):
+    """Which parts of its drafts a robot sends to one target.
+
+    Attributes:
+        actions: all actions; else only those that the robot executes whatever the reply is.
+        codes: the codes, with their distributions.
+    """
+
+    actions: bool
+    codes: bool
+
+    def of(self, draft: Proposal, ahead: int = 0) -> Proposal:
+        """Return these parts of a draft.
 
         Args:
             draft: of the robot.
-            described: the target.
-            ahead: how many of its actions the robot executes whatever is replied. They are sent to any
-                target: they are few, and one that cannot go on from them leaves them out of account.
+            ahead: how many of its actions the robot executes whatever the reply is. Any target gets them:
+                they are few, and a target that cannot continue from them ignores them.
         """
-        rule = ACCEPTANCES[described.acceptance]
-        actions = draft.actions if rule.needs_actions else draft.actions[:, :ahead]
-        alike = codes_differ(self.draft, described.signature) is None
-        return Proposal(actions, draft.distribution if alike else None)
+        actions = draft.actions if self.actions else draft.actions[:, :ahead]
+        return Proposal(actions, draft.distribution if self.codes else None)

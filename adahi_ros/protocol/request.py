@@ -1,58 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What travels to the verifier and back, and what makes a request fit to be verified."""
+"""The request of a robot and the reply of the verifier, as both ends have them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 
-from adahi_ros.acceptance.interface import Acceptance, Verdict
-from adahi_ros.core.distribution import UNITS, probabilities_of
+from adahi_ros.acceptance.interface import Verdict
+from adahi_ros.core.distribution import probabilities_of
 from adahi_ros.core.proposal import CodeDistribution, Proposal
-from adahi_ros.core.signature import CodeSpace, Observations, Signature
+from adahi_ros.core.signature import Signature
+from adahi_ros.protocol.window import NO_WINDOW, WireWindow
 
 PROTOCOL_VERSION = 6
 """Of the messages. Another one means another thing by the same bytes."""
 UNKNOWN_MS = 0.0
-"""In the place of a round trip that nobody knows."""
+"""In place of an unknown round trip."""
 ROUND_TRIP_MS = (1e-3, 60_000.0)
-"""The least and the most that is told of one."""
+"""The least and the most that a request says of one."""
 NOTHING = np.empty(0, dtype=np.float32)
-NO_IMAGES: Mapping[str, np.ndarray] = {}
-
-
-@dataclass(frozen=True)
-class VerificationRequest:
-    """Drafts of M robots, to be verified.
-
-    Attributes:
-        observations: of M robots, as the target reads them.
-        draft: what they would do, as it was sent; what the rule does not need may be missing.
-        committed: (M, d, A) float32, what of it they execute whatever is replied; see `Sampling`.
-        round_trip_ms: (M,), what one takes now without the verifier's share, NaN of robots of which nobody
-            knows; None where nobody knows of any.
-    """
-
-    observations: Observations
-    draft: Proposal
-    committed: np.ndarray | None = None
-    round_trip_ms: np.ndarray | None = None
-
-    def rows(self, which: np.ndarray) -> VerificationRequest:
-        """Return those of some robots, by index."""
-        drawn = self.draft.distribution
-        if drawn is not None and drawn.counts is not None:
-            drawn = sent_codes(drawn.codes[which], drawn.counts[which])
-        return VerificationRequest(
-            self.observations.rows(which),
-            Proposal(self.draft.actions[which], drawn),
-            None if self.committed is None else self.committed[which],
-            None if self.round_trip_ms is None else self.round_trip_ms[which],
-        )
+NO_CODES = np.empty(0, dtype=np.int64)
+NO_FINGERPRINT = 0
+"""In messages, where nothing has a fingerprint."""
+OK = 0  # as a status, besides the numbers of `RequestFault`
+SESSION_BITS = 32
+INTERNAL_ERROR = 6  # likewise
+PARTS_MOST = 64
+"""Of a draft, that a reply may judge, as in `VerifyDraft.srv`."""
 
 
 class RequestFault(IntEnum):
@@ -85,17 +65,165 @@ class RequestError(ValueError):
         return RequestError, (self.fault, str(self))
 
 
-def check_protocol(version: int) -> None:
-    """Check the version that a request was made by, before anything else of it is read.
+STATUS_NAMES = {
+    OK: "ok",
+    INTERNAL_ERROR: "internal_error",
+    **{int(fault): fault.name.lower() for fault in RequestFault},
+}
 
-    Raises:
-        RequestError: it is another.
+
+@dataclass(frozen=True)
+class Sender:
+    """What all requests of one start of a robot have in common.
+
+    Attributes:
+        robot_id: names the robot's stream of draws at the verifier.
+        session: tells this start from others.
+        target: name of the policy; empty takes the verifier's first.
+        fingerprint: of the draft's tokenizer; None where it has none.
     """
-    if version != PROTOCOL_VERSION:
-        raise RequestError(
-            RequestFault.PROTOCOL_MISMATCH,
-            f"protocol: the request's is {version}, the verifier's {PROTOCOL_VERSION}; must be the same",
-        )
+
+    robot_id: str
+    session: int
+    target: str
+    fingerprint: str | None
+
+    @classmethod
+    def of_new_start(cls, robot_id: str, target: str, fingerprint: str | None) -> Sender:
+        """Return that of a robot which starts now."""
+        # No draw of an experiment, which would be repeated: it must differ from that of every other start.
+        return cls(robot_id, secrets.randbits(SESSION_BITS), target, fingerprint)
+
+    @cached_property
+    def fingerprint_number(self) -> int:
+        """The fingerprint as messages have it."""
+        return fingerprint_number(self.fingerprint or "")
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What one robot requests of the verifier for one control step.
+
+    The robot sets what the request is about, its transport adds the name of the sender. At the verifier
+    it is what was received: `Engine` checks it.
+
+    Attributes:
+        episode, step: of the draft.
+        first_step: control step at which the reply begins.
+        window: of observations and conditions: whole on the robot, as it was sent at the verifier.
+        actions: (T * A,) float32, from `step` on; the robot executes those before `first_step` whatever the
+            reply is. Empty where they are not sent.
+        codes: (N,) integers; empty where the draft has none.
+        counts: (N * K,) integers, the distributions of the codes; empty without codes.
+        instruction: for the target, in a sentence; empty without one.
+        needed_in_s: how soon the robot needs the reply, from when it makes the request; 0 where unknown.
+        round_trip_ms: as `reported_round_trip_ms` returns it; the same in all copies of a request.
+        robot_id: names the robot's windows and draws at the verifier.
+        session: tells this start of the robot from others.
+        target: name of the policy; empty takes the verifier's first.
+        fingerprint: of the tokenizer of the codes; `NO_FINGERPRINT` without codes.
+        fault: why the verifier refuses it without a further look; then the content is missing.
+    """
+
+    episode: int
+    step: int
+    first_step: int
+    window: WireWindow = NO_WINDOW
+    actions: np.ndarray = field(default_factory=lambda: NOTHING)
+    codes: np.ndarray = field(default_factory=lambda: NO_CODES)
+    counts: np.ndarray = field(default_factory=lambda: NO_CODES)
+    instruction: str = ""
+    needed_in_s: float = 0.0
+    round_trip_ms: float = UNKNOWN_MS
+    robot_id: str = ""
+    session: int = 0
+    target: str = ""
+    fingerprint: int = NO_FINGERPRINT
+    fault: Exception | None = None
+
+    @classmethod
+    def of(
+        cls,
+        draft: Proposal,
+        episode: int,
+        step: int,
+        window: WireWindow,
+        ahead: int = 0,
+        instruction: str = "",
+        needed_in_s: float = 0.0,
+        round_trip_ms: float = UNKNOWN_MS,
+    ) -> Request:
+        """Return the request about one robot's draft (M = 1).
+
+        Args:
+            draft: no more of it than is to be sent.
+            episode: see the class.
+            step: see the class.
+            window: see the class.
+            ahead: how many of the draft's actions the robot executes whatever the reply is.
+            instruction: see the class.
+            needed_in_s: see the class.
+            round_trip_ms: see the class.
+        """
+        drawn = draft.distribution
+        codes = counts = NO_CODES
+        if drawn is not None and drawn.counts is not None:
+            codes, counts = drawn.codes[0], drawn.counts[0].ravel()
+        said = codes, counts, instruction, needed_in_s, round_trip_ms
+        return cls(episode, step, step + ahead, window, draft.actions[0].ravel(), *said)
+
+    @property
+    def ahead(self) -> int:
+        """How many control steps after its own the reply begins."""
+        return self.first_step - self.step
+
+    @property
+    def about(self) -> tuple[int, int, int]:
+        """What a reply says that it is about."""
+        return self.episode, self.step, self.first_step
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What the verifier replies to one robot's request. On the robot it is unchecked: see `judged`.
+
+    Attributes:
+        status: a key of `STATUS_NAMES`.
+        message: for people; empty where the status is `OK`.
+        episode, step, first_step: those of the request.
+        accepted: N; empty unless `OK`.
+        actions: ((T - (first_step - step)) * A,) float32, from `first_step` on; empty unless `OK`.
+        compute_ms: the verifier's own share of the round trip.
+        window_kept: a later request may name this window as its base.
+        retry_after_s: when to ask again, where the verifier is busy; else 0.
+        id: of the message on the robot that it replies to.
+        size_bytes: of the serialized reply.
+        fault: why the robot cannot read it at all; then the rest says nothing.
+    """
+
+    status: int
+    message: str
+    episode: int
+    step: int
+    first_step: int
+    accepted: Sequence[bool] = ()
+    actions: Sequence[float] | np.ndarray = ()
+    compute_ms: float = 0.0
+    window_kept: bool = False
+    retry_after_s: float = 0.0
+    id: int = 0
+    size_bytes: int = 0
+    fault: str = ""
+
+
+def fingerprint_number(fingerprint: str) -> int:
+    """Return a fingerprint of 16 hexadecimal digits as messages have it, `NO_FINGERPRINT` of an empty one."""
+    return int(fingerprint, 16) if fingerprint else NO_FINGERPRINT
+
+
+def fingerprint_text(number: int) -> str:
+    """Return the text of a fingerprint's number, empty of `NO_FINGERPRINT`."""
+    return "" if number == NO_FINGERPRINT else f"{number:016x}"
 
 
 def reported_round_trip_ms(measured_ms: float) -> float:
@@ -131,7 +259,12 @@ def check_finite(field: str, values: np.ndarray) -> None:
         )
 
 
-def _check_size(field: str, size: int, shape: tuple[int, ...]) -> None:
+def check_size(field: str, size: int, shape: tuple[int, ...]) -> None:
+    """Check how many values there are for a shape.
+
+    Raises:
+        RequestError: too few or too many.
+    """
     expected = math.prod(shape)
     if size != expected:
         raise RequestError(
@@ -139,109 +272,8 @@ def _check_size(field: str, size: int, shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_codes(space: CodeSpace | None, codes: np.ndarray, counts: np.ndarray) -> CodeDistribution:
-    """Return drafted codes with their distributions of flat arrays; one draft's."""
-    books, size = (0, 0) if space is None else (space.codebooks, space.codebook_size)
-    _check_size("codes", codes.size, (books,))
-    for index, code in enumerate(codes.tolist()):
-        if not 0 <= code < size:
-            raise RequestError(
-                RequestFault.CODE_OUT_OF_RANGE,
-                f"codes[{index}]: {code}, must be at least 0 and below {size}",
-            )
-    _check_size("draft_probabilities", counts.size, (books, size))
-    counts = counts.reshape(books, size)
-    sums = counts.sum(axis=-1, dtype=np.int64)
-    if counts.min() < 0 or (sums != UNITS).any():
-        raise RequestError(
-            RequestFault.NOT_A_DISTRIBUTION,
-            f"draft_probabilities: rows sum to {sums.tolist()} with smallest entry "
-            f"{counts.min()}, must sum to {UNITS} and not be negative",
-        )
-    impossible = np.flatnonzero(counts[np.arange(books), codes] == 0)
-    if impossible.size:
-        index = impossible[0]
-        raise RequestError(
-            RequestFault.CODE_OUT_OF_RANGE,
-            f"codes[{index}]: {codes[index]}, drafted with probability 0, must be one that "
-            "draft_probabilities has more than 0 for",
-        )
-    return sent_codes(codes[None].astype(np.int64, copy=False), counts[None].astype(np.uint16))
-
-
-def check_request(
-    signature: Signature,
-    rule: Acceptance,
-    window: np.ndarray,
-    goal: np.ndarray,
-    codes: np.ndarray,
-    counts: np.ndarray,
-    actions: np.ndarray = NOTHING,
-    instruction: str = "",
-    ahead: int = 0,
-    images: Mapping[str, np.ndarray] = NO_IMAGES,
-    round_trip_ms: float = UNKNOWN_MS,
-) -> VerificationRequest:
-    """Make one robot's request of a window and flat arrays, or refuse it.
-
-    Args:
-        signature: the target's.
-        rule: by which its proposals meet drafts.
-        window: (H, O) float32, finite: what `WindowCache.complete` made of what was sent.
-        goal: (G,), the conditions.
-        codes: (N,) integers; empty where there are none.
-        counts: (N * K,) integers, the draft's probabilities as `distribution.counted` rounds them; empty
-            without codes.
-        actions: (T * A,) of the draft; empty where they were not sent, or there are none.
-        instruction: in a sentence.
-        ahead: how many control steps after its own the reply begins; what was sent of the draft for these,
-            the robot has committed to.
-        images: by name, (H, rows, columns, 3) uint8, those that the target reads as they are.
-        round_trip_ms: what one takes now, or `UNKNOWN_MS`; one that `check_round_trip` lets pass.
-
-    Raises:
-        RequestError: wrong size, not finite, a code out of range or never drafted, or not distributions.
-    """
-    _check_size("goal", goal.size, (signature.goal_dim,))
-    check_finite("goal", goal)
-    observations = signature.observations(window[None], goal[None].astype(np.float32))
-    if signature.instruction:
-        observations = replace(observations, instructions=(_told(instruction),))
-    if signature.images:
-        shown = {each.name: images[each.name][None] for each in signature.images}
-        observations = replace(observations, images=shown)
-    if rule.needs_codes or codes.size or counts.size:
-        drawn = _check_codes(signature.codes, codes, counts)
-    else:
-        drawn = None
-    drafted = _check_actions(signature, actions)
-    committed = drafted[:, :ahead] if ahead and drafted.size else None
-    heard = None if round_trip_ms == UNKNOWN_MS else np.array([round_trip_ms])
-    return VerificationRequest(observations, Proposal(drafted, drawn), committed, heard)
-
-
-def _told(instruction: str) -> str:
-    if not instruction.strip():
-        raise RequestError(
-            RequestFault.NO_INSTRUCTION,
-            "instruction: empty, must say what to do: the target is told in a sentence",
-        )
-    return instruction
-
-
-def _check_actions(signature: Signature, actions: np.ndarray) -> np.ndarray:
-    """Return actions (1, T, A) float32 of flat ones; T is 0 of a robot that has none to be judged."""
-    size = signature.action_dim
-    if actions.size % size:
-        raise RequestError(
-            RequestFault.WRONG_SHAPE, f"draft_actions: {actions.size} values, must be a multiple of {size}"
-        )
-    check_finite("draft_actions", actions)
-    return actions.astype(np.float32, copy=False).reshape(1, -1, size)
-
-
 def sent_codes(codes: np.ndarray, counts: np.ndarray) -> CodeDistribution:
-    """Return drafted codes (M, N) with their distributions (M, N, K), as whoever verifies them knows them."""
+    """Return drafted codes (M, N) with their distributions (M, N, K), as the verifier knows them."""
     return CodeDistribution(probabilities_of(counts), codes, _unknown_actions, counts)
 
 
@@ -250,7 +282,11 @@ def _unknown_actions(codes: np.ndarray) -> np.ndarray:
 
 
 def check_reply(
-    target: Signature, ahead: int, parts: int | None, accepted: Sequence[bool], actions: Sequence[float]
+    target: Signature,
+    ahead: int,
+    parts: int | None,
+    accepted: Sequence[bool],
+    actions: Sequence[float] | np.ndarray,
 ) -> Verdict:
     """Make one robot's verdict of what came, or refuse it.
 
@@ -266,9 +302,9 @@ def check_reply(
     """
     # Without arrays until all is well: the robot waits, and for so few values they would take longer.
     if parts is not None:
-        _check_size("accepted", len(accepted), (parts,))
+        check_size("accepted", len(accepted), (parts,))
     shape = (target.horizon - ahead, target.action_dim)
-    _check_size("actions", len(actions), shape)
+    check_size("actions", len(actions), shape)
     if not math.isfinite(sum(actions)):  # no sum of finite float32 values is infinite as a double
         index, value = next(each for each in enumerate(actions) if not math.isfinite(each[1]))
         raise RequestError(RequestFault.NOT_FINITE, f"actions[{index}]: {value}, must be finite")

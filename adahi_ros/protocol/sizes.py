@@ -6,7 +6,10 @@ The fields are those of `VerifyDraft.srv`, in its order. What DDS and UDP add ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 HEADER = 4  # of every serialized message
+IMAGE_FORMAT = "jpeg"
 
 
 class _Length:
@@ -23,8 +26,14 @@ class _Length:
         self.numbers(4)
         self.numbers(size, count)
 
-    def text(self, length: int) -> None:
-        self.sequence(1, length + 1)
+    def text(self, text: str) -> None:
+        self.sequence(1, len(text.encode()) + 1)
+
+    def image(self, size_bytes: int) -> None:
+        self.numbers(4, 2)  # stamp
+        self.text("")  # frame_id
+        self.text(IMAGE_FORMAT)
+        self.sequence(1, size_bytes)
 
 
 def request_bytes(
@@ -36,8 +45,10 @@ def request_bytes(
     counts: int = 0,
     robot_id: str = "robot",
     target: str = "",
+    instruction: str = "",
+    images: Sequence[int] = (),
 ) -> int:
-    """Return the size of a request without images and instruction.
+    """Return the size of a request.
 
     Args:
         numbers: how many float32 there are in the rows of the window that are sent.
@@ -46,21 +57,25 @@ def request_bytes(
         actions: of the draft, likewise.
         codes: of the draft.
         counts: of their distributions.
-        robot_id: ASCII.
-        target: ASCII.
+        robot_id: of the sender.
+        target: that it names.
+        instruction: in a sentence.
+        images: bytes of each JPEG.
     """
     length = _Length()
     length.numbers(1)  # protocol
-    length.text(len(robot_id))
+    length.text(robot_id)
     length.numbers(4)  # session_id
-    length.text(len(target))
+    length.text(target)
     length.numbers(4, 4)  # needed_in_s, episode_id, step_id, first_step
     length.numbers(8, 2)  # tokenizer_fingerprint, base_window
     length.sequence(4, numbers)
     length.sequence(2, features)
-    length.sequence(1, 0)  # images
+    length.numbers(4)  # how many images
+    for size_bytes in images:
+        length.image(size_bytes)
     length.sequence(4, goal)
-    length.text(0)  # instruction
+    length.text(instruction)
     length.sequence(4, actions)
     length.sequence(2, codes)
     length.sequence(2, counts)
@@ -68,16 +83,17 @@ def request_bytes(
     return HEADER + length.bytes
 
 
-def reply_bytes(actions: int, accepted: int = 0) -> int:
-    """Return the size of a reply that says no fault.
+def reply_bytes(actions: int, accepted: int = 0, message: str = "") -> int:
+    """Return the size of a reply.
 
     Args:
         actions: how many float32 there are in it.
         accepted: of how many parts of the draft it tells whether they were kept.
+        message: for people.
     """
     length = _Length()
     length.numbers(1)  # status
-    length.text(0)  # message
+    length.text(message)
     length.numbers(4, 3)  # episode_id, step_id, first_step
     length.sequence(4, actions)
     length.sequence(1, accepted)

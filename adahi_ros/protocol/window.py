@@ -23,6 +23,7 @@ NUMBER_BYTES = 4
 FEATURE_BYTES = 2
 ROW_DIGEST_BYTES = 16  # never sent
 NO_FEATURES = np.empty(0, dtype=np.float32)
+WHOLE = 0  # as a base: none
 
 _Part = TypeVar("_Part", bytes, tuple[bytes, ...])
 
@@ -55,17 +56,23 @@ class WireRows(NamedTuple):
 
 
 class WireWindow(NamedTuple):
-    """A whole window and its goal.
+    """A window and its goal, whole or as an update of a window before it.
+
+    An update carries only the rows that the verifier has not seen. It names the window that it continues,
+    one that the verifier has replied about, by its digest. The content makes the digest, so neither a
+    restart on either side nor an old packet can make a wrong window.
 
     Attributes:
-        length: H, its observations.
-        rows: all of them.
-        goal: G float32.
+        base: digest of the window that this one continues, or `WHOLE`.
+        rows: the newest; all H of them where whole.
+        goal: G float32; empty where it is the base's.
+        length: H where the robot made it; 0 where it was received.
     """
 
-    length: int
+    base: int
     rows: WireRows
     goal: bytes
+    length: int = 0
 
     @classmethod
     def of(
@@ -89,7 +96,7 @@ class WireWindow(NamedTuple):
         if len(images) % len(numbers):
             raise ValueError(f"images: {len(images)}, must be a multiple of {len(numbers)}")
         rows = WireRows(_floats(numbers), _halves(features) if features.size else b"", tuple(images))
-        return cls(len(numbers), rows, _floats(goal))
+        return cls(WHOLE, rows, _floats(goal), len(numbers))
 
     def newest(self, count: int) -> WireRows:
         """Return the last rows."""
@@ -111,10 +118,43 @@ class WireWindow(NamedTuple):
         return True
 
 
+NO_WINDOW = WireWindow(WHOLE, WireRows(b""), b"")
+
+
 def window_digest(rows: Sequence[bytes], goal: bytes) -> int:
     """Name a window, by the digests of its H rows, and its goal: 64 bits, never 0."""
     content = blake2b(b"".join(rows) + goal, digest_size=8).digest()
     return int.from_bytes(content, "little") or 1
+
+
+class SentWindows:
+    """The robot's side: what the verifier has, and so the robot need not send."""
+
+    def __init__(self) -> None:
+        self._base: WireWindow | None = None
+        self._digest = WHOLE
+
+    def forget(self) -> None:
+        """Send the next window whole."""
+        self._base = None
+
+    def replied(self, window: WireWindow, kept: bool) -> None:
+        """The verifier has replied about a window, and has it from now on, or has no room for this robot."""
+        if not kept:
+            self.forget()
+            return
+        self._base = window
+        self._digest = window_digest(window.rows.digests(window.length), window.goal)
+
+    def update(self, window: WireWindow) -> WireWindow:
+        """Return the least that says a window."""
+        base = self._base
+        if base is not None:
+            for count in range(window.length):
+                if window.continues(base, count):
+                    goal = b"" if window.goal == base.goal else window.goal
+                    return WireWindow(self._digest, window.newest(count), goal)
+        return window
 
 
 def _floats(values: np.ndarray) -> bytes:

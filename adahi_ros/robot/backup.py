@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.randomness import step_uniforms
-from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import Policy, Sampling
 
 
@@ -27,23 +26,12 @@ class Backup:
     def reset(self, seed: int, episodes: Sequence[int]) -> None:
         """Start the episodes with these numbers; B is how many there are."""
         self._seed, self._episodes = seed, episodes
-        self._history = History(self._policy.signature, len(episodes))
 
-    def see(self, observed: Mapping[str, np.ndarray]) -> Observations:
-        """Return what the policy would read; `keep` makes it so. Raises as `History.with_newest`."""
-        return self._history.with_newest(observed)
-
-    def keep(self, observations: Observations) -> None:
-        """Make it what was read last."""
-        self._history.keep(observations)
-
-    def actions(
-        self, observations: Observations, rows: np.ndarray, step: int, temperature: float
-    ) -> np.ndarray:
+    def actions(self, seen: ObservationBuffer, rows: np.ndarray, step: int, temperature: float) -> np.ndarray:
         """Return actions (M, A) for robots, by mask (B,); no numbers where the policy has no sound one.
 
         Args:
-            observations: from `see`.
+            seen: what the robots observed.
             rows: M of the B robots.
             step: of the episode; addresses the draws.
             temperature: of the policy's distributions.
@@ -55,7 +43,9 @@ class Backup:
             if wanted
         ]
         proposal = self._policy.propose(
-            observations.rows(rows), np.stack(drawn).reshape(len(drawn), count), Sampling(temperature)
+            seen.window(self._policy.signature).rows(rows),
+            np.stack(drawn).reshape(len(drawn), count),
+            Sampling(temperature),
         )
         sound = self._policy.sound(proposal.actions)
         actions: np.ndarray = np.where(sound[:, None], proposal.actions[:, 0], np.float32(np.nan))

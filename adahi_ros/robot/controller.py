@@ -21,8 +21,7 @@ import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.blends import BLENDS, LATEST
-from adahi_ros.core.history import History
-from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.observation_buffer import NO_IMAGES, ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.randomness import EpisodeStreams
@@ -123,6 +122,7 @@ class Controller:
         self._execution_horizon = execution_horizon
         self.proposer = proposer
         self._proposer = PROPOSERS[proposer](policy) if made is None else made
+        self.seen = ObservationBuffer(LONGEST_MEMORY)
         self._told = getattr(self._proposer, "told", None)
         self._deviation = DeviationTracker(policy.action_scale, config.smoothing, config.normalization)
         self.reset(0, [0])
@@ -135,9 +135,8 @@ class Controller:
     def reset(self, seed: int, episodes: list[int]) -> None:
         """Start the episodes with these numbers; B is how many there are."""
         self._batch = len(episodes)
-        self._history = History(self.policy.signature, self._batch)
+        self.seen.clear(self._batch)
         self.forget_plan()
-        self._memory = Memory(LONGEST_MEMORY)
         self._deviation.reset()
         self._executed = np.full((self._batch, self.policy.signature.action_dim), np.nan)
         self._draws = EpisodeStreams(seed, "controller", episodes, self.policy.draws + 1)
@@ -157,6 +156,8 @@ class Controller:
         link: LinkEstimate | None = None,
         stand_in: np.ndarray | None = None,
         at: int | None = None,
+        beside: Mapping[str, np.ndarray] = NO_IMAGES,
+        images: Mapping[str, np.ndarray] = NO_IMAGES,
     ) -> Step:
         """Propose an action for each robot and decide whether to ask the target.
 
@@ -168,42 +169,69 @@ class Controller:
                 so that the other robots go on; None raises an error there.
             at: which control step of the episode this is, where some have passed unseen; they never go
                 back. None for the one after the last.
+            beside: by name, (B, size), what the target alone reads.
+            images: likewise, of a single robot; see `Seen`.
 
         Raises:
             ValueError: wrong shape, not finite, or the policy makes nothing sound of it; nothing has
                 happened then, and begin may be called again.
         """
-        observations = self._history.with_newest(observed)
-        seen = None if self._backup is None else self._backup.see(observed)
+        index = self._next if at is None else at
+        self.seen.keep(index, {**beside, **observed}, images)
+        try:
+            step = self._begin(index, observed, link, stand_in)
+        except Exception:
+            self.seen.drop_newest()
+            raise
+        self._step_draws = None
+        self._next = index + 1
+        self._begun = True
+        return step
+
+    def _begin(
+        self,
+        index: int,
+        observed: Mapping[str, np.ndarray],
+        link: LinkEstimate | None,
+        stand_in: np.ndarray | None,
+    ) -> Step:
+        """Return the step of an observation that is in the buffer; changes nothing where it raises."""
+        observations = self.seen.window(self.policy.signature)
         if not self.policy.signature.conditions:
             observed = {name: values for name, values in observed.items() if name != GOAL}
         if self._step_draws is None:
             self._step_draws = self._draws.next()
-        draws, index, plan = self._step_draws, self._next if at is None else at, self._plan
+        draws, plan = self._step_draws, self._plan
         plan.forget_before(index)
-        self._memory.keep(index, observed)
+        age, left, planned, plan_age = plan.since(index), plan.left(index), plan.at(index), plan.age(index)
+        ahead = plan.ahead(index, max(1, int(left.max())))
         temperature = self.config.draft_temperature
         context = ProposerContext(
-            *(index, observations, self._memory, plan, draws[:, 1:], temperature),
+            *(index, observations, self.seen, plan, draws[:, 1:], temperature),
             begins=not self._begun,
             executed=self._executed,
         )
         proposal = self._proposer.propose(context)
-        age = plan.since(index)
-        unplanned = self._proposer.needs_plan & (plan.left(index) == 0)
+        unplanned = self._proposer.needs_plan & (left == 0)
         sound = np.ones(self._batch, dtype=bool)
         if proposal is None:
-            intended = plan.at(index)
+            intended = planned
         else:
             sound = self.policy.sound(proposal.actions) | unplanned
-            proposal = replace(proposal, actions=self._executable(proposal.actions, stand_in, unplanned))
+            if not sound.all():
+                if stand_in is None:
+                    self.policy.check(proposal.actions[~unplanned])
+                else:
+                    actions = np.where(sound[:, None, None], proposal.actions, stand_in[:, None])
+                    proposal = replace(proposal, actions=actions)
             intended = proposal.actions[:, 0]
-        if self._backup is not None and seen is not None and unplanned.any():
+        if self._backup is not None and unplanned.any():
             intended = intended.copy()
-            intended[unplanned] = self._backup.actions(seen, unplanned, index, temperature)
+            intended[unplanned] = self._backup.actions(self.seen, unplanned, index, temperature)
         deviation = self._deviation.deviation(intended)
         trigger = self.config.trigger
-        course = self._course(index, intended)
+        scale = self.policy.action_scale
+        course = PlanContext(self._executed / scale, intended / scale, ahead / scale, left)
         uniforms = draws[:, 0]
         known = GateContext(
             *(index, observed, observations, proposal, deviation, age, uniforms, link, course),
@@ -212,17 +240,10 @@ class Controller:
         score = trigger.score(known)
         # A score that is not a number asks, too, and so does who has nothing to do.
         transmit = (~(score <= trigger.threshold) | unplanned) & sound
-        step = Step(
+        return Step(
             *(index, observations, proposal, sound, intended, deviation, trigger, score, transmit),
-            *(plan.at(index), plan.age(index), plan.left(index)),
+            *(planned, plan_age, left),
         )
-        self._history.keep(observations)
-        if self._backup is not None and seen is not None:
-            self._backup.keep(seen)
-        self._step_draws = None
-        self._next = index + 1
-        self._begun = True
-        return step
 
     def finish(
         self,
@@ -246,11 +267,13 @@ class Controller:
             LookupError: a robot has neither.
         """
         if verdict is not None:
-            if stand_in is None:
-                self.policy.check(verdict.actions)
             who = np.arange(self._batch)[slice(None) if rows is None else rows]
             which = np.zeros(self._batch, dtype=bool)
-            which[who[self._spliced(verdict, step.index, who)]] = True
+            sound = self.policy.sound(verdict.actions)
+            if stand_in is None and not sound.all():
+                self.policy.check(verdict.actions)
+            self._splice(verdict, step.index, who, sound)
+            which[who[sound]] = True
             intended = np.where(which[:, None], self._plan.at(step.index), step.intended)
         else:
             intended = step.intended
@@ -300,13 +323,16 @@ class Controller:
         Returns:
             (M,) bool, whose reply is of actions; the others' are dropped.
         """
-        return self._spliced(verdict, requested_at, np.flatnonzero(rows), committed)
-
-    def _spliced(
-        self, verdict: Verdict, requested_at: int, who: np.ndarray, committed: int = 0
-    ) -> np.ndarray:
-        """Take in what is sound of a verdict for robots (M,), by index; return which is, (M,) bool."""
         sound = self.policy.sound(verdict.actions)
+        self._splice(verdict, requested_at, np.flatnonzero(rows), sound, committed)
+        return sound
+
+    def _splice(
+        self, verdict: Verdict, requested_at: int, who: np.ndarray, sound: np.ndarray, committed: int = 0
+    ) -> None:
+        """Take in what is sound, (M,) bool, of a verdict for robots (M,), by index."""
+        if not sound.any():
+            return
         actions = verdict.actions[sound]
         gone_by = actions[:, committed : self._execution_horizon]
         self._plan.splice(gone_by, requested_at + committed, requested_at, who[sound])
@@ -314,30 +340,8 @@ class Controller:
             self.config.trigger.learn(requested_at, actions[:, 0] / self.policy.action_scale, who[sound])
             if self._told is not None:
                 self._told(requested_at, verdict.rows(sound), who[sound])
-        return sound
 
     def executed(self, actions: np.ndarray) -> None:
         """Take into the average what was commanded, (B, A) in action units; not called where nothing was."""
         self._deviation.update(actions)
         self._executed = actions
-
-    def _course(self, index: int, intended: np.ndarray) -> PlanContext:
-        left, scale = self._plan.left(index), self.policy.action_scale
-        ahead = self._plan.ahead(index, max(1, int(left.max())))
-        return PlanContext(self._executed / scale, intended / scale, ahead / scale, left)
-
-    def _executable(
-        self, actions: np.ndarray, stand_in: np.ndarray | None, unplanned: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return actions (M, T, A), and a stand-in (M, A) for all of those that are not sound.
-
-        Of robots that are unplanned (M,), there is nothing to judge.
-        """
-        judged = slice(None) if unplanned is None else ~unplanned
-        if stand_in is None:
-            self.policy.check(actions[judged])
-            return actions
-        sound = self.policy.sound(actions)
-        if unplanned is not None:
-            sound |= unplanned
-        return np.where(sound[:, None, None], actions, stand_in[:, None])

@@ -19,15 +19,15 @@ from dataclasses import asdict, replace
 from itertools import count
 
 from adahi_ros.core.health_level import Level
-from adahi_ros.protocol.description import Description
+from adahi_ros.protocol.description import Described, Description
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import RequestFault
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.request import Reply, Request, RequestFault
+from adahi_ros.protocol.window import WireWindow
+from adahi_ros.robot.link_estimate import FIRST_S
 from adahi_ros.robot.requests import judged
-from adahi_ros.robot.retransmission import FIRST_S
 from adahi_ros.robot.robot_health import News
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, WATCH_PERIOD_S
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
+from adahi_ros.robot.transport import Sent, Transport
 from adahi_ros.robot.verifier_endpoint import SOONEST_S, Asked, Message, VerifierEndpoint
 
 UNKNOWN = "policy_fingerprint: unknown, so its weights may differ; verification.hedge_unknown: true allows it"
@@ -105,7 +105,7 @@ class HedgedTransport:
             found |= {f"{end.name}.{name}": value for name, value in of_it.items()}
         return found
 
-    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
+    def submit(self, request: Request, window: WireWindow) -> Sent:
         """Send a request, to one or to all; of its window what each lacks, whatever the update is.
 
         One that is under way and is submitted again goes to all that should have replied by now.

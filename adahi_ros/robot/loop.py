@@ -14,17 +14,15 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.request import reported_round_trip_ms
-from adahi_ros.robot.active_step import ActiveStep
+from adahi_ros.protocol.request import Request, reported_round_trip_ms
 from adahi_ros.robot.controller import Controller, Step
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.prefetch import RequestsAhead
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.step_totals import Totals
+from adahi_ros.robot.steps import ActiveStep, Fallback, Totals
 from adahi_ros.robot.target_view import TargetView
-from adahi_ros.robot.transport import StepRequest
 
+THE_ROBOT = np.array([True])
 WAIT_POLICIES = ("wait", "ahead")
 WITHOUT_REQUEST = {
     VerifierState.ABSENT: Reason.NO_VERIFIER,
@@ -103,6 +101,7 @@ class ControlLoop:
         self._told = False  # of what is planned or under way, something was asked with a sentence
         self._session = session
         self._view = view
+        view.share(controller.seen)
         self._robot_id = robot_id
         self._seed = seed
         self._commands = commands
@@ -203,22 +202,21 @@ class ControlLoop:
         if self._last is None or not self._continues(observation):
             self._forget_plans()
             self.controller.reset(self._seed, [observation.episode])
-            self._view.forget()
         elif resumes:
             self._forget_plans()
             self.controller.forget_plan()
-        observed = {OBSERVATION: observation.values, GOAL: observation.goal}
         try:
             step = self.controller.begin(
-                {name: values[None] for name, values in observed.items()},
+                {OBSERVATION: observation.values[None], GOAL: observation.goal[None]},
                 self._session.estimate(received_s),
                 at=observation.step,
+                beside={name: values[None] for name, values in observation.named.items()},
+                images=observation.images,
             )
         except ValueError as error:
             self.totals.undrafted += 1
             raise DraftError(str(error)) from error
         begun = ActiveStep(observation, step, received_s, self._milliseconds_since(received_s))
-        self._view.add({**observation.named, **observed}, observation.images)
         self._commands.heard()
         self._go_on(begun)
 
@@ -264,9 +262,9 @@ class ControlLoop:
 
     def _continues(self, observation: Observation) -> bool:
         assert self._last is not None
-        episode, step = self._last.observation.key
+        last = self._last.observation
         # A smaller step of the same episode: whoever counts them has started again.
-        return observation.episode == episode and observation.step > step
+        return observation.episode == last.episode and observation.step > last.step
 
     def _supersede(self, newer: Observation, now_s: float) -> None:
         waiting, self._waiting = self._waiting, None
@@ -280,7 +278,7 @@ class ControlLoop:
             self._last = None
             self.totals.dropped += 1
 
-    def _request(self, begun: ActiveStep, needed_in_s: float, committed: int = 0) -> StepRequest:
+    def _request(self, begun: ActiveStep, needed_in_s: float, committed: int = 0) -> Request:
         """Return what is asked, and how soon, with the actions that are executed before a reply comes."""
         draft = begun.step.draft(np.array([0]))
         if committed:
@@ -290,20 +288,19 @@ class ControlLoop:
         target = self._session.target
         told = self.instruction if target.instruction else ""
         self._told |= bool(told)
-        key, window = begun.observation.key, self._view.window(target)
+        observation, window = begun.observation, self._view.window(target)
         trip_ms = reported_round_trip_ms(self._session.estimate(self._clock()).rtt_ms)
-        return StepRequest(draft, *key, window, committed, told, needed_in_s, trip_ms)
+        about = observation.episode, observation.step
+        return Request.of(draft, *about, window, committed, told, needed_in_s, trip_ms)
 
     def _received(self, step: int, committed: int, outcome: Outcome) -> None:
         """Take in what came of a request of this step, which nobody waits for."""
         verdict = outcome.verification
-        if verdict is not None:
+        if verdict is not None and not self.controller.receive(verdict, step, THE_ROBOT, committed).all():
             try:
                 self.controller.policy.check(verdict.actions)
             except ValueError as error:
                 outcome = replace(outcome, verification=None, reason=Reason.BAD_REPLY, message=str(error))
-            else:
-                self.controller.receive(verdict, step, np.array([True]), committed)
         self._arrived = outcome
 
     def _so_far(self, begun: ActiveStep) -> Outcome:
@@ -387,7 +384,7 @@ def _is_repeated(observation: Observation, before: Observation) -> bool:
     Raises:
         InputError: it has the number of the one before, but is another.
     """
-    if observation.key != before.key:
+    if (observation.episode, observation.step) != (before.episode, before.step):
         return False
     same_values = np.array_equal(observation.values, before.values)
     if same_values and np.array_equal(observation.goal, before.goal):

@@ -12,12 +12,25 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from adahi_ros.protocol.request import Request
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.transport import StepRequest
 
 AT_ONCE_S = 1e-3
 UNDER_WAY_MOST = 4  # requests; of more than that none would be in time
+
+
+def is_due(wanted: bool | np.ndarray, left: int | np.ndarray, delay_steps: int) -> bool | np.ndarray:
+    """Return whether to request the next plan, of one robot or (B,) of several.
+
+    Args:
+        wanted: the gate says so.
+        left: for how many control steps, this one included, there is a plan.
+        delay_steps: so many control steps pass until a reply is there, as a rule.
+    """
+    return wanted | (left <= delay_steps)
 
 
 @dataclass(eq=False)
@@ -68,7 +81,7 @@ class RequestsAhead:
             left: for how many control steps, this one included, there is a plan.
             now_s: the time.
         """
-        if not wanted and left > self.delay_steps:
+        if not is_due(wanted, left, self.delay_steps):
             return False
         if not self._under_way:
             return True
@@ -77,7 +90,7 @@ class RequestsAhead:
         wait_s = self._session.expected_s * 2 ** (len(self._under_way) - 1)
         return now_s - self._under_way[-1].at_s >= wait_s
 
-    def submit(self, request: StepRequest, step: int, now_s: float) -> PendingRequest:
+    def submit(self, request: Request, step: int, now_s: float) -> PendingRequest:
         """Ask for the plan from a control step on; only where the session is READY.
 
         Where too many are under way, the oldest is given up. A reply is of use while its plan is not over.

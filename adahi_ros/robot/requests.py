@@ -12,10 +12,8 @@ import numpy as np
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import RequestError, RequestFault, check_reply
-from adahi_ros.protocol.sent_reply import OK
-from adahi_ros.protocol.window_updates import WindowUpdate
-from adahi_ros.robot.transport import Reply, Sent, StepRequest
+from adahi_ros.protocol.request import OK, Reply, Request, RequestError, RequestFault, check_reply
+from adahi_ros.protocol.window import WireWindow
 
 RETRY_MOST_S = 2.0  # that a robot leaves a verifier alone which is busy, whatever that says
 
@@ -87,8 +85,8 @@ class PendingRequest:
         fate: what became of it.
     """
 
-    request: StepRequest
-    update: WindowUpdate
+    request: Request
+    update: WireWindow
     submitted_s: float
     deadline_s: float
     resend_s: float = math.inf
@@ -102,13 +100,8 @@ class PendingRequest:
         """When something is to be done about it."""
         return min(self.deadline_s, self.resend_s)
 
-    def sent(self, message: Sent) -> None:
-        """Take note that it was sent, once more or for the first time."""
-        self.ids.append(message.id)
-        self.request_bytes += message.size_bytes
 
-
-def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: float) -> Outcome:
+def judged(target: Description, request: Request, reply: Reply, verify_ms: float) -> Outcome:
     """Return what a reply means for the step that a request was about.
 
     Args:
@@ -128,8 +121,7 @@ def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: f
     if reply.status != OK:
         message = reply.message or f"status {reply.status}"
         return Outcome(None, Reason.REFUSED, message, reply_bytes=size)
-    ahead = request.ahead
-    wanted = request.episode, request.step, request.step + ahead
+    wanted = request.episode, request.step, request.first_step
     named = reply.episode, reply.step, reply.first_step
     if named != wanted:
         message = f"episode_id, step_id, first_step: {named}, must be {wanted}"
@@ -138,12 +130,14 @@ def judged(target: Description, request: StepRequest, reply: Reply, verify_ms: f
         message = f"compute_time_ms: {reply.compute_ms}, must be finite and at least 0"
         return Outcome(None, Reason.BAD_REPLY, message, reply_bytes=size)
     try:
-        parts = target.parts(request.draft)
-        known = target.known(request.draft, reply.accepted, ahead)
+        known = target.known(request, reply.accepted)
+        parts = target.parts(request)
         verification = check_reply(target.signature, known, parts, reply.accepted, reply.actions)
     except RequestError as error:
         return Outcome(None, Reason.BAD_REPLY, str(error), reply_bytes=size)
     if known:  # whole again: from the step of the request on
-        actions = np.concatenate([request.draft.actions[:, :known], verification.actions], axis=1)
+        dim = target.signature.action_dim
+        drafted = request.actions[: known * dim].reshape(1, known, dim)
+        actions = np.concatenate([drafted, verification.actions], axis=1)
         verification = Verdict(actions, verification.accepted)
     return Outcome(verification, Reason.NONE, "", verify_ms, reply.compute_ms, size)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.gates.gate_context import LinkEstimate
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.step_totals import Totals
+from adahi_ros.robot.steps import Totals
 
 NO_OBSERVATION_S = 1.0  # then an active robot is in error
 QUIET_S = {

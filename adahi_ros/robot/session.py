@@ -10,16 +10,13 @@ from enum import IntEnum
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.gate_context import LinkEstimate
-from adahi_ros.protocol.description import Description, Wants
+from adahi_ros.protocol.description import Described, Description, SentParts, Wants
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault
-from adahi_ros.protocol.window_updates import WHOLE
-from adahi_ros.robot.breaker import Breaker
-from adahi_ros.robot.link_estimate import LinkEstimator
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestFault
+from adahi_ros.protocol.window import WHOLE, SentWindows
+from adahi_ros.robot.link_estimate import Breaker, LinkEstimator, RetransmissionTimeout
 from adahi_ros.robot.requests import FATES, Fate, Outcome, PendingRequest, judged
-from adahi_ros.robot.retransmission import RetransmissionTimeout
-from adahi_ros.robot.sent_windows import SentWindows
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
+from adahi_ros.robot.transport import Sent, Transport
 
 WATCH_PERIOD_S = 0.05
 DESCRIBE_RETRY_S = 1.0
@@ -70,6 +67,7 @@ class VerifierSession:
     Attributes:
         link: whether there is a verifier to send to.
         trouble: why not, for people; where it is MISMATCHED, the field that does not fit. Empty while READY.
+        target: what the target reads and proposes; only where `link` is READY.
         misnamed: what a verifier said that refused the robot for its name; empty where none has.
         windows_resent: how often a request was sent again with the whole window.
 
@@ -79,6 +77,9 @@ class VerifierSession:
         retransmits: requests without a reply are sent again; else that is the transport's business.
         on_change: called when link or trouble has changed.
     """
+
+    target: Signature
+    _sent_parts: SentParts
 
     def __init__(
         self,
@@ -148,19 +149,14 @@ class VerifierSession:
         """Return by when a reply is there as a rule, the verifier's compute included."""
         return self._timeout.expected_s
 
-    @property
-    def target(self) -> Signature:
-        """What the target reads and proposes; only where `link` is READY."""
-        return self._target.signature
-
     def to_send(self, draft: Proposal, ahead: int = 0) -> Proposal:
         """Return as much of a draft as the target needs and can read; only where `link` is READY.
 
         Args:
             draft: of the robot.
-            ahead: see `StepRequest`.
+            ahead: see `Request`.
         """
-        return self._wants.to_send(draft, self._target, ahead)
+        return self._sent_parts.of(draft, ahead)
 
     @property
     def _target(self) -> Description:
@@ -168,7 +164,7 @@ class VerifierSession:
         return self._described_target
 
     def submit(
-        self, request: StepRequest, deadline_s: float, now_s: float, on_outcome: OnOutcome
+        self, request: Request, deadline_s: float, now_s: float, on_outcome: OnOutcome
     ) -> PendingRequest:
         """Send a request; only where `link` is READY.
 
@@ -217,7 +213,9 @@ class VerifierSession:
     # Requests
 
     def _send(self, pending: PendingRequest, now_s: float) -> None:
-        pending.sent(self._transport.submit(pending.request, pending.update))
+        message = self._transport.submit(pending.request, pending.update)
+        pending.ids.append(message.id)
+        pending.request_bytes += message.size_bytes
         wait_s = self._timeout.wait_s(pending.retransmissions) if self._retransmits else None
         pending.resend_s = math.inf if wait_s is None else now_s + wait_s
 
@@ -280,12 +278,12 @@ class VerifierSession:
         self, pending: PendingRequest, outcome: Outcome, window_kept: bool, took_s: float, now_s: float
     ) -> None:
         """Take note of what a reply in time tells of the link, and of what the verifier has."""
+        if outcome.verification is not None:
+            self._sent_windows.replied(pending.request.window, window_kept)
         rtt_ms = max(0.0, 1e3 * took_s - outcome.compute_ms)
         size_bytes = pending.request_bytes + outcome.reply_bytes
         self._estimator.replied(now_s, rtt_ms, size_bytes, retransmitted=pending.retransmissions > 0)
         self._timeout.replied(took_s)
-        if outcome.verification is not None:
-            self._sent_windows.replied(pending.request.window, window_kept)
 
     def _count_miss(self, now_s: float) -> None:
         self._estimator.missed()
@@ -335,8 +333,10 @@ class VerifierSession:
         self._sent_windows.forget()
         description = described.description
         mismatch = described.fault if description is None else self._wants.mismatch(description)
-        if mismatch is None:
+        if description is not None and mismatch is None:
             self._described_target = description
+            self.target = description.signature
+            self._sent_parts = self._wants.sent_to(description)
         self._change(VerifierState.READY if mismatch is None else VerifierState.MISMATCHED, mismatch or "")
 
     def _forget_probes(self, kept: int) -> None:

@@ -4,44 +4,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from adahi_ros.contract.contract import BY_CONTRACT
+from adahi_ros.core.observation_buffer import NO_IMAGES, ObservationBuffer, Seen
 from adahi_ros.core.signature import IMAGE_FEATURES, OBSERVATION, Feature, ImageInput, Signature
 from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.vision.images import QUALITIES, ImageError, jpeg_within, resized, to_jpeg, within
 
 
-@dataclass
-class Seen:
-    """One observation.
-
-    Attributes:
-        observed: by name, (size,).
-        images: of each camera, by name, (rows, columns, 3) uint8, where they may be sent.
-        jpegs: of the images, once they were asked for: by name and size.
-    """
-
-    observed: Mapping[str, np.ndarray]
-    images: Mapping[str, np.ndarray] = field(default_factory=dict)
-    jpegs: dict[tuple[str, int, int], bytes] = field(default_factory=dict)
-
-    def values(self, features: Sequence[Feature]) -> np.ndarray:
-        """Return some features (size,) float32, one after the other."""
-        parts = [self.observed[feature.name] for feature in features]
-        return np.concatenate([np.zeros(0, np.float32), *parts], dtype=np.float32)
+def _values(seen: Seen, features: Sequence[Feature]) -> np.ndarray:
+    """Return some features (size,) float32 of one robot, one after the other."""
+    parts = [seen.observed[feature.name][0] for feature in features]
+    return np.concatenate([np.zeros(0, np.float32), *parts], dtype=np.float32)
 
 
 class TargetView(ABC):
-    """Keeps the newest observations, and makes of them what a target reads and is sent.
+    """Makes what a target reads, and what is sent to it, of the newest observations of one robot.
 
-    How many it reads is the target's to say, who may be another one at any time: so those are kept that
-    any target may want.
+    The target may be another one at any time, and says how many it reads: so the buffer keeps the images
+    that any target may want.
 
     Args:
         number_dim: S, the leading entries of an observation that are no features of images.
@@ -57,23 +42,27 @@ class TargetView(ABC):
         self.number_dim = number_dim
         self.jpeg_quality = jpeg_quality
         self.jpeg_budget_bytes = jpeg_budget_bytes
-        self._seen: deque[Seen] = deque(maxlen=LONGEST_HISTORY)
+        self.share(ObservationBuffer(LONGEST_HISTORY))
+
+    def share(self, seen: ObservationBuffer) -> None:
+        """Read from the buffer of a controller from now on."""
+        seen.images_kept = LONGEST_HISTORY if self.needs_encoder else MOST_PICTURED
+        self._seen = seen
+        self._count = 0
 
     def forget(self) -> None:
         """Begin an episode."""
         self._seen.clear()
 
-    def add(self, observed: Mapping[str, np.ndarray], images: Mapping[str, np.ndarray] | None = None) -> None:
-        """Take the newest observation.
+    def add(self, observed: Mapping[str, np.ndarray], images: Mapping[str, np.ndarray] = NO_IMAGES) -> None:
+        """Take the newest observation; only where no controller does.
 
         Args:
             observed: by name, (size,).
             images: of each camera, by name, (rows, columns, 3) uint8.
         """
-        if not self.needs_encoder and len(self._seen) >= MOST_PICTURED:
-            oldest = self._seen[-MOST_PICTURED]
-            oldest.images, oldest.jpegs = {}, {}
-        self._seen.append(Seen(observed, images or {}))
+        self._count += 1
+        self._seen.keep(self._count, {name: values[None] for name, values in observed.items()}, images)
 
     def window(self, target: Signature) -> WireWindow:
         """Return what is sent to a target. Before as many as it reads have come, the first is repeated.
@@ -83,11 +72,10 @@ class TargetView(ABC):
         Raises:
             LookupError: nothing has been seen.
         """
-        seen = list(self._seen)[-target.history :]
-        shown = [seen[0]] * (target.history - len(seen)) + seen
+        shown = self._seen.newest(target.history)
         read = [feature for feature in target.features if feature.name != IMAGE_FEATURES]
-        values = np.stack([each.values(read) for each in shown])
-        goal = shown[-1].values(target.conditions)
+        values = np.stack([_values(each, read) for each in shown])
+        goal = _values(shown[-1], target.conditions)
         if target.images:
             jpegs = [self._jpeg(each, image) for each in shown for image in target.images]
             return WireWindow.of(values, goal, images=jpegs)

@@ -8,13 +8,10 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.window_updates import WHOLE
-from adahi_ros.robot.breaker import Breaker
-from adahi_ros.robot.link_estimate import LinkEstimator
-from adahi_ros.robot.retransmission import FIRST_S
-from adahi_ros.robot.sent_windows import SentWindows
-from adahi_ros.robot.step_totals import VerifierTotals
-from adahi_ros.robot.transport import Reply, StepRequest, Transport
+from adahi_ros.protocol.request import Reply, Request
+from adahi_ros.protocol.window import WHOLE, SentWindows
+from adahi_ros.robot.link_estimate import FIRST_S, Breaker, LinkEstimator
+from adahi_ros.robot.transport import Transport
 
 LATE = 0.95  # share of replies that are not late: Dean and Barroso's percentile
 RECENT = 64  # round trips, of which the percentile is
@@ -25,6 +22,32 @@ MISS_COSTS_S = 0.1  # by which a verifier seems slower that replies to nothing
 SOONEST_S = 1e-3  # that a reply is needed in, as it is told to a verifier
 PROBES_OUT = 4  # one that is late still tells that the verifier is back
 UNDER_WAY_MOST = 32  # messages; of more the oldest is forgotten
+
+
+@dataclass
+class VerifierTotals:
+    """What one of several verifiers was asked, and what came of it.
+
+    Attributes:
+        requests: sent to it, whatever was sent to others.
+        hedges: of them, those that another one was asked before.
+        answers: that were executed, or went into the plan.
+        spare: good replies that came after another one's, or when nobody needed them any more.
+        refusals: replies that were no answer.
+        misses: requests without a reply by when one is there as a rule.
+        windows_resent: requests that it was sent again with the whole window.
+        bytes_up, bytes_down: serialized requests and replies.
+    """
+
+    requests: int = 0
+    hedges: int = 0
+    answers: int = 0
+    spare: int = 0
+    refusals: int = 0
+    misses: int = 0
+    windows_resent: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
 
 
 @dataclass(eq=False)
@@ -40,7 +63,7 @@ class Asked:
         refused: names of those that have given no answer.
     """
 
-    request: StepRequest
+    request: Request
     since_s: float
     ids: list[int] = field(default_factory=list)
     hedge_s: float = math.inf
@@ -61,7 +84,7 @@ class Message:
     """
 
     asked: Asked
-    request: StepRequest
+    request: Request
     whole: bool
     sent_s: float
     missed: bool = False

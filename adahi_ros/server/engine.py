@@ -13,36 +13,33 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.protocol.fingerprints import fingerprint_number
+from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.request import (
+    OK,
+    Reply,
+    Request,
     RequestError,
     RequestFault,
+    check_round_trip,
+    fingerprint_number,
+)
+from adahi_ros.server.received_images import pictures
+from adahi_ros.server.verification_request import (
+    NO_IMAGES,
     VerificationRequest,
     check_request,
-    check_round_trip,
+    joined,
+    kind_of,
 )
-from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.server.batches import joined, kind_of
-from adahi_ros.server.received_images import pictures
 from adahi_ros.server.verifier import Verifier, verification_uniforms
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT, ImageEncoder, KnownWindow, WindowCache
 
 A = TypeVar("A")
 B = TypeVar("B")
 
+TARGETS_MOST = 64
+"""Of one verifier, as in `DescribeTarget.srv`."""
 REPLIES_KEPT = 256  # of all robots together: a request comes again within milliseconds, or never
-
-
-class Replied(NamedTuple):
-    """A reply to one robot.
-
-    Attributes:
-        verdict: on its draft.
-        window_kept: a later update of the robot may continue this window.
-    """
-
-    verdict: Verdict
-    window_kept: bool
 
 
 class _Asked(NamedTuple):
@@ -55,7 +52,7 @@ class _Asked(NamedTuple):
     """
 
     key: Hashable
-    request: SentRequest
+    request: Request
     window: KnownWindow
 
 
@@ -133,7 +130,7 @@ class Engine:
         self._windows = WindowCache(length, dim, images, robots, max_age_s, seen)
         self._remembered: OrderedDict[Hashable, Verdict] = OrderedDict()
 
-    def verify(self, request: SentRequest, now_s: float) -> Replied:
+    def verify(self, request: Request, now_s: float) -> Reply:
         """Return what one robot is to do (M = 1), from its `first_step` on.
 
         Args:
@@ -149,7 +146,7 @@ class Engine:
             raise replied
         return replied
 
-    def verify_all(self, requests: Sequence[SentRequest], now_s: float) -> list[Replied | Exception]:
+    def verify_all(self, requests: Sequence[Request], now_s: float) -> list[Reply | Exception]:
         """Return what robots are to do, or what keeps one of them from being told; raises nothing.
 
         Those that are alike in what they send are asked about at once. What becomes of one does not depend on
@@ -161,7 +158,7 @@ class Engine:
         """
         return self.finish(self.begin(requests), now_s)
 
-    def begin(self, requests: Sequence[SentRequest], until_s: float = math.inf) -> BatchInFlight:
+    def begin(self, requests: Sequence[Request], until_s: float = math.inf) -> BatchInFlight:
         """Complete and check requests, and have the verifier asked about them; raises nothing.
 
         Args:
@@ -182,11 +179,13 @@ class Engine:
                 verdicts[each.key] = checked
             else:
                 fresh[each.key] = checked
-        kinds = dict.fromkeys(kind_of(each.request) for each in fresh.values())
-        alike = [[each for each in fresh.values() if kind_of(each.request) == kind] for kind in kinds]
-        return BatchInFlight(asked, verdicts, [(checked, self._told(checked, until_s)) for checked in alike])
+        alike: dict[Hashable, list[_Checked]] = {}
+        for good in fresh.values():
+            alike.setdefault(kind_of(good.request), []).append(good)
+        awaited = [(checked, self._told(checked, until_s)) for checked in alike.values()]
+        return BatchInFlight(asked, verdicts, awaited)
 
-    def finish(self, begun: BatchInFlight, now_s: float) -> list[Replied | Exception]:
+    def finish(self, begun: BatchInFlight, now_s: float) -> list[Reply | Exception]:
         """Return what becomes of requests that have been verified, or waits until they are; raises nothing.
 
         Args:
@@ -219,14 +218,18 @@ class Engine:
             verdicts[each.key] = verdict
         return verdicts
 
-    def _replied(self, asked: _Asked, verdict: Verdict | Exception, now_s: float) -> Replied | Exception:
+    def _replied(self, asked: _Asked, verdict: Verdict | Exception, now_s: float) -> Reply | Exception:
         if isinstance(verdict, Exception):
             return verdict
-        return Replied(verdict, self._windows.keep(asked.request.robot_id, asked.window, now_s))
+        request = asked.request
+        kept = self._windows.keep(request.robot_id, asked.window, now_s)
+        accepted = tuple(map(bool, verdict.accepted[0]))
+        about = request.episode, request.step, request.first_step
+        return Reply(OK, "", *about, accepted, verdict.actions.ravel(), window_kept=kept)
 
-    def _complete(self, request: SentRequest) -> _Asked:
+    def _complete(self, request: Request) -> _Asked:
         self._check(request)
-        window = self._windows.complete(request.robot_id, request.update)
+        window = self._windows.complete(request.robot_id, request.window)
         flat = request.codes, request.counts, request.actions
         key = (
             *(request.robot_id, request.episode, request.step, request.first_step, request.instruction),
@@ -236,7 +239,7 @@ class Engine:
         return _Asked(key, request, window)
 
     def _checked(self, asked: _Asked) -> _Checked:
-        request, window = asked.request, asked.window
+        request, window, images = asked.request, asked.window, self._signature.images
         ahead = request.first_step - request.step
         checked = check_request(
             self._signature,
@@ -248,7 +251,7 @@ class Engine:
             request.actions,
             request.instruction,
             ahead,
-            pictures(self._signature.images, window.images),
+            pictures(images, window.images) if images else NO_IMAGES,
             request.round_trip_ms,
         )
         count = self._verifier.draws
@@ -265,8 +268,10 @@ class Engine:
         """Whether the robot executes its own draft, which it need not be told."""
         return self._verifier.keeps_drafts and bool(verdict.accepted.all())
 
-    def _check(self, request: SentRequest) -> None:
+    def _check(self, request: Request) -> None:
         """Check what a request is about."""
+        if request.fault is not None:
+            raise request.fault
         horizon, ours = self._signature.horizon, self._fingerprint
         check_round_trip(request.round_trip_ms)
         if request.codes.size and request.fingerprint != ours:
@@ -281,6 +286,92 @@ class Engine:
                 RequestFault.WRONG_SHAPE,
                 f"first_step: {request.first_step}, must be from {request.step} to {last}",
             )
+
+
+@dataclass(frozen=True, eq=False)
+class ServedTarget:
+    """A policy that robots may ask.
+
+    Attributes:
+        engine: replies.
+        description: says what it is, and by which name.
+        device: where it computes.
+    """
+
+    engine: Engine
+    description: Description
+    device: str = "cpu"
+
+
+class ServedTargets:
+    """By name; the first is asked where a request names none.
+
+    Args:
+        first: there is always one.
+    """
+
+    def __init__(self, first: ServedTarget) -> None:
+        self._by_name = {first.description.target: first}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all, the first one first."""
+        return tuple(self._by_name)
+
+    def named(self, name: str) -> ServedTarget:
+        """Return the one that a request names.
+
+        Raises:
+            RequestError: none is called so.
+        """
+        if not name:
+            return next(iter(self._by_name.values()))
+        found = self._by_name.get(name)
+        if found is None:
+            there_are = ", ".join(map(repr, self._by_name))
+            raise RequestError(RequestFault.UNKNOWN_TARGET, f"target: {name!r}, must be one of {there_are}")
+        return found
+
+    def check_fits(self, target: ServedTarget) -> None:
+        """Check that a target can be served, beside the others or in the place of the one of its name.
+
+        Robots that have been told what that one is are not told again: another must be alike.
+
+        Raises:
+            ValueError: it reads or proposes something else than the one of its name, or there are too many.
+        """
+        name = target.description.target
+        before = self._by_name.get(name)
+        if before is None:
+            if len(self._by_name) >= TARGETS_MOST:
+                raise ValueError(f"target: {name!r}, must be one of the {TARGETS_MOST} that are served")
+            return
+        if before.description.without_weights != target.description.without_weights:
+            raise ValueError(
+                f"target: {name!r}, is served and reads or proposes something else; must be another name"
+            )
+
+    def put(self, target: ServedTarget) -> None:
+        """Serve a target from now on, in the place of the one of its name where there is one.
+
+        Raises:
+            ValueError: see `check_fits`.
+        """
+        self.check_fits(target)
+        self._by_name[target.description.target] = target
+
+    def remove(self, name: str) -> None:
+        """Serve a target no more.
+
+        Raises:
+            ValueError: none is called so, or it is the first: a robot that names none has been told what that
+                is, and would go on by the plans of another.
+        """
+        if name not in self._by_name:
+            raise ValueError(f"target: {name!r}, must be one of {', '.join(map(repr, self._by_name))}")
+        if name == self.names[0]:
+            raise ValueError(f"target: {name!r}, is what robots get that name none, and stays")
+        del self._by_name[name]
 
 
 def _each_of(told: Future[list[Verdict | Exception]], count: int) -> list[Verdict | Exception]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from adahi_ros.server.service import RequestHeader
+from adahi_ros.protocol.request import Request
 
 T = TypeVar("T")
 
@@ -33,16 +33,16 @@ class Turn(Generic[T]):
     """A request that waits.
 
     Attributes:
-        heading: of it.
-        request: what is handed out.
+        request: itself.
+        item: what is handed out.
         came_s: when it was taken.
         due_s: when its reply is needed.
         image_bytes: what its images take.
         client: that sent it; None where it is unknown.
     """
 
-    heading: RequestHeader
-    request: T
+    request: Request
+    item: T
     came_s: float
     due_s: float
     image_bytes: int = 0
@@ -51,8 +51,8 @@ class Turn(Generic[T]):
     @classmethod
     def of(
         cls,
-        heading: RequestHeader,
-        request: T,
+        request: Request,
+        item: T,
         now_s: float,
         image_bytes: int = 0,
         unsaid_s: float = UNSAID_S,
@@ -63,18 +63,18 @@ class Turn(Generic[T]):
 
         Its sender cannot claim to need the reply sooner than in `used_s`, its recent computing time.
         """
-        due_s = now_s + min(LATEST_S, max(used_s, needed_in_s(heading, unsaid_s)))
-        return cls(heading, request, now_s, due_s, image_bytes, client)
+        due_s = now_s + min(LATEST_S, max(used_s, needed_in_s(request, unsaid_s)))
+        return cls(request, item, now_s, due_s, image_bytes, client)
 
 
-def needed_in_s(heading: RequestHeader, unsaid_s: float = UNSAID_S) -> float:
+def needed_in_s(request: Request, unsaid_s: float = UNSAID_S) -> float:
     """Return how soon a reply is needed, within what is sensible.
 
     Args:
-        heading: of the request.
+        request: its.
         unsaid_s: where it does not say.
     """
-    return min(max(heading.needed_in_s or unsaid_s, SOONEST_S), LATEST_S)
+    return min(max(request.needed_in_s or unsaid_s, SOONEST_S), LATEST_S)
 
 
 class RequestQueue(Generic[T]):
@@ -128,33 +128,33 @@ class RequestQueue(Generic[T]):
         It is due when those are that it overtakes: who asks often waits no longer. One that comes again
         overtakes nothing: the robot waits for the reply to any of its copies.
         """
-        heading = turn.heading
-        turns = self._turns.get(heading.robot_id, [])
-        alike = [each for each in turns if _of_one_episode(heading, each.heading)]
-        if any(heading.step < each.heading.step for each in alike):
-            return [turn.request]
-        overtaken = [each for each in alike if each.heading.step < heading.step]
+        request = turn.request
+        turns = self._turns.get(request.robot_id, [])
+        alike = [each for each in turns if _of_one_episode(request, each.request)]
+        if any(request.step < each.request.step for each in alike):
+            return [turn.item]
+        overtaken = [each for each in alike if each.request.step < request.step]
         turn = replace(turn, due_s=min([turn.due_s, *(each.due_s for each in overtaken)]))
         kept = [each for each in turns if each not in overtaken]
         overtaken += kept[: max(0, len(kept) + 1 - self._per_robot)]
         kept = kept[max(0, len(kept) + 1 - self._per_robot) :]
-        self._turns[heading.robot_id] = [*kept, turn]
+        self._turns[request.robot_id] = [*kept, turn]
         self._count += 1 + len(kept) - len(turns)
-        return [each.request for each in overtaken]
+        return [each.item for each in overtaken]
 
-    def take(self, most: int, held: Callable[[RequestHeader], bool] = lambda heading: False) -> list[T]:
+    def take(self, most: int, held: Callable[[Request], bool] = lambda request: False) -> list[T]:
         """Take the requests whose turn it is: those that are needed first, of each robot one.
 
         Args:
             most: of so many robots.
             held: whether a request must wait on, whatever its turn.
         """
-        free = [[each for each in turns if not held(each.heading)] for turns in self._turns.values()]
+        free = [[each for each in turns if not held(each.request)] for turns in self._turns.values()]
         first = [min(turns, key=lambda turn: turn.due_s) for turns in free if turns]
         shared: dict[Hashable, list[Turn[T]]] = {}
         places: list[tuple[int, float, Turn[T]]] = []
         for turn in sorted(first, key=lambda turn: turn.due_s):
-            before = shared.setdefault(turn.heading.robot_id if turn.client is None else turn.client, [])
+            before = shared.setdefault(turn.request.robot_id if turn.client is None else turn.client, [])
             places.append((len(before), turn.due_s, turn))
             before.append(turn)
         taken = sorted(places, key=lambda place: place[:2])[:most]
@@ -167,14 +167,14 @@ class RequestQueue(Generic[T]):
     def _without(self, taken: list[Turn[T]]) -> list[T]:
         """Remove requests, and return them."""
         for turn in taken:
-            turns = self._turns[turn.heading.robot_id]
+            turns = self._turns[turn.request.robot_id]
             turns.remove(turn)
             if not turns:
-                del self._turns[turn.heading.robot_id]
+                del self._turns[turn.request.robot_id]
         self._count -= len(taken)
-        return [turn.request for turn in taken]
+        return [turn.item for turn in taken]
 
 
-def _of_one_episode(one: RequestHeader, other: RequestHeader) -> bool:
+def _of_one_episode(one: Request, other: Request) -> bool:
     """Whether one start of one robot asks, and about one episode: of others nobody knows which is newer."""
     return (one.session, one.episode) == (other.session, other.episode)

@@ -4,22 +4,31 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from adahi_ros.core.texts import NAME_LENGTH, shortened
 from adahi_ros.policies.interface import TargetUnavailableError
-from adahi_ros.protocol.request import RequestError, RequestFault
-from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
-from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.texts import NAME_LENGTH, shortened
+from adahi_ros.protocol.request import (
+    INTERNAL_ERROR,
+    OK,
+    STATUS_NAMES,
+    Reply,
+    Request,
+    RequestError,
+    RequestFault,
+)
 from adahi_ros.server.admission import Refusal
-from adahi_ros.server.engine import BatchInFlight, Replied
-from adahi_ros.server.robot_sessions import Sessions
-from adahi_ros.server.served_targets import ServedTarget, ServedTargets
+from adahi_ros.server.engine import BatchInFlight, ServedTarget, ServedTargets
 
+NAMES_KEPT = 1024
+SESSIONS_KEPT = 8  # of a name, beside the newest
+LATE_S = 1.0  # a request of a session that is over may come so late
+MAX_AGE_S = 3600.0  # a session that comes back after so long is taken for a new one
+SHARED_S = 10.0  # a name is said to be shared for so long
 RECENT = 1000  # replies that are OK, of which it is remembered how long they took
 
 
@@ -39,31 +48,6 @@ def target_name(told: str, checkpoint: str) -> str:
     return name
 
 
-class RequestHeader(NamedTuple):
-    """What is known of a request before the rest of it is read. Nothing of it is checked.
-
-    Attributes:
-        robot_id: name of the robot, of any length.
-        session: of the robot; see `Sessions`.
-        episode, step, first_step: as in `SentRequest`.
-        needed_in_s: how soon the robot needs the reply; 0 where it does not say.
-        target: that it names, of any length.
-    """
-
-    robot_id: str
-    session: int
-    episode: int
-    step: int
-    first_step: int
-    needed_in_s: float = 0.0
-    target: str = ""
-
-    @property
-    def about(self) -> tuple[int, int, int]:
-        """What a reply says that it is about."""
-        return self.episode, self.step, self.first_step
-
-
 class Served(NamedTuple):
     """What became of a request.
 
@@ -73,7 +57,7 @@ class Served(NamedTuple):
         shared: that two robots have one name, likewise.
     """
 
-    reply: SentReply
+    reply: Reply
     refusal: str = ""
     shared: str = ""
 
@@ -108,14 +92,78 @@ class InFlight:
     Attributes:
         target: is asked; None where no request could be read, and nobody is.
         places: of these requests among those that were taken together.
-        headings: of them.
+        requests: these.
         begun: by the target's engine.
     """
 
     target: ServedTarget | None
     places: list[int]
-    headings: list[RequestHeader]
+    requests: list[Request]
     begun: BatchInFlight
+
+
+@dataclass
+class _Name:
+    """What is known of a name.
+
+    Attributes:
+        session: the present one.
+        superseded: those before it, and when each was superseded; that of the longest ago first.
+        returns: how often one of those came back.
+        returned_s: when one did last.
+    """
+
+    session: int
+    superseded: OrderedDict[int, float]
+    returns: int = 0
+    returned_s: float = -math.inf
+
+
+class Sessions:
+    """Finds out whether two robots use one name; remembers the sessions of the names that asked last.
+
+    Each start of a robot's node is a session. A robot that is restarted changes from one session to the next,
+    and the one before never comes back. Of two robots of one name each supersedes the other, again and again.
+    Nothing else depends on sessions: content names the windows, so both robots get the right replies, but
+    their draws are not independent.
+    """
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[str, _Name] = OrderedDict()
+
+    def heard(self, robot_id: str, session_id: int, now_s: float) -> bool:
+        """Take note of a request; return whether it tells that two robots have this name.
+
+        Args:
+            robot_id: the name.
+            session_id: of the request.
+            now_s: of a clock that only goes forward.
+        """
+        name = self._names.setdefault(robot_id, _Name(session_id, OrderedDict()))
+        self._names.move_to_end(robot_id)
+        if len(self._names) > NAMES_KEPT:
+            self._names.popitem(last=False)
+        age_s = now_s - name.superseded.get(session_id, -math.inf)
+        if session_id == name.session or age_s < LATE_S:
+            return False
+        name.superseded.pop(session_id, None)
+        name.superseded[name.session] = now_s
+        if len(name.superseded) > SESSIONS_KEPT:
+            name.superseded.popitem(last=False)
+        name.session = session_id
+        if age_s > MAX_AGE_S:
+            return False
+        name.returns += 1
+        name.returned_s = now_s
+        return True
+
+    def shared(self, now_s: float) -> dict[str, int]:
+        """Return the names that robots share at present, and how often a session of each has come back."""
+        return {
+            robot_id: name.returns
+            for robot_id, name in self._names.items()
+            if now_s - name.returned_s <= SHARED_S
+        }
 
 
 class VerificationService:
@@ -134,43 +182,37 @@ class VerificationService:
         self._sessions = Sessions()
         self._under_way: list[InFlight] = []
 
-    def replies(
-        self, asked: Sequence[tuple[RequestHeader, Callable[[], SentRequest]]], now_s: float
-    ) -> list[Served]:
-        """Return what becomes of requests that are served together, once that is known; raises nothing.
+    def replies(self, requests: Sequence[Request], now_s: float) -> list[Served]:
+        """Return the replies to requests that are served together, once they are known; raises nothing.
 
         Args:
-            asked: of each the heading, and what returns the request; that may raise what it likes, a
-                RequestError to refuse it.
+            requests: unchecked.
             now_s: of a clock that only goes forward.
         """
         found: dict[int, Served] = {}
-        for under_way in self.begin(asked):
+        for under_way in self.begin(requests):
             found |= zip(under_way.places, self.finish(under_way, now_s), strict=True)
-        return [found[place] for place in range(len(asked))]
+        return [found[place] for place in range(len(requests))]
 
-    def begin(
-        self, asked: Sequence[tuple[RequestHeader, Callable[[], SentRequest]]], until_s: float = math.inf
-    ) -> list[InFlight]:
+    def begin(self, requests: Sequence[Request], until_s: float = math.inf) -> list[InFlight]:
         """Have requests verified that were taken together, those to one target together; raises nothing.
 
         Args:
-            asked: see `replies`.
+            requests: unchecked.
             until_s: see `Engine.begin`.
         """
-        by_target: dict[ServedTarget, list[tuple[int, SentRequest]]] = {}
+        by_target: dict[ServedTarget, list[int]] = {}
         begun: list[InFlight] = []
-        for place, (heading, read) in enumerate(asked):
+        for place, request in enumerate(requests):
             try:
-                request = read()
-                by_target.setdefault(self.targets.named(request.target), []).append((place, request))
+                named = request.target if request.fault is None else ""  # any engine refuses it
+                by_target.setdefault(self.targets.named(named), []).append(place)
             except Exception as error:  # noqa: BLE001  one robot's request must not end the service of others
                 fault = error.with_traceback(None)  # which would keep the request in memory
-                begun.append(InFlight(None, [place], [heading], BatchInFlight([fault], {}, [])))
-        for target, requests in by_target.items():
-            places = [place for place, _ in requests]
-            engines = target.engine.begin([request for _, request in requests], until_s)
-            begun.append(InFlight(target, places, [asked[place][0] for place in places], engines))
+                begun.append(InFlight(None, [place], [request], BatchInFlight([fault], {}, [])))
+        for target, places in by_target.items():
+            of_target = [requests[place] for place in places]
+            begun.append(InFlight(target, places, of_target, target.engine.begin(of_target, until_s)))
         self._under_way += begun
         return begun
 
@@ -185,15 +227,15 @@ class VerificationService:
         target, begun = under_way.target, under_way.begun
         found: Sequence[object] = begun.asked if target is None else target.engine.finish(begun, now_s)
         return [
-            self._served(heading, replied, now_s)
-            for heading, replied in zip(under_way.headings, found, strict=True)
+            self._served(request, replied, now_s)
+            for request, replied in zip(under_way.requests, found, strict=True)
         ]
 
     def abandon(self, under_way: InFlight) -> None:
         """Forget requests that are under way; nobody is told what becomes of them."""
         self._under_way.remove(under_way)
 
-    def held(self) -> Callable[[RequestHeader], bool]:
+    def held(self) -> Callable[[Request], bool]:
         """Return what says of a request whether it must wait, because of those that are under way now.
 
         It does where its target has as many as it verifies side by side, or it is a copy of one of them,
@@ -205,49 +247,47 @@ class VerificationService:
             for target, count in batches.items()
             if target is not None and count >= target.engine.at_once
         }
-        copies = {_alike(heading) for each in self._under_way for heading in each.headings}
+        copies = {_alike(request) for each in self._under_way for request in each.requests}
         first = self.targets.names[0]
-        return lambda heading: (heading.target or first) in full or _alike(heading) in copies
+        return lambda request: (request.target or first) in full or _alike(request) in copies
 
-    def _served(self, heading: RequestHeader, replied: object, now_s: float) -> Served:
-        about, shared = heading.about, ""
-        if isinstance(replied, Replied):
-            verdict, kept = replied
-            accepted = tuple(map(bool, verdict.accepted[0]))
-            reply = SentReply(OK, "", *about, verdict.actions.ravel(), accepted, kept)
-            if self._sessions.heard(heading.robot_id, heading.session, now_s):
+    def _served(self, request: Request, replied: object, now_s: float) -> Served:
+        shared = ""
+        if isinstance(replied, Reply):
+            reply = replied
+            if self._sessions.heard(request.robot_id, request.session, now_s):
                 shared = (
-                    f"robot_id: {heading.robot_id!r}, two robots ask by this name, must be another for each"
+                    f"robot_id: {request.robot_id!r}, two robots ask by this name, must be another for each"
                 )
         elif isinstance(replied, RequestError):
-            reply = SentReply(int(replied.fault), shortened(str(replied)), *about)
+            reply = Reply(int(replied.fault), shortened(str(replied)), *request.about)
         elif isinstance(replied, TargetUnavailableError):
             if replied.retry_after_s:
-                return Served(self.busy(heading, Refusal(shortened(str(replied)), replied.retry_after_s)))
-            reply = SentReply(int(RequestFault.TARGET_UNAVAILABLE), shortened(str(replied)), *about)
+                return Served(self.busy(request, Refusal(shortened(str(replied)), replied.retry_after_s)))
+            reply = Reply(int(RequestFault.TARGET_UNAVAILABLE), shortened(str(replied)), *request.about)
         else:
             message = f"{type(replied).__name__}: {replied}"
-            reply = SentReply(INTERNAL_ERROR, shortened(message), *about)
-        return Served(reply, self._counted(heading, reply), shared)
+            reply = Reply(INTERNAL_ERROR, shortened(message), *request.about)
+        return Served(reply, self._counted(request, reply), shared)
 
-    def overtaken(self, heading: RequestHeader) -> SentReply:
+    def overtaken(self, request: Request) -> Reply:
         """Return what is replied to a request that is not verified, because a later one overtook it."""
-        message = f"step_id: {heading.step}, was overtaken by a later request while it waited for its turn"
-        reply = SentReply(int(RequestFault.SUPERSEDED), message, *heading.about)
-        self._counted(heading, reply)
+        message = f"step_id: {request.step}, was overtaken by a later request while it waited for its turn"
+        reply = Reply(int(RequestFault.SUPERSEDED), message, *request.about)
+        self._counted(request, reply)
         return reply
 
-    def busy(self, heading: RequestHeader, refusal: Refusal) -> SentReply:
+    def busy(self, request: Request, refusal: Refusal) -> Reply:
         """Return what is replied to a request that is not let in."""
-        about = heading.about
-        reply = SentReply(int(RequestFault.BUSY), refusal.why, *about, retry_after_s=refusal.retry_after_s)
+        about = request.about
+        reply = Reply(int(RequestFault.BUSY), refusal.why, *about, retry_after_s=refusal.retry_after_s)
         self.counts.replies[STATUS_NAMES[reply.status]] += 1
         return reply
 
-    def dismissed(self, heading: RequestHeader) -> SentReply:
+    def dismissed(self, request: Request) -> Reply:
         """Return what is replied to a request that waits when the service ends."""
         message = "the verifier was deactivated before the turn of this request"
-        reply = SentReply(INTERNAL_ERROR, message, *heading.about)
+        reply = Reply(INTERNAL_ERROR, message, *request.about)
         self.counts.replies[STATUS_NAMES[reply.status]] += 1  # nobody's fault
         return reply
 
@@ -258,15 +298,15 @@ class VerificationService:
         self.counts.compute_ms += 1e3 * took_s
         self.counts.recent_ms.append(1e3 * took_s)
 
-    def unheard(self, heading: RequestHeader, reliability: str) -> str:
+    def unheard(self, request: Request, reliability: str) -> str:
         """Count a reply that cannot reach who asked; return what is to be said of him.
 
         Args:
-            heading: of the request.
+            request: of the request.
             reliability: of the service.
         """
         self.counts.unheard += 1
-        robot = shortened(heading.robot_id, NAME_LENGTH)
+        robot = shortened(request.robot_id, NAME_LENGTH)
         return (
             f"no reply reaches {robot!r}, and others wait for 0.1 s each time: unless it has just come or "
             f"gone, the reliability of its client must be {reliability}"
@@ -276,16 +316,16 @@ class VerificationService:
         """Return the names that robots share at present, and how often a session of each has come back."""
         return self._sessions.shared(now_s)
 
-    def _counted(self, heading: RequestHeader, reply: SentReply) -> str:
+    def _counted(self, request: Request, reply: Reply) -> str:
         """Count a reply; return what is to be said of a refusal."""
         self.counts.replies[STATUS_NAMES[reply.status]] += 1
         if reply.status in (OK, RequestFault.WINDOW_UNKNOWN, RequestFault.SUPERSEDED):
             return ""  # nobody's fault: the whole window, or a later request, is on its way
         self.counts.refused += 1
-        robot = shortened(heading.robot_id, NAME_LENGTH)
-        return f"refused {robot!r}, episode {heading.episode}, step {heading.step}: {reply.message}"
+        robot = shortened(request.robot_id, NAME_LENGTH)
+        return f"refused {robot!r}, episode {request.episode}, step {request.step}: {reply.message}"
 
 
-def _alike(heading: RequestHeader) -> tuple[str, int, tuple[int, int, int]]:
+def _alike(request: Request) -> tuple[str, int, tuple[int, int, int]]:
     """Return what is the same of copies of a request, and of no others."""
-    return heading.robot_id, heading.session, heading.about
+    return request.robot_id, request.session, request.about

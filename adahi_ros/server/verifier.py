@@ -23,9 +23,9 @@ from adahi_ros.policies.interface import (
     TooManyAtOnceError,
     fingerprint_of,
 )
-from adahi_ros.protocol.request import RequestError, RequestFault, VerificationRequest
-from adahi_ros.protocol.sent_reply import PARTS_MOST
+from adahi_ros.protocol.request import PARTS_MOST, RequestError, RequestFault
 from adahi_ros.server.nearest_sample import SAMPLES, NearestPlan
+from adahi_ros.server.verification_request import VerificationRequest
 
 AGREEMENTS = {
     "none": "it plans as if it were heard at once",

@@ -11,8 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from adahi_ros.protocol.request import RequestError, RequestFault, check_finite
-from adahi_ros.protocol.window import FEATURE_BYTES, NUMBER_BYTES, WireRows, window_digest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.window import FEATURE_BYTES, NUMBER_BYTES, WHOLE, WireRows, WireWindow, window_digest
 
 ROBOTS_KEPT = 1024  # of them the windows, unless told otherwise
 MAX_AGE_S = 60.0  # likewise
@@ -107,7 +106,7 @@ class WindowCache:
         self._max_age_s = max_age_s
         self._robots: OrderedDict[str, _Robot] = OrderedDict()  # the one that was heard last is the last
 
-    def complete(self, robot_id: str, update: WindowUpdate) -> KnownWindow:
+    def complete(self, robot_id: str, update: WireWindow) -> KnownWindow:
         """Return the window that an update of a robot says.
 
         Raises:

@@ -17,12 +17,10 @@ from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.protocol.description import Description, Wants
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.request import Reply, Request
 from adahi_ros.robot.controller import Controller
 from adahi_ros.robot.requests import Outcome, judged
 from adahi_ros.robot.target_view import Features
-from adahi_ros.robot.transport import Reply, StepRequest
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
 
@@ -74,21 +72,17 @@ def test_each_entry_has_its_own_scale() -> None:
         )
 
 
-def asked(draft: Proposal, ahead: int) -> tuple[StepRequest, SentRequest]:
+def asked(draft: Proposal, ahead: int) -> Request:
     view = Features(1)
     view.add({OBSERVATION: np.zeros(1)})
-    window = view.window(Still().signature)
-    sent = SentRequest.of(draft, WindowUpdate(WHOLE, window.rows, window.goal), "arm", 0, 7, ahead=ahead)
-    return StepRequest(draft, 0, 7, window, ahead), sent
+    return Request.of(draft, 0, 7, view.window(Still().signature), ahead)
 
 
 def outcome_of(draft: Proposal, ahead: int, said: int) -> Outcome:
     """Return what comes of a request to a verifier that says so many actions in its reply."""
-    request, sent = asked(draft, ahead)
-    verdict = Engine(TargetVerifier(Still(), "distance"), 0).verify(sent, 1.0).verdict
-    assert verdict.actions.shape == (1, said, 2)
-    flat, accepted = verdict.actions.ravel().tolist(), verdict.accepted[0].tolist()
-    reply = Reply(0, 0, "", 0, 7, 7 + ahead, accepted, flat, 1.0, True, 10)
+    request = asked(draft, ahead)
+    reply = Engine(TargetVerifier(Still(), "distance"), 0).verify(request, 1.0)
+    assert len(reply.actions) == said * 2
     return judged(DESCRIPTION, request, reply, 2.0)
 
 
@@ -119,8 +113,8 @@ def test_a_draft_that_stands_is_not_said_again_and_the_robot_has_it_whole(
 
 
 def test_a_reply_that_says_yes_to_more_than_was_asked_is_none() -> None:
-    request, _ = asked(Proposal(np.full((1, 2, 2), 0.1, np.float32)), 0)
-    reply = Reply(0, 0, "", 0, 7, 7, [True], [], 1.0, True, 10)
+    request = asked(Proposal(np.full((1, 2, 2), 0.1, np.float32)), 0)
+    reply = Reply(0, "", 0, 7, 7, [True], [], 1.0, True)
     outcome = judged(DESCRIPTION, request, reply, 2.0)
     assert (outcome.reason, outcome.message) == (
         Reason.BAD_REPLY,
@@ -133,7 +127,7 @@ def test_a_robot_that_goes_by_plans_and_has_none_gets_the_target_s(proposer: str
     controller = Controller(Still(), ControllerConfig(ThresholdedGate("always", 0.0)), proposer)
     step = controller.begin({OBSERVATION: np.zeros((1, 1), np.float32)})
     wants = Wants(Still().signature, Offer({OBSERVATION: 1}))
-    outcome = outcome_of(wants.to_send(step.draft(np.array([0])), DESCRIPTION), 0, T)
+    outcome = outcome_of(wants.sent_to(DESCRIPTION).of(step.draft(np.array([0]))), 0, T)
     assert outcome.verification is not None
     assert outcome.verification.accepted.tolist() == [[False]]
     np.testing.assert_array_equal(outcome.verification.actions, np.zeros((1, T, 2)))

@@ -14,11 +14,9 @@ from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signatu
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.request import Request
 from adahi_ros.robot.requests import judged
 from adahi_ros.robot.target_view import Features
-from adahi_ros.robot.transport import Reply, StepRequest
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
 
@@ -111,12 +109,10 @@ def test_a_robot_hears_what_stands_and_gets_the_rest(count: int, far: int, stand
     view = Features(1)
     view.add({OBSERVATION: np.zeros(1)})
     window, draft = view.window(Still().signature), Proposal(drafted[None])
-    sent = SentRequest.of(draft, WindowUpdate(WHOLE, window.rows, window.goal), "arm", 0, 7)
-    verdict = Engine(TargetVerifier(Still(), "prefix"), 0).verify(sent, 1.0).verdict
-    flat, accepted = verdict.actions.ravel().tolist(), verdict.accepted[0].tolist()
-    reply = Reply(0, 0, "", 0, 7, 7, accepted, flat, 1.0, True, 10)
+    request = Request.of(draft, 0, 7, window)
+    reply = Engine(TargetVerifier(Still(), "prefix"), 0).verify(request, 1.0)
     described = Description("still", "prefix", Still().signature)
-    outcome = judged(described, StepRequest(draft, 0, 7, window), reply, 2.0)
+    outcome = judged(described, request, reply, 2.0)
     assert outcome.verification is not None
     assert outcome.verification.accepted.sum() == stands
     expected = np.zeros((4, 2), np.float32)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.bags.bag_dataset import BagDataset, read_dataset
 from adahi_ros.contract.assembler import ObservationAssembler
 from adahi_ros.contract.contract import BY_CONTRACT, Contract
@@ -27,15 +28,14 @@ from adahi_ros.lab.calibration.target_plans import Planned
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.protocol.request import Request
+from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.requests import Outcome
-from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.robot.session import VerifierState
+from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import target_view, view_of_contract
-from adahi_ros.robot.transport import StepRequest
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
 from test.bags.conftest import Line
@@ -83,7 +83,7 @@ class LiveSession:
     def to_send(self, draft: Any, committed: int) -> Any:
         return draft
 
-    def submit(self, request: StepRequest, deadline_s: float, now_s: float, ended: Any) -> object:
+    def submit(self, request: Request, deadline_s: float, now_s: float, ended: Any) -> object:
         self._waiting = request, ended
         return None
 
@@ -91,17 +91,11 @@ class LiveSession:
         if self._waiting is None:
             return
         (request, ended), self._waiting = self._waiting, None
-        sent = SentRequest.of(
-            request.draft,
-            self._windows.update(request.window),
-            "robot",
-            request.episode,
-            request.step,
-            instruction=request.instruction,
-        )
-        verdict, kept = self._engine.verify(sent, 0.0)
-        self._windows.replied(request.window, kept)
-        ended(Outcome(verdict, Reason.NONE))
+        sent = replace(request, window=self._windows.update(request.window), robot_id="robot")
+        reply = self._engine.verify(sent, 0.0)
+        self._windows.replied(request.window, reply.window_kept)
+        actions = np.asarray(reply.actions).reshape(1, -1, self.target.action_dim)
+        ended(Outcome(Verdict(actions, np.array([reply.accepted], bool)), Reason.NONE))
 
 
 def read_live(lines: list[Line], contract: Contract) -> list[Observations]:

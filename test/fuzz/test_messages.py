@@ -25,21 +25,24 @@ from adahi_ros.core.distribution import UNITS
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import ThresholdedGate
-from adahi_ros.nodes.common.messages import describe, from_request, to_reply
-from adahi_ros.nodes.robot.request_messages import described_of, reply_of
+from adahi_ros.nodes.common.verifier_messages import (
+    describe,
+    from_described,
+    from_reply,
+    from_request,
+    to_reply,
+)
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy
-from adahi_ros.protocol.description import Description, Wants
-from adahi_ros.protocol.fingerprints import fingerprint_number
-from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError
-from adahi_ros.protocol.sent_reply import OK, SentReply
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.description import Described, Description, Wants
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Reply, Request, RequestError, fingerprint_number
+from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop, DraftError
 from adahi_ros.robot.session import VerifierSession
+from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import Features
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
+from adahi_ros.robot.transport import Sent
 from adahi_ros.safety.envelope import Envelope
 from adahi_ros.safety.guard import SETTLED_S, Guard, GuardConfig
 from adahi_ros.safety.limits import MARGIN, Limits
@@ -129,7 +132,7 @@ class Robot:
         self.now_s = 1000.0
         self.judge = Judge()
         self.answered: list[int] = []
-        self.sent: dict[int, StepRequest | None] = {}
+        self.sent: dict[int, Request | None] = {}
         self.arrived: list[Reply | Described] = []
         draft, contract = policy("ball/draft"), load_contract("ball")
         self.contract, self.signature = contract, draft.signature
@@ -161,7 +164,7 @@ class Robot:
 
     # As a transport
 
-    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
+    def submit(self, request: Request, update: WireWindow) -> Sent:
         self.sent[len(self.sent)] = request
         return Sent(len(self.sent) - 1, 100)
 
@@ -244,7 +247,7 @@ class Robot:
             )
         if data.draw(st.sampled_from((False, False, False, True))):
             message = garbage.mutated(data.draw, message)
-        self.arrived.append((described_of if request is None else reply_of)(sent, message))
+        self.arrived.append((from_described if request is None else from_reply)(sent, message))
         self.loop.poll()
 
 
@@ -347,12 +350,10 @@ def test_a_request_is_refused_by_its_field_or_gets_sound_actions(
         except RequestError as error:
             names_the_field(error, good.get_fields_and_field_types())
         else:
-            verdict, kept = replied
-            for numbers in (request.observation_window, request.goal, verdict.actions):
+            for numbers in (request.observation_window, request.goal, replied.actions):
                 assert np.isfinite(numbers).all()
-            assert len(request.codes) == verdict.accepted.size == len(good.codes)
-            accepted = tuple(map(bool, verdict.accepted[0]))
-            to_reply(SentReply(OK, "", 0, 0, 0, verdict.actions.ravel(), accepted, kept))
-    one, other = (each.verify(from_request(good), 1.0)[0] for each in (engine, fresh))
+            assert len(request.codes) == len(replied.accepted) == len(good.codes)
+            to_reply(replied, 0.0)
+    one, other = (each.verify(from_request(good), 1.0) for each in (engine, fresh))
     np.testing.assert_array_equal(one.actions, other.actions)
     np.testing.assert_array_equal(one.accepted, other.accepted)

@@ -6,6 +6,7 @@ import math
 import re
 from array import array
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import CompressedImage
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from adahi_ros.contract.contract import COMMAND_FIELDS
@@ -24,28 +26,39 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Signature
 from adahi_ros.gates.gate_context import LinkEstimate
 from adahi_ros.nodes.common.messages import (
-    describe,
-    from_description,
-    from_reply,
-    from_request,
     from_stamp,
     from_status,
     to_command,
     to_link_state,
-    to_reply,
-    to_request,
     to_stamp,
     to_status,
 )
+from adahi_ros.nodes.common.verifier_messages import (
+    describe,
+    from_description,
+    from_reply,
+    from_request,
+    size_of,
+    to_reply,
+    to_request,
+)
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.fingerprints import fingerprint_number
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError, RequestFault, sent_codes
-from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK, STATUS_NAMES, SentReply
-from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.sizes import reply_bytes, request_bytes
-from adahi_ros.protocol.window import WireRows
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.request import (
+    INTERNAL_ERROR,
+    NO_FINGERPRINT,
+    OK,
+    PROTOCOL_VERSION,
+    STATUS_NAMES,
+    Reply,
+    Request,
+    RequestError,
+    RequestFault,
+    Sender,
+    fingerprint_number,
+    sent_codes,
+)
+from adahi_ros.protocol.window import WireRows, WireWindow
 from adahi_ros.robot.session import VerifierState
 
 
@@ -78,6 +91,7 @@ def test_stamps(nanoseconds: int) -> None:
     assert from_stamp(to_stamp(nanoseconds)) == nanoseconds
 
 
+SENDER = Sender("robot", 2**32 - 1, "ball/target", "f123456789abcdef")
 ROWS = {
     "state": WireRows(np.arange(8, dtype=np.float32).tobytes()),
     "features": WireRows(np.arange(4, dtype=np.float32).tobytes(), bytes(range(12))),
@@ -85,18 +99,21 @@ ROWS = {
 }
 
 
-def request_of(rows: WireRows, books: int = 2, size: int = 8, seed: int = 0, horizon: int = 0) -> SentRequest:
+def request_of(rows: WireRows, books: int = 2, size: int = 8, seed: int = 0, horizon: int = 0) -> Request:
     draw = np.random.default_rng(seed)
     codes = draw.integers(size, size=(1, books))
     drawn = sent_codes(codes, counted(draw.dirichlet(np.ones(size), size=(1, books))))
     draft = Proposal(draw.normal(size=(1, horizon, 2)).astype(np.float32), drawn)
-    update = WindowUpdate(2**64 - 1, rows, np.float32([1.0, 2.0]).tobytes())
-    fingerprint = fingerprint_number("f123456789abcdef")
-    return SentRequest.of(draft, update, "robot", 7, 8, fingerprint, "ball/target")
+    window = WireWindow(2**64 - 1, rows, np.float32([1.0, 2.0]).tobytes())
+    request = Request.of(draft, 7, 8, window)
+    fingerprint = fingerprint_number(SENDER.fingerprint or "")
+    return replace(
+        request, robot_id="robot", session=SENDER.session, target="ball/target", fingerprint=fingerprint
+    )
 
 
-def assert_same(one: SentRequest, other: SentRequest) -> None:
-    for field in fields(SentRequest):
+def assert_same(one: Request, other: Request) -> None:
+    for field in fields(Request):
         mine, its = getattr(one, field.name), getattr(other, field.name)
         same = np.array_equal(mine, its) if isinstance(mine, np.ndarray) else mine == its
         assert same, field.name
@@ -116,7 +133,7 @@ def over_the_wire(message: VerifyDraft.Request) -> VerifyDraft.Request:
 def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int, horizon: int) -> None:
     request = request_of(ROWS[kind], books, size, seed, horizon)
     request = replace(request, first_step=9, instruction="fold", round_trip_ms=12.5)
-    received = over_the_wire(to_request(request, 2**32 - 1))
+    received = over_the_wire(to_request(request, request.window, SENDER))
     assert (received.protocol, received.robot_id, received.target) == (
         PROTOCOL_VERSION,
         "robot",
@@ -129,9 +146,9 @@ def test_requests_survive_the_wire(kind: str, seed: int, books: int, size: int, 
 
 
 def test_a_request_without_codes_names_no_tokenizer() -> None:
-    update = request_of(ROWS["state"]).update
-    request = SentRequest.of(Proposal(np.zeros((1, 0, 2), np.float32)), update, "robot", 7, 8, 0xF1)
-    received = over_the_wire(to_request(request, 0))
+    bare = np.empty(0, np.int64)
+    request = replace(request_of(ROWS["state"]), codes=bare, counts=bare, fingerprint=NO_FINGERPRINT)
+    received = over_the_wire(to_request(request, request.window, SENDER))
     assert received.tokenizer_fingerprint == 0
     assert len(received.codes) == len(received.draft_probabilities) == len(received.draft_actions) == 0
     assert_same(from_request(received), request)
@@ -139,17 +156,17 @@ def test_a_request_without_codes_names_no_tokenizer() -> None:
 
 @pytest.mark.parametrize("version", [0, PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1])
 def test_another_protocol_is_found_out_before_anything_else_is_read(version: int) -> None:
-    sent = to_request(request_of(ROWS["images"]), 0)
+    request = request_of(ROWS["images"])
+    sent = to_request(request, request.window, SENDER)
     sent.protocol, sent.images[0].format = version, "png"
-    with pytest.raises(
-        RequestError, match=f"^protocol: the request's is {version}, the verifier's {PROTOCOL_VERSION};"
-    ):
-        from_request(over_the_wire(sent))
+    fault = str(from_request(over_the_wire(sent)).fault)
+    assert fault.startswith(f"protocol: the request's is {version}, the verifier's {PROTOCOL_VERSION};")
 
 
 def test_a_request_without_cameras_carries_nothing_of_them() -> None:
     """The serialized size is that of its fields, and the two lengths, of no features and no images."""
-    sent = to_request(replace(request_of(WireRows(np.zeros(6, np.float32).tobytes())), target=""), 1)
+    request = request_of(WireRows(np.zeros(6, np.float32).tobytes()))
+    sent = to_request(request, request.window, replace(SENDER, target=""))
     names = (4 + 6) + (4 + 1)  # each ends with a zero
     numbers = 4 * 4 + 2 * 8  # session, episode and steps; fingerprint and base
     draft = 4 + (4 + 2 * 2) + (4 + 2 * 8 * 2)  # no actions; codes and counts
@@ -165,40 +182,40 @@ def test_a_later_protocol_that_adds_fields_at_the_end_is_read_as_far_as_it_is_to
     """So that of protocol 5 is by robots and verifiers of protocol 4: what came with it is at the end."""
     assert list(VerifyDraft.Request.get_fields_and_field_types())[-1] == "round_trip_ms"
     assert list(DescribeTarget.Response.get_fields_and_field_types())[-1] == "policy_fingerprint"
-    sent = to_request(request_of(ROWS["images"]), 0)
+    request = request_of(ROWS["images"])
+    sent = to_request(request, request.window, SENDER)
     sent.protocol = LATER
-    with pytest.raises(RequestError, match=f"^protocol: the request's is {LATER}, "):
-        from_request(deserialize_message(serialize_message(sent) + bytes(16), VerifyDraft.Request))
+    later = from_request(deserialize_message(serialize_message(sent) + bytes(16), VerifyDraft.Request))
+    assert str(later.fault).startswith(f"protocol: the request's is {LATER}, ")
     described = replace(Description("ball", "replace", Signature(1, 1, 1, FEATURES)), protocol=LATER)
     received = serialize_message(describe(described)) + bytes(16)
     assert from_description(deserialize_message(received, DescribeTarget.Response)) == described
 
 
 def test_an_image_of_another_format_is_refused() -> None:
-    sent = to_request(request_of(ROWS["images"]), 0)
+    request = request_of(ROWS["images"])
+    sent = to_request(request, request.window, SENDER)
     sent.images[1].format = "png" * 100
-    with pytest.raises(
-        RequestError, match=r"images\[1\].format: 'pngpngpngpngpngpngpn', must be 'jpeg'"
-    ) as refusal:
-        from_request(over_the_wire(sent))
-    assert refusal.value.fault is RequestFault.WRONG_SHAPE
+    fault = from_request(over_the_wire(sent)).fault
+    assert isinstance(fault, RequestError)
+    assert str(fault) == "images[1].format: 'pngpngpngpngpngpngpn', must be 'jpeg'"
+    assert fault.fault is RequestFault.WRONG_SHAPE
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 3))
 def test_replies_survive_the_wire(seed: int, books: int) -> None:
     draw = np.random.default_rng(seed)
     actions, accepted = np.float32(draw.normal(size=8)), tuple((draw.random(books) < 0.5).tolist())
-    sent = to_reply(SentReply(OK, "", 7, 8, 9, actions, accepted, window_kept=True))
-    response = deserialize_message(serialize_message(sent), VerifyDraft.Response)
-    kept, received = from_reply(response)
-    assert tuple(kept) == accepted
-    np.testing.assert_array_equal(received, actions)
-    assert (response.episode_id, response.step_id, response.first_step) == (7, 8, 9)
-    assert (response.status, response.window_kept) == (OK, True)
+    sent = to_reply(Reply(OK, "", 7, 8, 9, accepted, actions, window_kept=True), 0.5)
+    received = from_reply(3, deserialize_message(serialize_message(sent), VerifyDraft.Response))
+    assert tuple(received.accepted) == accepted
+    np.testing.assert_array_equal(received.actions, actions)
+    assert (received.episode, received.step, received.first_step) == (7, 8, 9)
+    assert (received.id, received.status, received.compute_ms, received.window_kept) == (3, OK, 500.0, True)
 
 
 def test_refusals_survive_the_wire() -> None:
-    sent = to_reply(SentReply(INTERNAL_ERROR, "KeyError: 3", 7, 8, 9))
+    sent = to_reply(Reply(INTERNAL_ERROR, "KeyError: 3", 7, 8, 9), 0.0)
     response = deserialize_message(serialize_message(sent), VerifyDraft.Response)
     assert (response.status, response.message, response.window_kept) == (INTERNAL_ERROR, "KeyError: 3", False)
     assert len(response.accepted) == len(response.actions) == 0
@@ -323,12 +340,13 @@ def test_a_command_is_one_point_a_period_after_its_observation(
     assert (point.time_from_start.sec, point.time_from_start.nanosec) == (sec, nanosec)
 
 
-SIZES = st.tuples(*[st.integers(0, 9)] * 6, *[st.text("ab", max_size=9)] * 2)
+TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=9)
+SIZES = st.tuples(*[st.integers(0, 9)] * 6, *[TEXTS] * 3, st.lists(st.integers(0, 9), max_size=3))
 
 
 @given(SIZES)
-def test_requests_are_as_long_as_is_told_without_a_message(sizes: tuple[int, ...]) -> None:
-    *counts, robot_id, target = sizes
+def test_requests_are_as_long_as_computed(sizes: tuple[Any, ...]) -> None:
+    *counts, robot_id, target, instruction, images = sizes
     floats = [array("f", bytes(4 * count)) for count in (counts[0], counts[2], counts[3])]
     words = [array("H", bytes(2 * count)) for count in (counts[1], counts[4], counts[5])]
     message = VerifyDraft.Request(
@@ -336,15 +354,19 @@ def test_requests_are_as_long_as_is_told_without_a_message(sizes: tuple[int, ...
         target=target,
         observation_window=floats[0],
         features=words[0],
+        images=[CompressedImage(format="jpeg", data=array("B", bytes(size))) for size in images],
         goal=floats[1],
+        instruction=instruction,
         draft_actions=floats[2],
         codes=words[1],
         draft_probabilities=words[2],
     )
-    assert request_bytes(*sizes) == len(serialize_message(message))
+    assert size_of(message) == len(serialize_message(message))
 
 
-@given(st.integers(0, 9), st.integers(0, 9))
-def test_replies_are_as_long_as_is_told_without_a_message(actions: int, accepted: int) -> None:
-    message = VerifyDraft.Response(actions=array("f", bytes(4 * actions)), accepted=[True] * accepted)
-    assert reply_bytes(actions, accepted) == len(serialize_message(message))
+@given(st.integers(0, 9), st.integers(0, 9), TEXTS)
+def test_replies_are_as_long_as_computed(actions: int, accepted: int, message: str) -> None:
+    response = VerifyDraft.Response(
+        message=message, actions=array("f", bytes(4 * actions)), accepted=[True] * accepted
+    )
+    assert from_reply(0, response).size_bytes == len(serialize_message(response))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +20,8 @@ from adahi_ros.nodes.common.policies import PolicyParameters, policy_from
 from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import Policy, TargetUnavailableError
-from adahi_ros.protocol.sent_request import SentRequest
+from adahi_ros.protocol.request import Request
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.sent_windows import SentWindows
 from adahi_ros.server.engine import Engine
 from adahi_ros.server.verifier import TargetVerifier
 
@@ -119,12 +119,12 @@ def test_what_robots_get_is_the_same_whether_it_was_asked_before(monkeypatch: py
     policy_from(PolicyParameters("large"))
     window = WireWindow.of(np.ones((2, 4), np.float32), np.zeros(5, np.float32))
     draft = Proposal(np.zeros((1, 0, 2), np.float32))
-    request = SentRequest.of(draft, SentWindows().update(window), "arm", 3, 7)
+    request = replace(Request.of(draft, 3, 7, window), robot_id="arm")
     first, second = (
         Engine(TargetVerifier(policy, "replace"), 0).verify(request, 1.0) for policy in (asked_before, new)
     )
-    np.testing.assert_array_equal(first.verdict.actions, second.verdict.actions)
-    assert first.verdict.actions.std() > 0
+    np.testing.assert_array_equal(np.asarray(first.actions), np.asarray(second.actions))
+    assert np.asarray(first.actions).std() > 0
 
 
 def test_a_target_that_is_not_to_be_had_yet_may_come_and_a_draft_must_be_there(

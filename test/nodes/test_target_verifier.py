@@ -24,21 +24,18 @@ from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.health_level import Level
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations
+from adahi_ros.core.texts import TEXT_LENGTH
 from adahi_ros.lab.nodes.domain import exclusive_domain
 from adahi_ros.lab.nodes.observer import Observer
 from adahi_ros.nodes.common.managed import started
-from adahi_ros.nodes.common.messages import from_request
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
+from adahi_ros.nodes.common.verifier_messages import from_request, to_reply
 from adahi_ros.nodes.server import target_verifier_parameters
-from adahi_ros.nodes.server.request_reading import heading_of, response_of
 from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
 from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.policies.interface import Policy, Sampling
-from adahi_ros.protocol.fingerprints import fingerprint_number
-from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault
-from adahi_ros.protocol.texts import TEXT_LENGTH
-from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.sent_windows import SentWindows
+from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, fingerprint_number
+from adahi_ros.protocol.window import SentWindows, WireWindow
 from adahi_ros.server.engine import REPLIES_KEPT
 
 Ask = Callable[..., VerifyDraft.Response]
@@ -106,10 +103,9 @@ def served(running: tuple[TargetVerifierNode, Counting]) -> tuple[Ask, Counting]
     def ask(**changes: Any) -> VerifyDraft.Response:
         first = {"first_step": changes.get("step_id", 0)}
         request = VerifyDraft.Request(**{**good, **first, **changes})
-        asked = [(heading_of(request), partial(from_request, request))]
-        (served,) = node._service.replies(asked, time.monotonic())
+        (served,) = node._service.replies([from_request(request)], time.monotonic())
         node._served(served.refusal, served.shared)
-        return response_of(served.reply, 0.0)
+        return to_reply(served.reply, 0.0)
 
     return ask, policy
 

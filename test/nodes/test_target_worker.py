@@ -11,8 +11,8 @@ import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.nodes.server.target_worker import TargetWorker
-from adahi_ros.protocol.request import VerificationRequest
-from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK
+from adahi_ros.protocol.request import INTERNAL_ERROR, OK
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier
 from test.nodes.test_turns_elsewhere import OTHER, Front, Still
 

@@ -18,11 +18,10 @@ from adahi_ros.core.signature import Observations, Signature, observed_features
 from adahi_ros.nodes.server.request_scheduler import BatchParameters, RequestScheduler
 from adahi_ros.policies.interface import AS_TRAINED, Sampling, TargetUnavailableError
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, VerificationRequest
-from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK
-from adahi_ros.server.engine import Engine
-from adahi_ros.server.served_targets import ServedTarget, ServedTargets
+from adahi_ros.protocol.request import INTERNAL_ERROR, OK, PROTOCOL_VERSION, RequestFault
+from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
 from adahi_ros.server.service import VerificationService
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier
 
 SIGNATURE = Signature(1, 2, 1, observed_features(1, 0))

@@ -26,7 +26,7 @@ from adahi_ros.nodes.server.target_verifier_node import TargetVerifierNode
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, told_to_compute
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
-from adahi_ros.protocol.fingerprints import fingerprint_number
+from adahi_ros.protocol.request import fingerprint_number
 
 
 @pytest.fixture

@@ -62,8 +62,8 @@ def test_an_action_far_from_any_demonstration_is_refused() -> None:
     table = np.linspace(-1.0, 1.0, 8, dtype=np.float32).reshape(2, 2, 1, 2)
     decoder = ActionDecoder(table, np.array([0.5, 2.0], np.float32))
     for codes in np.ndindex(2, 2):
-        decoder.check(decoder.decode(np.array([codes])))
-    decoder.check(np.array([decoder.low, decoder.high])[:, None])
+        decoder.range.check(decoder.decode(np.array([codes])))
+    decoder.range.check(np.array([decoder.low, decoder.high])[:, None])
     for bad in (np.nan, np.inf, -np.inf, decoder.high[1] + 0.01, decoder.low[1] - 0.01):
         with pytest.raises(ValueError, match=r"action\[1\]: .* must be from"):
-            decoder.check(np.array([[[0.0, bad]]]))
+            decoder.range.check(np.array([[[0.0, bad]]]))

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import Feature, Signature
 
 
@@ -79,12 +79,3 @@ def test_what_is_read_must_be_there() -> None:
         history.push({"a": np.zeros((1, 1)), "b": np.zeros((1, 1))})
     with pytest.raises(ValueError, match=r"^a: missing, there are none$"):
         history.push({})
-
-
-def test_what_would_be_read_changes_nothing_until_it_is_kept() -> None:
-    history = History(reading(2, 1), 1)
-    push(history, np.array([[1.0]]))
-    history.with_newest({"observation": np.array([[5.0]])})
-    would_be = history.with_newest({"observation": np.array([[2.0]])})
-    history.keep(would_be)
-    assert push(history, np.array([[3.0]]))[0, :, 0].tolist() == [2.0, 3.0]

@@ -13,7 +13,8 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, ImageInput, Offer, Signature
 from adahi_ros.protocol import description
 from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED, Description, Wants, why_not_served
-from adahi_ros.protocol.request import PROTOCOL_VERSION, sent_codes
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, sent_codes
+from adahi_ros.protocol.window import NO_WINDOW
 
 DRAFT = Signature(3, 1, 2, (Feature("state", 5),), (), CodeSpace("a", 2, 4))
 OFFERED = Offer({"state": 5, "goal": 2})
@@ -68,8 +69,9 @@ def test_a_verifier_and_a_robot_agree_on_how_much_of_the_past_there_is(
 def test_a_reply_judges_every_code_or_what_its_rule_says() -> None:
     codes = sent_codes(np.zeros((1, 2), np.int64), counted(np.full((1, 2, 4), 0.25)))
     drafts = [Proposal(np.zeros((1, 0, 2), np.float32), drawn) for drawn in (codes, None)]
-    assert [GOOD.parts(draft) for draft in drafts] == [2, 0]
-    assert [told(acceptance="replace").parts(draft) for draft in drafts] == [None, None]
+    requests = [Request.of(draft, 0, 0, NO_WINDOW) for draft in drafts]
+    assert [GOOD.parts(request) for request in requests] == [2, 0]
+    assert [told(acceptance="replace").parts(request) for request in requests] == [None, None]
 
 
 ONE, OTHER = "0123456789abcdef", "fedcba9876543210"
@@ -145,20 +147,20 @@ def test_codes_are_sent_where_they_mean_the_same_and_actions_where_they_are_need
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wants = Wants(DRAFT, OFFERED)
-    sent = wants.to_send(DRAFTED, told(acceptance=rule))
+    sent = wants.sent_to(told(acceptance=rule)).of(DRAFTED)
     assert sent.distribution is DRAWN
     assert sent.actions.shape == (1, 0, 2)
-    assert wants.to_send(Proposal(DRAFTED.actions), told(acceptance=rule)).distribution is None
+    assert wants.sent_to(told(acceptance=rule)).of(Proposal(DRAFTED.actions)).distribution is None
     for codes in (None, CodeSpace("b", 2, 4)):
-        assert wants.to_send(DRAFTED, told(acceptance=rule, codes=codes)).distribution is None
+        assert wants.sent_to(told(acceptance=rule, codes=codes)).of(DRAFTED).distribution is None
     monkeypatch.setattr(description.ACCEPTANCES[rule], "needs_actions", True)
-    assert wants.to_send(DRAFTED, told(acceptance=rule)).actions is DRAFTED.actions
+    assert wants.sent_to(told(acceptance=rule)).of(DRAFTED).actions is DRAFTED.actions
 
 
 @pytest.mark.parametrize("rule", ["speculative", "replace"])
 def test_what_is_executed_whatever_is_replied_is_sent_to_any_target(rule: str) -> None:
     wants, actions = Wants(DRAFT, OFFERED), np.arange(6, dtype=np.float32).reshape(1, 3, 2)
-    sent = wants.to_send(Proposal(actions), told(acceptance=rule), ahead=2)
+    sent = wants.sent_to(told(acceptance=rule)).of(Proposal(actions), ahead=2)
     np.testing.assert_array_equal(sent.actions, actions[:, :2])
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.protocol.fingerprints import NO_FINGERPRINT, fingerprint_number, fingerprint_text
+from adahi_ros.protocol.request import NO_FINGERPRINT, fingerprint_number, fingerprint_text
 
 MESSAGES = Path(__file__).resolve().parents[2] / "adahi_msgs"
 

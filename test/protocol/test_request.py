@@ -15,16 +15,14 @@ from adahi_ros.acceptance.replace import Replace
 from adahi_ros.acceptance.speculative import Speculative
 from adahi_ros.core.signature import GOAL, OBSERVATION, CodeSpace, Feature, Signature
 from adahi_ros.protocol.request import (
-    PROTOCOL_VERSION,
     UNKNOWN_MS,
     RequestError,
     RequestFault,
-    check_protocol,
     check_reply,
-    check_request,
     check_round_trip,
     reported_round_trip_ms,
 )
+from adahi_ros.server.verification_request import check_request
 
 SERVICE = Path(__file__).parents[2] / "adahi_msgs" / "srv" / "VerifyDraft.srv"
 TARGET = Signature(
@@ -135,15 +133,6 @@ def test_drafted_actions_must_be_finite() -> None:
     with pytest.raises(RequestError, match=r"draft_actions\[1\]: nan, must be finite") as refusal:
         check_request(TARGET, Replace(), WINDOW, np.zeros(1), NONE, NONE, np.array([0.0, np.nan]))
     assert refusal.value.fault is RequestFault.NOT_FINITE
-
-
-def test_another_protocol_is_refused_with_both_versions() -> None:
-    check_protocol(PROTOCOL_VERSION)
-    for version in (0, PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1):
-        message = f"protocol: the request's is {version}, the verifier's {PROTOCOL_VERSION}; must be the same"
-        with pytest.raises(RequestError, match=re.escape(message)) as refusal:
-            check_protocol(version)
-        assert refusal.value.fault is RequestFault.PROTOCOL_MISMATCH
 
 
 @pytest.mark.parametrize(

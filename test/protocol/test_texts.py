@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adahi_ros.protocol.texts import shortened
+from adahi_ros.core.texts import shortened
 
 MANY = 1 << 20
 

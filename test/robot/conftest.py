@@ -18,19 +18,17 @@ from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.policies.interface import Policy
-from adahi_ros.protocol.description import Description, Wants
+from adahi_ros.protocol.description import Described, Description, Wants
 from adahi_ros.protocol.records import StepRecord
-from adahi_ros.protocol.request import RequestFault
-from adahi_ros.protocol.sent_reply import OK
-from adahi_ros.protocol.window import window_digest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.request import OK, Reply, Request, RequestFault
+from adahi_ros.protocol.window import WHOLE, WireWindow, window_digest
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import Fallback
 from adahi_ros.robot.loop import ControlLoop
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
+from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import Features
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest, Transport
+from adahi_ros.robot.transport import Sent, Transport
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]
 OFFERED = Offer({OBSERVATION: 3, GOAL: 1}, instruction=True)
@@ -79,7 +77,7 @@ class SimulatedVerifier:
     def restart(self) -> None:
         self._windows.clear()
 
-    def reply(self, sent: int, request: StepRequest, update: WindowUpdate) -> Reply:
+    def reply(self, sent: int, request: Request, update: WireWindow) -> Reply:
         if self._plans:
             accepted: tuple[bool, ...] = ()
             steps = range(request.step + request.ahead, request.step + self._plans)
@@ -88,17 +86,17 @@ class SimulatedVerifier:
         else:
             accepted, actions = (True, False), (number_of(request) / 1024.0,) * self._size
         right = Reply(
-            sent,
             OK,
             "",
             request.episode,
             request.step,
-            request.step + request.ahead,
+            request.first_step,
             accepted,
             actions,
             1.0,
             self.keeps_windows,
-            100 + sent,
+            id=sent,
+            size_bytes=100 + sent,
         )
         if update.base != WHOLE and update.base not in self._windows:
             return replace(right, status=int(RequestFault.WINDOW_UNKNOWN), message="base_window: unknown")
@@ -109,7 +107,7 @@ class SimulatedVerifier:
         return changed
 
 
-def number_of(request: StepRequest) -> float:
+def number_of(request: Request) -> float:
     """Return the number of the observation that a request is about."""
     return float(np.frombuffer(request.window.rows.numbers, np.float32)[-3])
 
@@ -136,7 +134,7 @@ class SimulatedLink:
         self.loss = self.doubling = 0.0
         self.delay_s = (DELAY_S, DELAY_S)
         self.sent: dict[int, int] = {}
-        self.updates: list[tuple[StepRequest, WindowUpdate]] = []
+        self.updates: list[tuple[Request, WireWindow]] = []
         self.described = 0
         self.open: set[int] = set()
         self.on_air: list[tuple[float, int, Reply | Described]] = []
@@ -150,7 +148,7 @@ class SimulatedLink:
     def next_arrival_s(self) -> float:
         return self.on_air[0][0] if self.on_air else math.inf
 
-    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
+    def submit(self, request: Request, update: WireWindow) -> Sent:
         sent = Sent(next(self._ids), 50 + 4 * len(update.rows.numbers))
         self.sent[sent.id] = sent.size_bytes
         self.updates.append((request, update))
@@ -246,7 +244,7 @@ class Session(VerifierSession):
         self.stamp_ns = 0
 
     def submit(
-        self, request: StepRequest, deadline_s: float, now_s: float, on_outcome: Callable[[Outcome], None]
+        self, request: Request, deadline_s: float, now_s: float, on_outcome: Callable[[Outcome], None]
     ) -> PendingRequest:
         assert self.link is VerifierState.READY
         number = len(self.submitted)

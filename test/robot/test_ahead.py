@@ -81,7 +81,9 @@ def test_a_request_tells_what_is_executed_before_its_reply_can_come(planner: Rob
     request = [request for request, _ in planner.link.updates if request.step <= 16][-1]
     before = [planner.record_of(request.step + ahead) for ahead in range(request.ahead)]
     assert request.ahead == 3  # 120 ms of 50
-    np.testing.assert_array_equal(request.draft.actions[0], [record.action for record in before])
+    np.testing.assert_array_equal(
+        request.actions.reshape(-1, len(before[0].action)), [record.action for record in before]
+    )
     after = planner.record_of(request.step + 3)
     assert (after.plan_age, after.action) == (3, says(before[0].stamp_ns, after.step))
 

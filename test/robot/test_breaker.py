@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from adahi_ros.robot.breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, MISSES_UNTIL_OPEN, Breaker
+from adahi_ros.robot.link_estimate import FIRST_PAUSE_S, LONGEST_PAUSE_S, MISSES_UNTIL_OPEN, Breaker
 
 
 def opened(now_s: float = 0.0) -> Breaker:

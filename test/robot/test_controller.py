@@ -14,8 +14,8 @@ from adahi_ros.gates.gate_context import GateContext, LinkEstimate
 from adahi_ros.gates.scores import ThresholdedGate
 from adahi_ros.policies.interface import Policy
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
-from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller, Step
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.robot.fallback import Fallback
+from adahi_ros.robot.steps import Fallback
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5])

@@ -19,7 +19,7 @@ from adahi_ros.robot.robot_health import (
     deadline_warnings,
 )
 from adahi_ros.robot.session import VerifierState
-from adahi_ros.robot.step_totals import Totals
+from adahi_ros.robot.steps import Totals
 
 WELL = RobotState(
     active=True,

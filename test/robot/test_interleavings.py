@@ -23,9 +23,9 @@ from hypothesis.stateful import (
 from adahi_ros.contract.fields import InputError
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import RequestFault
+from adahi_ros.robot.link_estimate import RETRANSMISSIONS
 from adahi_ros.robot.loop import DraftError
 from adahi_ros.robot.requests import Fate
-from adahi_ros.robot.retransmission import RETRANSMISSIONS
 from adahi_ros.robot.session import PROBES_OUT, VerifierState
 
 FATE_OF = {

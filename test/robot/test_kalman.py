@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import OBSERVATION, Feature, Observations, Signature
@@ -32,7 +32,9 @@ class StubDraft:
 
 def asked(proposer: object, step: int, executed: np.ndarray | None) -> Proposal:
     said = np.full((1, A), np.nan, np.float32) if executed is None else executed
-    context = ProposerContext(step, NOTHING, Memory(2), Plan(1, A), np.zeros((1, 0)), 1.0, executed=said)
+    context = ProposerContext(
+        step, NOTHING, ObservationBuffer(2), Plan(1, A), np.zeros((1, 0)), 1.0, executed=said
+    )
     proposal: Proposal = proposer.propose(context)  # type: ignore[attr-defined]
     return proposal
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.observation_buffer import ObservationBuffer
 
 
 def observed(step: int) -> dict[str, np.ndarray]:
@@ -12,14 +12,14 @@ def observed(step: int) -> dict[str, np.ndarray]:
     return {"observation": values[:, None], "goal": -values[:, None]}
 
 
-def kept(longest: int, *steps: int) -> Memory:
-    memory = Memory(longest)
+def kept(longest: int, *steps: int) -> ObservationBuffer:
+    memory = ObservationBuffer(longest)
     for step in steps:
         memory.keep(step, observed(step))
     return memory
 
 
-def at(memory: Memory, *steps: int) -> list[float]:
+def at(memory: ObservationBuffer, *steps: int) -> list[float]:
     return memory.at("observation", np.array(steps))[:, 0].tolist()
 
 
@@ -47,7 +47,7 @@ def test_the_newest_step_may_come_again() -> None:
 
 
 def test_what_is_kept_is_a_copy() -> None:
-    memory, shown = Memory(2), observed(0)
+    memory, shown = ObservationBuffer(2), observed(0)
     memory.keep(0, shown)
     shown["observation"][:] = 7.0
     assert at(memory, 0, 0, 0) == [0.0, 100.0, 200.0]

@@ -7,7 +7,7 @@ import pytest
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.action_range import ActionRange
-from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
@@ -75,7 +75,7 @@ def controller(proposer: str, gate: ThresholdedGate, batch: int = B) -> tuple[Co
 
 
 def test_a_corrector_says_nothing_where_there_is_no_plan() -> None:
-    corrector, memory, plan = StubCorrector(), Memory(4), Plan(B, A)
+    corrector, memory, plan = StubCorrector(), ObservationBuffer(4), Plan(B, A)
     memory.keep(0, observed(0))
     has = np.array([True, False, True])
     plan.splice(planned(0, 2), 0, 0, has)
@@ -190,7 +190,7 @@ class StubDraft(ActionRange):
 
 
 def test_a_draft_tells_how_far_it_is_from_the_plan_and_the_plan_goes_on() -> None:
-    memory, plan, draft = Memory(4), Plan(B, A), StubDraft()
+    memory, plan, draft = ObservationBuffer(4), Plan(B, A), StubDraft()
     plan.splice(np.float32([[[2.0, 2.0]], [[0.5, 0.5]]]), 0, 0, np.array([True, True, False]))
     observations = draft.signature.observations(observed(0)[OBSERVATION][:, None], observed(0)[GOAL])
     for drawn, expected in ((0.5, [np.sqrt((1.5**2 + 0.75**2) / 2), 0.0, np.inf]), (1.0, [np.inf] * 3)):
@@ -270,7 +270,7 @@ def test_a_reply_that_was_overtaken_does_no_harm() -> None:
 
 
 def test_a_robot_without_a_plan_is_seen_with_one_of_zeros() -> None:
-    memory, plan = Memory(4), Plan(B, A)
+    memory, plan = ObservationBuffer(4), Plan(B, A)
     memory.keep(0, observed(0))
     view = plan_view(memory, plan, 0, observed(0)[GOAL], T)
     assert view.ahead.shape == (B, T, A)

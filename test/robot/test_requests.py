@@ -11,20 +11,19 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import CodeSpace, Feature, Signature
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason
-from adahi_ros.protocol.request import RequestFault, sent_codes
+from adahi_ros.protocol.request import OK, Reply, Request, RequestFault, sent_codes
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.requests import OK, Outcome, judged
-from adahi_ros.robot.transport import Reply, StepRequest
+from adahi_ros.robot.requests import Outcome, judged
 
 TARGET = Signature(1, 1, 2, (Feature("observation", 1),), codes=CodeSpace("f123456789abcdef", 2, 8))
 WINDOW = np.zeros((1, 1), np.float32)
-REQUEST = StepRequest(
+REQUEST = Request.of(
     Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.zeros((1, 2), int), np.zeros((1, 2, 8)))),
     3,
     7,
     WireWindow.of(WINDOW, np.zeros(0, np.float32)),
 )
-RIGHT = Reply(0, OK, "", 3, 7, 7, (True, False), (0.5, -0.5), 0.25, True, 60)
+RIGHT = Reply(OK, "", 3, 7, 7, (True, False), (0.5, -0.5), 0.25, True, size_bytes=60)
 
 
 def outcome_of(**changes: Any) -> Outcome:
@@ -69,7 +68,7 @@ def test_a_reply_that_is_no_good_says_why(changes: dict[str, Any], reason: Reaso
 def test_a_reply_that_begins_later_goes_on_from_what_was_committed() -> None:
     described = Description("target", "replace", replace(TARGET, horizon=4, codes=None))
     drafted = np.arange(6, dtype=np.float32).reshape(1, 3, 2)
-    request = replace(REQUEST, draft=Proposal(drafted), ahead=2)
+    request = replace(REQUEST, actions=drafted.ravel(), first_step=9)
     reply = replace(RIGHT, first_step=9, accepted=(), actions=(9.0, 8.0, 7.0, 6.0))
     outcome = judged(described, request, reply, 12.0)
     assert outcome.verification is not None

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.robot.retransmission import FIRST_S, MARGIN_S, RETRANSMISSIONS, RetransmissionTimeout
+from adahi_ros.robot.link_estimate import FIRST_S, MARGIN_S, RETRANSMISSIONS, RetransmissionTimeout
 
 
 def taught(times_s: list[float]) -> RetransmissionTimeout:

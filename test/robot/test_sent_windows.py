@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.protocol.window import WireRows, WireWindow, window_digest
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
-from adahi_ros.robot.sent_windows import SentWindows
+from adahi_ros.protocol.window import WHOLE, SentWindows, WireRows, WireWindow, window_digest
 
 H, S, F, G = 4, 3, 4, 2
 CAMERAS = 2
@@ -33,7 +31,7 @@ def window_of(mode: str, step: int, goal: np.ndarray = GOAL) -> WireWindow:
 @pytest.mark.parametrize("skipped", [0, 1, 2, 3])
 def test_only_what_is_new_is_sent(mode: str, skipped: int) -> None:
     sent, window, later = SentWindows(), window_of(mode, 0), window_of(mode, skipped)
-    assert sent.update(window) == WindowUpdate(WHOLE, window.rows, window.goal)
+    assert sent.update(window) == window
     sent.replied(window, kept=True)
     update = sent.update(later)
     assert update.base == window_digest(window.rows.digests(H), window.goal)

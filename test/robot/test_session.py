@@ -13,10 +13,9 @@ import pytest
 from adahi_ros.core.signature import CodeSpace, Feature
 from adahi_ros.protocol.records import Reason
 from adahi_ros.protocol.request import PROTOCOL_VERSION, UNKNOWN_MS, RequestFault
-from adahi_ros.protocol.window_updates import WHOLE
-from adahi_ros.robot.breaker import FIRST_PAUSE_S, MISSES_UNTIL_OPEN
+from adahi_ros.protocol.window import WHOLE
+from adahi_ros.robot.link_estimate import FIRST_PAUSE_S, FIRST_S, MISSES_UNTIL_OPEN, RETRANSMISSIONS
 from adahi_ros.robot.requests import Fate
-from adahi_ros.robot.retransmission import FIRST_S, RETRANSMISSIONS
 from adahi_ros.robot.session import DESCRIBE_RETRY_S, OF_ANOTHER, UNDESCRIBED, VerifierState
 
 PERIOD_S = 0.2
@@ -297,7 +296,7 @@ def test_several_requests_may_be_on_their_way(robot: Any) -> None:
         link.delay_s = (delay_s, delay_s)
         pending.append(
             session.submit(
-                replace(request, step=number),
+                replace(request, step=number, first_step=number),
                 0.1,
                 link.now_s,
                 lambda outcome, number=number: ended.append((number, outcome.reason)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, ImageInput, Signature, observed_features
 from adahi_ros.protocol.description import LONGEST_HISTORY, MOST_PICTURED
 from adahi_ros.protocol.window import WireWindow
@@ -126,5 +126,5 @@ def test_images_are_kept_of_as_many_observations_as_a_target_may_read_with_them(
         view.add(observed(), {"front": frame})
         view.window(target)
     assert list(view.window(target).rows.images) == [to_jpeg(each, 80) for each in frames[-MOST_PICTURED:]]
-    kept = [bool(seen.images) for seen in view._seen]
+    kept = [bool(seen.images) for seen in view._seen.newest(20)]
     assert kept == [False] * (20 - MOST_PICTURED) + [True] * MOST_PICTURED

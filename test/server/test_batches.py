@@ -11,12 +11,10 @@ from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.policies.absent import AbsentPolicy
 from adahi_ros.policies.interface import AS_TRAINED, Sampling, TargetUnavailableError, TooManyAtOnceError
-from adahi_ros.protocol.request import RequestError, RequestFault, VerificationRequest
-from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.window import WireWindow
-from adahi_ros.robot.sent_windows import SentWindows
-from adahi_ros.server.batches import joined
-from adahi_ros.server.engine import Engine, Replied
+from adahi_ros.protocol.request import Reply, Request, RequestError, RequestFault
+from adahi_ros.protocol.window import SentWindows, WireWindow
+from adahi_ros.server.engine import Engine
+from adahi_ros.server.verification_request import VerificationRequest, joined
 from adahi_ros.server.verifier import TargetVerifier
 
 HORIZON, SEED, NOW_S = 4, 3, 1.0
@@ -62,13 +60,12 @@ class Planning(AbsentPolicy):
         pass
 
 
-def request(number: int, goal: float = 0.5, ahead: int = 0) -> SentRequest:
+def request(number: int, goal: float = 0.5, ahead: int = 0) -> Request:
     seen = np.random.default_rng(number).normal(size=(2, 3)).astype(np.float32)
     update = SentWindows().update(WireWindow.of(seen, np.array([goal])))
     draft = Proposal(np.full((1, ahead, 2), 0.1 * number, np.float32))
-    return SentRequest.of(
-        draft, update, f"arm {number}", 2, number, ahead=ahead, instruction="go" * (1 + number)
-    )
+    request = Request.of(draft, 2, number, update, ahead, "go" * (1 + number))
+    return replace(request, robot_id=f"arm {number}")
 
 
 def engine(policy: Planning | None = None) -> Engine:
@@ -82,9 +79,9 @@ def test_each_robot_gets_what_it_would_get_alone_and_the_target_is_asked_once_of
     assert policy.batches == [3, 3, 3]  # those that send as many actions
     for each, asked in zip(together, requests, strict=True):
         alone = engine().verify(asked, NOW_S)
-        assert isinstance(each, Replied)
-        np.testing.assert_allclose(each.verdict.actions, alone.verdict.actions, rtol=1e-6)
-        np.testing.assert_array_equal(each.verdict.accepted, alone.verdict.accepted)
+        assert isinstance(each, Reply)
+        np.testing.assert_allclose(each.actions, alone.actions, rtol=1e-6)
+        np.testing.assert_array_equal(each.accepted, alone.accepted)
         assert each.window_kept
 
 
@@ -92,9 +89,9 @@ def test_a_request_that_is_twice_in_a_batch_is_verified_once() -> None:
     policy = Planning()
     one, other, again = engine(policy).verify_all([request(1), request(2), request(1)], NOW_S)
     assert policy.batches == [2]
-    assert isinstance(one, Replied)
-    assert isinstance(again, Replied)
-    np.testing.assert_array_equal(one.verdict.actions, again.verdict.actions)
+    assert isinstance(one, Reply)
+    assert isinstance(again, Reply)
+    np.testing.assert_array_equal(one.actions, again.actions)
     assert other is not one
 
 
@@ -108,14 +105,14 @@ def test_a_request_that_is_twice_in_a_batch_is_verified_once() -> None:
         (replace(request(5), actions=np.full(3, np.nan, np.float32)), RequestError),
     ],
 )
-def test_what_one_has_sent_is_nothing_to_the_others(bad: SentRequest, kind: type) -> None:
+def test_what_one_has_sent_is_nothing_to_the_others(bad: Request, kind: type) -> None:
     requests = [request(number) for number in range(4)]
     replies = engine().verify_all([*requests[:2], bad, *requests[2:]], NOW_S)
     assert isinstance(replies.pop(2), kind)
     for each, asked in zip(replies, requests, strict=True):
-        assert isinstance(each, Replied)
-        expected = engine().verify(asked, NOW_S).verdict.actions
-        np.testing.assert_allclose(each.verdict.actions, expected, rtol=1e-6)
+        assert isinstance(each, Reply)
+        expected = engine().verify(asked, NOW_S).actions
+        np.testing.assert_allclose(each.actions, expected, rtol=1e-6)
 
 
 def test_a_target_that_is_not_to_be_had_is_not_asked_about_each_again() -> None:
@@ -129,7 +126,7 @@ def test_a_target_whose_memory_is_enough_for_fewer_is_asked_about_fewer() -> Non
     policy = Planning()
     policy.most = 3
     replies = engine(policy).verify_all([request(number) for number in range(8)], NOW_S)
-    assert all(isinstance(each, Replied) for each in replies)
+    assert all(isinstance(each, Reply) for each in replies)
     assert policy.batches == [8, 4, 2, 2, 4, 2, 2]
 
 
@@ -137,7 +134,7 @@ def test_one_that_is_unwell_costs_no_more_than_halving_does() -> None:
     policy = Planning()
     requests = [request(number, goal=UNWELL if number == 11 else 0.5) for number in range(16)]
     replies = engine(policy).verify_all(requests, NOW_S)
-    assert [isinstance(each, Replied) for each in replies] == [number != 11 for number in range(16)]
+    assert [isinstance(each, Reply) for each in replies] == [number != 11 for number in range(16)]
     assert len(policy.batches) == 9
 
 
@@ -146,11 +143,11 @@ def test_a_window_that_was_kept_of_a_batch_can_be_continued() -> None:
     goal = np.array([0.5])
     for step in range(2):
         window = WireWindow.of(seen[step : step + 2].astype(np.float32), goal)
-        mine = replace(request(1), update=sent.update(window), step=step, first_step=step)
+        mine = replace(request(1), window=sent.update(window), step=step, first_step=step)
         _, own = served.verify_all([request(2), mine], NOW_S)
-        assert isinstance(own, Replied)
+        assert isinstance(own, Reply)
         sent.replied(window, own.window_kept)
-    assert len(mine.update.rows.numbers) == 4 * 3  # one row of two
+    assert len(mine.window.rows.numbers) == 4 * 3  # one row of two
 
 
 def test_a_refusal_names_its_field_in_a_batch_as_well() -> None:

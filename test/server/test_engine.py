@@ -12,17 +12,24 @@ import pytest
 
 from adahi_ros.acceptance.semantic import SemanticHead, save_semantic_head, signs_of
 from adahi_ros.core.distribution import counted
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.policies.vqbet.code_policy import CodePolicy, Prediction
 from adahi_ros.policies.vqbet.decoder import ActionDecoder
 from adahi_ros.policies.vqbet.vqbet_sizes import NetworkSizes
-from adahi_ros.protocol.request import UNKNOWN_MS, RequestError, RequestFault, VerificationRequest, sent_codes
-from adahi_ros.protocol.sent_request import NO_FINGERPRINT, SentRequest
-from adahi_ros.robot.sent_windows import SentWindows
+from adahi_ros.protocol.request import (
+    NO_FINGERPRINT,
+    UNKNOWN_MS,
+    Request,
+    RequestError,
+    RequestFault,
+    sent_codes,
+)
+from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.target_view import Features
 from adahi_ros.server.engine import Engine
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 
 SEED, STEPS, HORIZON = 3, 12, 4
@@ -64,28 +71,30 @@ def test_a_target_may_read_more_or_less_of_the_past_than_the_draft(rule: str, le
         counts = counted(draw.dirichlet(np.ones(5), size=(1, 2)))
         draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(draw.integers(5, size=(1, 2)), counts))
         window = view.window(target.signature)
-        request = SentRequest.of(draft, sent.update(window), "arm", 2, step, fingerprint)
-        sizes.append(len(request.update.rows.numbers))
-        verdict, kept = engine.verify(request, NOW_S)
-        sent.replied(window, kept)
+        request = Request.of(draft, 2, step, sent.update(window))
+        request = replace(request, robot_id="arm", fingerprint=fingerprint)
+        sizes.append(len(request.window.rows.numbers))
+        reply = engine.verify(request, NOW_S)
+        sent.replied(window, reply.window_kept)
         expected = verifier.verify(
             VerificationRequest(observations, draft), verification_uniforms(SEED, "arm", 2, step, 2)
         )
-        np.testing.assert_array_equal(verdict.actions, expected.actions)
-        np.testing.assert_array_equal(verdict.accepted, expected.accepted)
+        np.testing.assert_array_equal(reply.actions, expected.actions.ravel())
+        np.testing.assert_array_equal(reply.accepted, expected.accepted[0])
     assert length == 1 or max(sizes[1:]) < sizes[0]  # only what is new is sent
 
 
-def request_of(**changes: Any) -> SentRequest:
+def request_of(**changes: Any) -> Request:
     view = Features(3)
     view.add({OBSERVATION: np.full(3, 0.5), GOAL: np.ones(1)})
     counts = counted(np.full((1, 2, 5), 0.2))
     draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.array([[1, 2]]), counts))
     update = SentWindows().update(view.window(Recalling(2).signature))
-    return replace(SentRequest.of(draft, update, "arm", 0, 7, int(DECODER.fingerprint, 16)), **changes)
+    told = {"robot_id": "arm", "fingerprint": int(DECODER.fingerprint, 16), **changes}
+    return replace(Request.of(draft, 0, 7, update), **told)
 
 
-def bare(**changes: Any) -> SentRequest:
+def bare(**changes: Any) -> Request:
     """A request of a robot that drafts no codes."""
     nothing = np.empty(0, np.int64)
     return request_of(codes=nothing, counts=nothing, fingerprint=NO_FINGERPRINT, **changes)
@@ -94,10 +103,8 @@ def bare(**changes: Any) -> SentRequest:
 @pytest.mark.parametrize("ahead", range(HORIZON))
 def test_a_reply_may_begin_at_a_later_step(ahead: int) -> None:
     engine = Engine(TargetVerifier(Recalling(2)), SEED)
-    whole, later = (
-        engine.verify(each, NOW_S).verdict for each in (request_of(), request_of(first_step=7 + ahead))
-    )
-    np.testing.assert_array_equal(later.actions, whole.actions[:, ahead:])
+    whole, later = (engine.verify(each, NOW_S) for each in (request_of(), request_of(first_step=7 + ahead)))
+    np.testing.assert_array_equal(later.actions, whole.actions[2 * ahead :])
     np.testing.assert_array_equal(later.accepted, whole.accepted)
 
 
@@ -147,10 +154,10 @@ def test_codes_of_another_tokenizer_are_refused_and_none_are_welcome_where_they_
         with pytest.raises(RequestError, match=r"^tokenizer_fingerprint: 0{15}1, must be ") as refusal:
             Engine(TargetVerifier(Recalling(2), rule), SEED).verify(other, NOW_S)
         assert refusal.value.fault is RequestFault.TOKENIZER_MISMATCH
-    verdict = Engine(TargetVerifier(Recalling(2), "replace"), SEED).verify(bare(), NOW_S).verdict
-    with_codes = Engine(TargetVerifier(Recalling(2), "replace"), SEED).verify(request_of(), NOW_S).verdict
+    verdict = Engine(TargetVerifier(Recalling(2), "replace"), SEED).verify(bare(), NOW_S)
+    with_codes = Engine(TargetVerifier(Recalling(2), "replace"), SEED).verify(request_of(), NOW_S)
     np.testing.assert_array_equal(verdict.actions, with_codes.actions)
-    assert verdict.accepted.shape == (1, 0)
+    assert verdict.accepted == ()
     with pytest.raises(RequestError, match=re.escape("codes: 0 values, expected 2 for shape (2,)")):
         Engine(TargetVerifier(Recalling(2)), SEED).verify(bare(), NOW_S)
 
@@ -159,7 +166,7 @@ def test_a_target_without_a_tokenizer_replaces() -> None:
     target = Recalling(2)
     target.signature = replace(target.signature, codes=None)
     engine = Engine(TargetVerifier(target, "replace"), SEED)
-    assert engine.verify(bare(), NOW_S).verdict.actions.shape == (1, HORIZON, 2)
+    assert engine.verify(bare(), NOW_S).actions.size == HORIZON * 2
     with pytest.raises(RequestError, match="must be none: the target has no tokenizer") as refusal:
         engine.verify(request_of(), NOW_S)
     assert refusal.value.fault is RequestFault.TOKENIZER_MISMATCH
@@ -198,12 +205,12 @@ def test_by_link_a_draft_stands_where_the_robots_round_trip_is_long_and_the_draw
     all_stand = [request_of(step=step, first_step=step, round_trip_ms=51.0) for step in steps]
     none_stand = [replace(each, round_trip_ms=49.0) for each in all_stand]
     unknown = [replace(each, round_trip_ms=UNKNOWN_MS) for each in all_stand]
-    for verdict, _ in engine.verify_all(all_stand, NOW_S):
-        assert verdict.accepted.all()
-    expected = [verdict for verdict, _ in plain.verify_all(unknown, NOW_S)]
-    assert not all(verdict.accepted.all() for verdict in expected)
+    for verdict in engine.verify_all(all_stand, NOW_S):
+        assert all(verdict.accepted)
+    expected = plain.verify_all(unknown, NOW_S)
+    assert not all(all(verdict.accepted) for verdict in expected)
     for requests in (none_stand, unknown):
-        for (verdict, _), one in zip(engine.verify_all(requests, NOW_S), expected, strict=True):
+        for verdict, one in zip(engine.verify_all(requests, NOW_S), expected, strict=True):
             np.testing.assert_array_equal(verdict.accepted, one.accepted)
             np.testing.assert_allclose(verdict.actions, one.actions, rtol=1e-6)
     before = len(asked)
@@ -217,9 +224,7 @@ def test_what_is_told_of_the_link_makes_no_other_request_where_nobody_goes_by_it
         asked = counting(target)
         told = semantic(tmp_path, tolerance=0.1) if rule == "semantic" else {}
         engine = Engine(TargetVerifier(target, rule, arguments=told), SEED)
-        replies = [
-            engine.verify(request_of(round_trip_ms=ms), NOW_S).verdict.actions for ms in (0.0, 7.0, 60_000.0)
-        ]
+        replies = [engine.verify(request_of(round_trip_ms=ms), NOW_S).actions for ms in (0.0, 7.0, 60_000.0)]
         assert len(asked) == 1
         for actions in replies[1:]:
             np.testing.assert_array_equal(actions, replies[0])

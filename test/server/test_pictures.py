@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,12 @@ from adahi_ros.policies.absent import LARGEST
 from adahi_ros.policies.direct import DirectPolicy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.request import RequestError, RequestFault
-from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.robot.sent_windows import SentWindows
+from adahi_ros.protocol.request import Request, RequestError, RequestFault
+from adahi_ros.protocol.window import SentWindows
 from adahi_ros.robot.target_view import Numbers
-from adahi_ros.server.engine import Engine
+from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
 from adahi_ros.server.received_images import pictures
-from adahi_ros.server.served_targets import ServedTarget, ServedTargets
-from adahi_ros.server.service import RequestHeader, VerificationService
+from adahi_ros.server.service import VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.images import to_jpeg
 
@@ -55,9 +53,9 @@ def frames(step: int) -> dict[str, np.ndarray]:
     }
 
 
-def asked(update: Any, step: int, instruction: str = "stack the blocks") -> SentRequest:
+def asked(update: Any, step: int, instruction: str = "stack the blocks") -> Request:
     draft = Proposal(np.zeros((1, 0, 2 * H), np.float32))
-    return SentRequest.of(draft, update, "arm", 0, step, instruction=instruction)
+    return replace(Request.of(draft, 0, step, update, instruction=instruction), robot_id="arm")
 
 
 def test_each_observation_has_its_own_images_also_where_only_new_ones_are_sent() -> None:
@@ -69,11 +67,11 @@ def test_each_observation_has_its_own_images_also_where_only_new_ones_are_sent()
         window = view.window(policy.signature)
         update = sent.update(window)
         counts.append(len(update.rows.images))
-        verdict, kept = engine.verify(asked(update, step), 1.0)
-        sent.replied(window, kept)
+        reply = engine.verify(asked(update, step), 1.0)
+        sent.replied(window, reply.window_kept)
         seen = [max(0, step - H + 1 + row) for row in range(H)]
         expected = [shade for past in seen for shade in (10 * past, 5 * past)]
-        np.testing.assert_allclose(verdict.actions[0, 0], expected, atol=1.0)
+        np.testing.assert_allclose(reply.actions[: 2 * H], expected, atol=1.0)
     assert counts == [2 * H] + [2] * 7
     assert policy.told == ("stack the blocks",)
 
@@ -102,8 +100,7 @@ def test_a_policy_that_is_not_to_be_had_is_told_by_a_status_of_its_own() -> None
     view.add({"state": np.zeros(1, np.float32)}, frames(1))
     update = SentWindows().update(view.window(Seeing().signature))
     for instruction, status in (("fail", RequestFault.TARGET_UNAVAILABLE), ("go", 0)):
-        read = partial(asked, update, 0, instruction)
-        (served,) = service.replies([(RequestHeader("arm", 1, 0, 0, 0), read)], 1.0)
+        (served,) = service.replies([asked(update, 0, instruction)], 1.0)
         assert served.reply.status == status
     assert service.counts.replies == {"target_unavailable": 1, "ok": 1}
 

@@ -10,23 +10,18 @@ import pytest
 
 from adahi_ros.core.distribution import counted
 from adahi_ros.core.proposal import Proposal
+from adahi_ros.core.texts import NAME_LENGTH, TEXT_LENGTH
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.request import RequestError, RequestFault, sent_codes
-from adahi_ros.protocol.sent_reply import INTERNAL_ERROR, OK
-from adahi_ros.protocol.sent_request import SentRequest
-from adahi_ros.protocol.texts import NAME_LENGTH, TEXT_LENGTH
+from adahi_ros.protocol.request import INTERNAL_ERROR, OK, Request, RequestError, RequestFault, sent_codes
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
-from adahi_ros.server.engine import Engine
-from adahi_ros.server.robot_sessions import LATE_S
-from adahi_ros.server.served_targets import ServedTarget, ServedTargets
-from adahi_ros.server.service import RequestHeader, Served, VerificationService, target_name
+from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
+from adahi_ros.server.service import LATE_S, Served, VerificationService, target_name
 from adahi_ros.server.verifier import TargetVerifier
 
 EVEN = np.full((2, 4), 0.25)
 WINDOW = WireWindow.of(np.zeros((2, 3), np.float32), np.zeros(1, np.float32))
-HEADING = RequestHeader("arm", 1, 3, 7, 7)
+REQUEST = Request(3, 7, 7, robot_id="arm", session=1)
 NOW_S = 100.0
 
 
@@ -42,45 +37,31 @@ def service(policy: Policy) -> VerificationService:
 
 
 @pytest.fixture
-def good(policy: Policy) -> SentRequest:
+def good(policy: Policy) -> Request:
     assert policy.signature.codes is not None
     draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.array([[1, 2]]), counted(EVEN)[None]))
-    update = WindowUpdate(WHOLE, WINDOW.rows, WINDOW.goal)
-    return SentRequest.of(draft, update, "arm", 3, 7, int(policy.signature.codes.fingerprint, 16))
+    fingerprint = int(policy.signature.codes.fingerprint, 16)
+    return replace(Request.of(draft, 3, 7, WINDOW), robot_id="arm", session=1, fingerprint=fingerprint)
 
 
-def reading(error: Exception) -> Callable[[], SentRequest]:
-    def read() -> SentRequest:
-        raise error
-
-    return read
+def faulty(fault: Exception) -> Request:
+    return replace(REQUEST, fault=fault)
 
 
-def serve(
-    service: VerificationService, request: SentRequest, session: int = 1, now_s: float = NOW_S
-) -> Served:
-    return served_one(service, HEADING._replace(session=session), lambda: request, now_s)
-
-
-def served_one(
-    service: VerificationService,
-    heading: RequestHeader,
-    read: Callable[[], SentRequest],
-    now_s: float = NOW_S,
-) -> Served:
-    (served,) = service.replies([(heading, read)], now_s)
+def serve(service: VerificationService, request: Request, now_s: float = NOW_S) -> Served:
+    (served,) = service.replies([request], now_s)
     return served
 
 
 def test_a_good_request_gets_what_the_engine_says(
-    service: VerificationService, good: SentRequest, policy: Policy
+    service: VerificationService, good: Request, policy: Policy
 ) -> None:
     served = serve(service, good)
     expected = Engine(TargetVerifier(policy), 0).verify(good, NOW_S)
     reply = served.reply
     assert (reply.status, reply.message, reply.episode, reply.step, reply.first_step) == (OK, "", 3, 7, 7)
-    np.testing.assert_array_equal(reply.actions, expected.verdict.actions.ravel())
-    assert reply.accepted == tuple(expected.verdict.accepted[0])
+    np.testing.assert_array_equal(reply.actions, expected.actions)
+    assert reply.accepted == expected.accepted
     assert all(isinstance(kept, bool) for kept in reply.accepted)
     assert reply.window_kept
     assert served.refusal == served.shared == ""
@@ -89,13 +70,13 @@ def test_a_good_request_gets_what_the_engine_says(
 
 @pytest.mark.parametrize("fault", RequestFault)
 def test_a_refusal_is_replied_with_its_status_and_counted(
-    service: VerificationService, good: SentRequest, fault: RequestFault
+    service: VerificationService, good: Request, fault: RequestFault
 ) -> None:
-    served = served_one(service, HEADING, reading(RequestError(fault, "field: 1, must be 2")), NOW_S)
+    served = serve(service, faulty(RequestError(fault, "field: 1, must be 2")))
     reply = served.reply
     assert (reply.status, reply.message) == (fault, "field: 1, must be 2")
     assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
-    assert (reply.actions.size, reply.accepted, reply.window_kept) == (0, (), False)
+    assert (len(reply.actions), reply.accepted, reply.window_kept) == (0, (), False)
     assert service.counts.replies == {fault.name.lower(): 1}
     if fault in (RequestFault.WINDOW_UNKNOWN, RequestFault.SUPERSEDED):  # nobody's fault
         assert (service.counts.refused, served.refusal) == (0, "")
@@ -106,23 +87,23 @@ def test_a_refusal_is_replied_with_its_status_and_counted(
 
 
 def test_what_is_overtaken_is_told_so_and_counted(service: VerificationService) -> None:
-    reply = service.overtaken(HEADING)
+    reply = service.overtaken(REQUEST)
     assert reply.status == RequestFault.SUPERSEDED
     assert reply.message == "step_id: 7, was overtaken by a later request while it waited for its turn"
     assert (reply.episode, reply.step, reply.first_step) == (3, 7, 7)
     assert (service.counts.replies, service.counts.refused) == ({"superseded": 1}, 0)
 
 
-def test_what_the_engine_refuses_is_a_refusal(service: VerificationService, good: SentRequest) -> None:
+def test_what_the_engine_refuses_is_a_refusal(service: VerificationService, good: Request) -> None:
     served = serve(service, replace(good, target="kitchen"))
     assert served.reply.status == RequestFault.UNKNOWN_TARGET
     assert served.reply.message == "target: 'kitchen', must be one of 'toy'"
 
 
 def test_an_error_of_reading_is_an_internal_one_and_the_next_request_is_served(
-    service: VerificationService, good: SentRequest
+    service: VerificationService, good: Request
 ) -> None:
-    served = served_one(service, HEADING, reading(KeyError("robot")), NOW_S)
+    served = serve(service, faulty(KeyError("robot")))
     assert (served.reply.status, served.reply.message) == (INTERNAL_ERROR, "KeyError: 'robot'")
     assert served.refusal.endswith("KeyError: 'robot'")
     assert serve(service, good).reply.status == OK
@@ -131,7 +112,7 @@ def test_an_error_of_reading_is_an_internal_one_and_the_next_request_is_served(
 
 
 def test_an_error_of_the_target_is_an_internal_one_and_the_next_request_is_served(
-    service: VerificationService, policy: Policy, good: SentRequest, monkeypatch: pytest.MonkeyPatch
+    service: VerificationService, policy: Policy, good: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: object) -> Proposal:
         raise RuntimeError("no memory\n" + "x" * TEXT_LENGTH)
@@ -142,27 +123,25 @@ def test_an_error_of_the_target_is_an_internal_one_and_the_next_request_is_serve
     assert reply.status == INTERNAL_ERROR
     assert reply.message.startswith("RuntimeError: no memory?xxx")
     assert len(reply.message) == TEXT_LENGTH
-    assert (reply.actions.size, reply.accepted, reply.window_kept) == (0, (), False)
+    assert (len(reply.actions), reply.accepted, reply.window_kept) == (0, (), False)
     assert serve(service, good).reply.status == OK
 
 
 def test_a_long_name_is_told_in_short(service: VerificationService) -> None:
-    heading = HEADING._replace(robot_id="\n" + "x" * 1_000_000)
-    served = served_one(
-        service, heading, reading(RequestError(RequestFault.WRONG_SHAPE, "y" * 1_000_000)), NOW_S
-    )
+    long = faulty(RequestError(RequestFault.WRONG_SHAPE, "y" * 1_000_000))
+    served = serve(service, replace(long, robot_id="\n" + "x" * 1_000_000))
     assert len(served.reply.message) == TEXT_LENGTH
     assert served.refusal.startswith("refused '?xxx")
     assert len(served.refusal) < TEXT_LENGTH + 2 * NAME_LENGTH
 
 
 def test_two_robots_of_one_name_are_served_alike_and_it_is_said(
-    service: VerificationService, good: SentRequest
+    service: VerificationService, good: Request
 ) -> None:
     later_s = NOW_S + 2 * LATE_S
-    one, other = serve(service, good, 1), serve(service, good, 2)
+    one, other = serve(service, good), serve(service, replace(good, session=2))
     assert (one.shared, other.shared, service.shared_names(NOW_S)) == ("", "", {})  # one that restarted
-    back = serve(service, good, 1, later_s)
+    back = serve(service, good, later_s)
     assert back.shared == "robot_id: 'arm', two robots ask by this name, must be another for each"
     assert service.shared_names(later_s) == {"arm": 1}
     assert service.shared_names(later_s + 60.0) == {}
@@ -170,19 +149,19 @@ def test_two_robots_of_one_name_are_served_alike_and_it_is_said(
         np.testing.assert_array_equal(served.reply.actions, one.reply.actions)
 
 
-def test_whoever_is_refused_is_no_session(service: VerificationService, good: SentRequest) -> None:
+def test_whoever_is_refused_is_no_session(service: VerificationService, good: Request) -> None:
     bad = replace(good, target="kitchen")
     for session, now_s in ((1, NOW_S), (2, NOW_S), (1, NOW_S + 2 * LATE_S)):
-        assert serve(service, bad, session, now_s).shared == ""
+        assert serve(service, replace(bad, session=session), now_s).shared == ""
 
 
 def test_a_bad_request_is_nothing_to_the_others_of_its_batch(
-    service: VerificationService, good: SentRequest
+    service: VerificationService, good: Request
 ) -> None:
     alone = serve(service, good).reply
     bad = replace(good, codes=np.array([1, 8]))
-    read = [reading(KeyError("robot")), lambda: bad, lambda: good, lambda: replace(good, target="kitchen")]
-    served = service.replies([(HEADING, each) for each in read], NOW_S)
+    requests = [faulty(KeyError("robot")), bad, good, replace(good, target="kitchen")]
+    served = service.replies(requests, NOW_S)
     assert [each.reply.status for each in served] == [
         INTERNAL_ERROR,
         RequestFault.CODE_OUT_OF_RANGE,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adahi_ros.server.robot_sessions import LATE_S, MAX_AGE_S, SHARED_S, Sessions
+from adahi_ros.server.service import LATE_S, MAX_AGE_S, SHARED_S, Sessions
 
 A, B, C = 7, 8, 9
 

@@ -15,7 +15,8 @@ from adahi_ros.core.randomness import STEPS_PER_REFILL
 from adahi_ros.core.signature import Observations
 from adahi_ros.policies.interface import Policy, Sampling, fingerprint_of
 from adahi_ros.policies.slowed import SlowedPolicy
-from adahi_ros.protocol.request import RequestError, RequestFault, VerificationRequest, sent_codes
+from adahi_ros.protocol.request import RequestError, RequestFault, sent_codes
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, VerificationDraws, verification_uniforms
 
 DRAFT = [[0.7, 0.1, 0.1, 0.1], [0.25, 0.25, 0.25, 0.25]]

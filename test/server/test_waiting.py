@@ -5,29 +5,29 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adahi_ros.protocol.request import Request
 from adahi_ros.server.request_queue import LATEST_S, SOONEST_S, UNSAID_S, WAITING_BYTES, RequestQueue, Turn
-from adahi_ros.server.service import RequestHeader
 
 ARRIVALS = st.lists(
     st.builds(
-        lambda robot, session, episode, step: RequestHeader(robot, session, episode, step, step),
+        lambda robot, session, episode, step: Request(episode, step, step, robot_id=robot, session=session),
         *(st.sampled_from(["arm", "leg"]), st.integers(1, 2), st.integers(0, 1), st.integers(0, 3)),
     ),
     max_size=20,
 )
 
 
-def told(robot: str, step: int, session: int = 1, episode: int = 0) -> RequestHeader:
-    return RequestHeader(robot, session, episode, step, step)
+def told(robot: str, step: int, session: int = 1, episode: int = 0, needed_in_s: float = 0.0) -> Request:
+    return Request(episode, step, step, needed_in_s=needed_in_s, robot_id=robot, session=session)
 
 
-def added(*headings: RequestHeader) -> tuple[RequestQueue[int], list[int]]:
+def added(*requests: Request) -> tuple[RequestQueue[int], list[int]]:
     """Let requests wait, by their number of arrival; return also those that were overtaken, in that order."""
     waiting: RequestQueue[int] = RequestQueue(100, per_robot=100)
     overtaken = [
         each
-        for number, heading in enumerate(headings)
-        for each in waiting.add(Turn.of(heading, number, 0.001 * number))
+        for number, request in enumerate(requests)
+        for each in waiting.add(Turn.of(request, number, 0.001 * number))
     ]
     return waiting, overtaken
 
@@ -95,8 +95,8 @@ def test_who_needs_the_reply_first_is_served_first_and_each_robot_once_in_a_batc
         ("soon, too", "leg", 1, 0.1, 0.3),
         ("unsaid", "eye", 0, 0.0, 0.0),
     ):
-        heading = told(robot, 3, episode=episode)._replace(needed_in_s=needed_in_s)
-        waiting.add(Turn.of(heading, name, came_s))
+        request = told(robot, 3, episode=episode, needed_in_s=needed_in_s)
+        waiting.add(Turn.of(request, name, came_s))
     assert UNSAID_S > 0.9
     assert waiting.oldest_s == 0.0
     assert waiting.take(3) == ["soon", "late", "unsaid"]
@@ -107,7 +107,7 @@ def test_who_needs_the_reply_first_is_served_first_and_each_robot_once_in_a_batc
 def test_nobody_is_due_never_or_before_everybody_else_whatever_he_says() -> None:
     waiting: RequestQueue[str] = RequestQueue()
     for name, needed_in_s in (("never", 3e38), ("at once", 1e-30), ("soon", SOONEST_S)):
-        waiting.add(Turn.of(told(name, 0)._replace(needed_in_s=needed_in_s), name, 0.0))
+        waiting.add(Turn.of(told(name, 0, needed_in_s=needed_in_s), name, 0.0))
     assert sorted(turn.due_s for turn in waiting) == [SOONEST_S, SOONEST_S, LATEST_S]
 
 
@@ -144,21 +144,25 @@ def test_one_robot_has_so_many_places_whatever_it_calls_its_episodes() -> None:
 
 @given(ARRIVALS)
 def test_each_request_has_one_fate_and_the_newest_of_each_episode_is_served(
-    arrivals: list[RequestHeader],
+    arrivals: list[Request],
 ) -> None:
     waiting, overtaken = added(*arrivals)
     turns = served(waiting)
     assert sorted(overtaken + turns) == list(range(len(arrivals)))
-    newest = {each[:3]: max(it.step for it in arrivals if it[:3] == each[:3]) for each in arrivals}
-    assert {arrivals[turn][:3] for turn in turns} == newest.keys()
-    assert all(arrivals[turn].step == newest[arrivals[turn][:3]] for turn in turns)
-    assert all(arrivals[each].step < newest[arrivals[each][:3]] for each in overtaken)
+    episodes = [(each.robot_id, each.session, each.episode) for each in arrivals]
+    steps = [each.step for each in arrivals]
+    newest = {
+        one: max(step for it, step in zip(episodes, steps, strict=True) if it == one) for one in episodes
+    }
+    assert {episodes[turn] for turn in turns} == newest.keys()
+    assert all(steps[turn] == newest[episodes[turn]] for turn in turns)
+    assert all(steps[each] < newest[episodes[each]] for each in overtaken)
 
 
 def test_who_used_much_computing_cannot_claim_to_be_first() -> None:
     waiting: RequestQueue[str] = RequestQueue()
-    waiting.add(Turn.of(told("flood", 0)._replace(needed_in_s=0.001), "flood", 0.0, used_s=0.3))
-    waiting.add(Turn.of(told("arm", 0)._replace(needed_in_s=0.1), "arm", 0.0, used_s=0.02))
+    waiting.add(Turn.of(told("flood", 0, needed_in_s=0.001), "flood", 0.0, used_s=0.3))
+    waiting.add(Turn.of(told("arm", 0, needed_in_s=0.1), "arm", 0.0, used_s=0.02))
     assert waiting.take(2) == ["arm", "flood"]
     assert Turn.of(told("flood", 0), "flood", 0.0, used_s=100.0).due_s == LATEST_S
 

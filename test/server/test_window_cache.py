@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adahi_ros.protocol.request import RequestError, RequestFault
-from adahi_ros.protocol.window import WireRows, WireWindow
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
-from adahi_ros.robot.sent_windows import SentWindows
+from adahi_ros.protocol.window import WHOLE, SentWindows, WireRows, WireWindow
 from adahi_ros.server.window_cache import WINDOWS_KEPT, KnownWindow, WindowCache
 
 H, S, F, G = 4, 3, 4, 2
@@ -131,7 +129,7 @@ def test_an_image_is_encoded_once() -> None:
     sent, robot = SentWindows(), Camera("images", 10)
     cache = robot.cache()
 
-    def replied(update: WindowUpdate) -> KnownWindow:
+    def replied(update: WireWindow) -> KnownWindow:
         window = cache.complete("robot", update)
         cache.keep("robot", window, 0.0)
         return window
@@ -146,7 +144,7 @@ def test_an_image_is_encoded_once() -> None:
     assert len(encoded) == CAMERAS * (H + 2)
     first = robot.sent(9).newest(1)
     still = WireRows(first.numbers * H, b"", first.images * H)
-    replied(WindowUpdate(WHOLE, still, GOAL.tobytes()))  # as at the start of an episode
+    replied(WireWindow(WHOLE, still, GOAL.tobytes()))  # as at the start of an episode
     assert len(encoded) == CAMERAS * (H + 3)
 
 
@@ -163,7 +161,7 @@ def test_no_robot_has_the_windows_of_another() -> None:
 
 def known(cache: WindowCache, name: str, window: KnownWindow) -> bool:
     try:
-        cache.complete(name, WindowUpdate(window.digest, WireRows(b""), b""))
+        cache.complete(name, WireWindow(window.digest, WireRows(b""), b""))
     except RequestError as error:
         assert error.fault is RequestFault.WINDOW_UNKNOWN  # noqa: PT017
         return False
@@ -306,7 +304,7 @@ NEW_REFUSED = {
 def test_a_whole_window_that_is_none_is_refused(rows: WireRows, message: str) -> None:
     cache = Camera("images", 1).cache()
     with pytest.raises(RequestError, match=re.escape(message)) as refusal:
-        cache.complete("a", WindowUpdate(WHOLE, rows, GOAL.tobytes()))
+        cache.complete("a", WireWindow(WHOLE, rows, GOAL.tobytes()))
     finite = "must be finite" not in message
     assert refusal.value.fault is (RequestFault.WRONG_SHAPE if finite else RequestFault.NOT_FINITE)
 
@@ -318,7 +316,7 @@ def test_rows_that_do_not_fit_their_base_are_refused(rows: WireRows, message: st
     base = cache.complete("a", SentWindows().update(robot.sent(0)))
     cache.keep("a", base, 0.0)
     with pytest.raises(RequestError, match=re.escape(message)):
-        cache.complete("a", WindowUpdate(base.digest, rows, b""))
+        cache.complete("a", WireWindow(base.digest, rows, b""))
 
 
 def test_without_an_encoder_images_are_refused() -> None:
@@ -358,7 +356,7 @@ def test_garbage_is_refused_or_makes_a_finite_window(
     for parts, base, goal in updates:
         digest = WHOLE if base < 0 else known[base % len(known)].digest
         try:
-            window = cache.complete("a", WindowUpdate(digest, WireRows(*parts), goal))
+            window = cache.complete("a", WireWindow(digest, WireRows(*parts), goal))
         except RequestError:
             continue
         assert window.values.shape == (H, S + F)
@@ -367,9 +365,9 @@ def test_garbage_is_refused_or_makes_a_finite_window(
         known.append(window)
 
 
-def pictured(step: int, size: int = 100) -> WindowUpdate:
+def pictured(step: int, size: int = 100) -> WireWindow:
     """A whole window of one observation with one image of so many bytes."""
-    return WindowUpdate(WHOLE, WireRows(np.float32([step]).tobytes(), images=(bytes(size),)), b"")
+    return WireWindow(WHOLE, WireRows(np.float32([step]).tobytes(), images=(bytes(size),)), b"")
 
 
 def test_images_of_all_robots_together_are_bounded() -> None:
@@ -386,7 +384,7 @@ def test_images_of_all_robots_together_are_bounded() -> None:
     assert kept("arm", 6)  # again, which takes no more
     base = cache.complete("third", pictured(0)).digest
     with pytest.raises(RequestError, match="is not here"):
-        cache.complete("third", WindowUpdate(base, WireRows(b""), b""))
+        cache.complete("third", WireWindow(base, WireRows(b""), b""))
     assert all(kept("third", step, 61.0) for step in range(5))  # the others are silent for too long
     assert kept("arm", 0, 61.0)
     assert not cache.keep("arm", cache.complete("arm", pictured(7, 501)), 61.0)

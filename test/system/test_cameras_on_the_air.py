@@ -16,21 +16,25 @@ from sensor_msgs.msg import CompressedImage
 from adahi_ros.core.distribution import counted
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import GOAL, OBSERVATION, Offer
-from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.timers import DueTimer
+from adahi_ros.nodes.common.verifier_messages import describe, to_request
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
-from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, fingerprint_of
 from adahi_ros.protocol.description import Description, Wants
-from adahi_ros.protocol.fingerprints import fingerprint_number
-from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, VerificationRequest, sent_codes
+from adahi_ros.protocol.request import (
+    PROTOCOL_VERSION,
+    Request,
+    RequestFault,
+    Sender,
+    fingerprint_number,
+    sent_codes,
+)
 from adahi_ros.protocol.window import WireWindow
-from adahi_ros.protocol.window_updates import WindowUpdate
 from adahi_ros.robot.requests import Outcome, PendingRequest
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.transport import StepRequest
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, to_jpeg
@@ -93,7 +97,7 @@ class End:
         self._due.set(self.session.next_due_s)
         stage.wait(lambda: self.session.link is not VerifierState.ABSENT, "a verifier")
 
-    def submit(self, request: StepRequest, on_outcome: Callable[[Outcome], None]) -> PendingRequest:
+    def submit(self, request: Request, on_outcome: Callable[[Outcome], None]) -> PendingRequest:
         return self.session.submit(request, 30.0, time.monotonic(), on_outcome)
 
     def _poll(self) -> None:
@@ -161,7 +165,7 @@ def test_the_target_sees_what_was_meant(
         drawn = sent_codes(draw.integers(8, size=(1, 2)), counts)
         request = VerificationRequest(seen, Proposal(np.zeros((1, 0, 2), np.float32), drawn))
         outcomes: list[Outcome] = []
-        pending = end.submit(StepRequest(request.draft, 2, step, wire), outcomes.append)
+        pending = end.submit(Request.of(request.draft, 2, step, wire), outcomes.append)
         stage.wait(lambda outcomes=outcomes: bool(outcomes), "reply")
         got = outcomes[0].verification
         assert got is not None, outcomes[0].message
@@ -188,10 +192,9 @@ def test_each_start_of_a_robot_is_a_session() -> None:
     numbers = np.zeros((H, S + 4), np.float32)
     counts = np.full((1, 2, 8), [[8192] * 7 + [8191]], np.uint16)
     draft = Proposal(np.zeros((1, 0, 2), np.float32), sent_codes(np.zeros((1, 2), np.int64), counts))
-    asked = StepRequest(draft, 1, 0, WireWindow.of(numbers[:, :S], AIM))
+    asked = Request.of(draft, 1, 0, WireWindow.of(numbers[:, :S], AIM))
     first, second = (Sender.of_new_start("robot", "", None) for _ in range(2))
-    whole = WindowUpdate(0, asked.window.rows, asked.window.goal)
-    sessions = [each.message(asked, whole).session_id for each in (first, first, second)]
+    sessions = [to_request(asked, asked.window, each).session_id for each in (first, first, second)]
     assert sessions[0] == sessions[1] != sessions[2]
 
 

@@ -13,8 +13,8 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.qos import QoSProfile
 
 from adahi_ros.nodes.common.messages import from_stamp
-from adahi_ros.protocol.fingerprints import fingerprint_text
 from adahi_ros.protocol.records import Reason
+from adahi_ros.protocol.request import fingerprint_text
 
 
 def of_another_tokenizer(right: DescribeTarget.Response) -> DescribeTarget.Response:

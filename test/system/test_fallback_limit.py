@@ -9,7 +9,7 @@ from typing import Any
 from adahi_msgs.msg import SafetyState
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 
-from adahi_ros.nodes.common.messages import describe
+from adahi_ros.nodes.common.verifier_messages import describe
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.protocol.description import Description
 from adahi_ros.protocol.records import Reason, StepRecord

@@ -15,19 +15,15 @@ from hypothesis import strategies as st
 from sensor_msgs.msg import CompressedImage
 
 from adahi_ros.core.distribution import counted
-from adahi_ros.nodes.common.messages import (
-    from_description,
-    from_reply,
-    from_request,
-)
 from adahi_ros.nodes.common.qos import verify_qos
+from adahi_ros.nodes.common.verifier_messages import from_description, from_reply, from_request
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import fingerprint_of
 from adahi_ros.policies.vqbet.vqbet_checkpoint import load_decoder
 from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.fingerprints import fingerprint_number
-from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, check_request
+from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestFault, fingerprint_number
 from adahi_ros.protocol.window import WireWindow, window_digest
+from adahi_ros.server.verification_request import check_request
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 from adahi_ros.server.window_cache import WindowCache
 
@@ -82,14 +78,14 @@ def test_a_good_request_gets_the_reply_of_the_verifier_in_process(
     assert (response.episode_id, response.step_id, response.first_step) == (3, 7, 7)
     policy = load_policy(exported / "target", "onnxruntime")
     sent, verifier = from_request(request), TargetVerifier(policy)
-    window = WindowCache(3, 6).complete("robot", sent.update)
+    window = WindowCache(3, 6).complete("robot", sent.window)
     checked = check_request(
         policy.signature, verifier.acceptance, window.values, window.goal, sent.codes, sent.counts
     )
     expected = verifier.verify(checked, verification_uniforms(SEED, "robot", 3, 7, 2))
-    accepted, actions = from_reply(response)
-    assert accepted == expected.accepted[0].tolist()
-    np.testing.assert_array_equal(actions, expected.actions.ravel())
+    reply = from_reply(0, response)
+    assert reply.accepted == expected.accepted[0].tolist()
+    np.testing.assert_array_equal(reply.actions, expected.actions.ravel())
 
 
 @pytest.mark.parametrize(

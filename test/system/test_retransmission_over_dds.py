@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from adahi_ros.robot.retransmission import FIRST_S
+from adahi_ros.robot.link_estimate import FIRST_S
 
 TIMEOUT_NS = round(20 * FIRST_S * 1e9)
 

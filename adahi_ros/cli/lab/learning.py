@@ -158,7 +158,7 @@ def learn_from_bags(
     signature = checkpoint.sizes.signature(checkpoint.decoder.fingerprint)
     with console.status("reading"):
         found = read_corrections(
-            *(bags, read, signature, checkpoint.decoder.sound, namespace), say if incomplete else None
+            *(bags, read, signature, checkpoint.decoder.range.sound, namespace), say if incomplete else None
         )
     for why, count in found.left_out.items():
         say(f"left out: {count} replies: {WHY[why]}")

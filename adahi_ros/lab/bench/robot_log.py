@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.records import Reason, StepRecord
-from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 
 SILENCE = 30  # observations: a draft policy that has sent a command, and then none for so many, has stopped

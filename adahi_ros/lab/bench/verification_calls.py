@@ -8,10 +8,11 @@ import math
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.protocol.description import Wants
+from adahi_ros.protocol.request import Request
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import WATCH_PERIOD_S, VerifierSession, VerifierState
-from adahi_ros.robot.transport import StepRequest, Transport
+from adahi_ros.robot.transport import Transport
 
 NOW_S = WATCH_PERIOD_S  # when a session that was started at 0 looks for its verifier; no time passes
 
@@ -48,7 +49,7 @@ class VerificationCalls:
             RuntimeError: there is none; names the reason.
         """
         outcomes: list[Outcome] = []
-        request = StepRequest(self._session.to_send(draft), episode, step, window)
+        request = Request.of(self._session.to_send(draft), episode, step, window)
         pending = self._session.submit(request, math.inf, NOW_S, outcomes.append)
         self._session.poll(NOW_S)
         (outcome,) = outcomes

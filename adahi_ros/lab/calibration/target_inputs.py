@@ -26,11 +26,12 @@ from adahi_ros.contract.fields import InputError
 from adahi_ros.core.assets import ENCODERS, named
 from adahi_ros.core.signature import GOAL, OBSERVATION, Feature, Observations, Signature
 from adahi_ros.protocol.description import Description, Wants
-from adahi_ros.protocol.request import NOTHING, check_request
-from adahi_ros.protocol.window_updates import WHOLE, WindowUpdate
+from adahi_ros.protocol.request import NOTHING
+from adahi_ros.protocol.window import WHOLE, WireWindow
 from adahi_ros.robot.compatibility import offer_of
 from adahi_ros.robot.target_view import target_view, view_of_contract
 from adahi_ros.server.received_images import ReceivedImages, pictures
+from adahi_ros.server.verification_request import check_request
 from adahi_ros.server.window_cache import WindowCache
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import QUALITY
@@ -134,7 +135,7 @@ class TargetInputs:
         sent = self._view.window(self._signature)
         newest = sent.newest(1)
         self.sent_bytes = len(newest.numbers) + len(newest.features) + sum(map(len, newest.images))
-        window = self._windows.complete(ROBOT, WindowUpdate(WHOLE, sent.rows, sent.goal))
+        window = self._windows.complete(ROBOT, WireWindow(WHOLE, sent.rows, sent.goal))
         self._windows.keep(ROBOT, window, 0.0)
         return check_request(
             self._signature,

@@ -16,7 +16,7 @@ import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability, residual
 from adahi_ros.core.distribution import UNITS
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.proposal import CodeDistribution, Proposal
 from adahi_ros.core.signature import Observations
 from adahi_ros.gates.deviation import DeviationTracker

@@ -12,6 +12,7 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.plan import Plan
 from adahi_ros.lab.evaluation.step_link import LinkCourse
 from adahi_ros.robot.controller import Controller, Step
+from adahi_ros.robot.prefetch import is_due
 
 
 class Arrived(NamedTuple):
@@ -103,7 +104,8 @@ class InFlight:
         """Return who asks at a step, (B,) bool: who would, and does not wait for a reply already."""
         wanted = step.transmit
         if self._course is not None:
-            wanted = wanted | (step.sound & (self._owed if self._waits else step.plan_left <= self._usual))
+            due = self._owed if self._waits else is_due(wanted, step.plan_left, self._usual)
+            wanted = wanted | (step.sound & due)
         for _, rows in self._come:
             wanted = wanted & ~rows
         return wanted & ~self._waiting

@@ -9,12 +9,11 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from adahi_ros.core.history import History
 from adahi_ros.core.signature import GOAL, IMAGE_FEATURES, OBSERVATION
 from adahi_ros.lab.evaluation.in_flight import InFlight
 from adahi_ros.lab.evaluation.step_link import Across, LinkCourse
-from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
 
 
@@ -148,7 +147,6 @@ def rollout(
     world.reset(seed, numbers)
     controller.reset(seed, numbers)
     draws = VerificationDraws(seed, robot_id, numbers, verifier.policy.draws)
-    seen = History(verifier.policy.signature, len(numbers))
     action = np.zeros((len(numbers), controller.policy.signature.action_dim), dtype=np.float32)
     course = None if across is None else LinkCourse(across.link, seed, numbers)
     under_way = InFlight(controller, len(numbers), late, course)
@@ -157,8 +155,8 @@ def rollout(
         active = ~world.done
         observed = {OBSERVATION: world.observation, GOAL: world.goal}
         under_way.arrive(len(rows))
-        step = controller.begin(observed, stand_in=action)
-        observations = seen.push({**observed, **for_target(world)})
+        step = controller.begin(observed, stand_in=action, beside=for_target(world))
+        observations = controller.seen.window(verifier.policy.signature)
         transmit = under_way.asks(step)
         rest = action if across is None else across.hold(action)
         asked = np.ones(len(numbers), dtype=bool) if controller.drafts else transmit

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.observation_buffer import ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.lab.evaluation.loaded_policies import Policies
@@ -86,7 +86,7 @@ def _proposing(proposer: Proposer, actor: Actor, horizon: int) -> Callable[[], o
         horizon: actions of a plan.
     """
     signature = actor.signature
-    memory, plan = Memory(LONGEST_MEMORY), Plan(1, signature.action_dim)
+    memory, plan = ObservationBuffer(LONGEST_MEMORY), Plan(1, signature.action_dim)
     observed = {
         OBSERVATION: np.zeros((1, signature.observation_dim), np.float32),
         GOAL: np.zeros((1, signature.goal_dim), np.float32),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL
 from adahi_ros.gates.gate_config import ControllerConfig

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from adahi_ros.acceptance.speculative import rejection_probability
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL
 from adahi_ros.gates.gate_context import GateContext
 from adahi_ros.lab.evaluation.rollout import World, for_target

@@ -19,14 +19,12 @@ from adahi_ros.lab.peers.driving import Client, peer
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
-from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Wants
-from adahi_ros.protocol.request import sent_codes
+from adahi_ros.protocol.request import Request, Sender, sent_codes
 from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.requests import Outcome
 from adahi_ros.robot.session import VerifierSession, VerifierState
-from adahi_ros.robot.transport import StepRequest
 
 
 class NoReplyError(Exception):
@@ -74,7 +72,7 @@ class DdsClient(Client):
         """See `Client.ask`."""
         draft = Proposal(self._no_actions, sent_codes(codes[None], counts[None]))
         outcomes: list[Outcome] = []
-        sent = StepRequest(self._session.to_send(draft), 0, self._step, WireWindow.of(window, goal))
+        sent = Request.of(self._session.to_send(draft), 0, self._step, WireWindow.of(window, goal))
         self._session.submit(sent, self._timeout_s, time.monotonic(), outcomes.append)
         self._due.set(self._session.next_due_s)
         self._step += 1

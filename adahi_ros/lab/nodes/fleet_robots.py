@@ -21,11 +21,11 @@ from rclpy.utilities import try_shutdown
 
 from adahi_ros.core.signature import Signature
 from adahi_ros.lab.nodes.fleet_robot import FleetClock, FleetRobot, fleet_wants
-from adahi_ros.nodes.common.messages import from_description
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.common.verifier_messages import from_description
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
-from adahi_ros.nodes.robot.request_messages import Sender
+from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.session import VerifierSession
 
 DISCOVERY_S = 30.0

@@ -30,10 +30,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from adahi_ros.core.signature import Signature
 from adahi_ros.lab.nodes.fleet_robot import FleetClock, FleetRobot, fleet_wants
 from adahi_ros.lab.peers.plan_server import signature_of
-from adahi_ros.protocol.description import Description
-from adahi_ros.protocol.window_updates import WindowUpdate
+from adahi_ros.protocol.description import Described, Description
+from adahi_ros.protocol.request import OK, Reply, Request
+from adahi_ros.protocol.window import WireWindow
 from adahi_ros.robot.session import VerifierSession
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
+from adahi_ros.robot.transport import Sent
 
 
 class OpenpiTransport:
@@ -51,7 +52,7 @@ class OpenpiTransport:
         self._signature = signature
         self._packer = msgpack_numpy.Packer()
         self._ids = count()
-        self._asked: deque[tuple[int, StepRequest]] = deque()
+        self._asked: deque[tuple[int, Request]] = deque()
         self._arrived: list[Reply | Described] = []
         self._sending: set[asyncio.Task[None]] = set()
         self._receiving = asyncio.create_task(self._receive())
@@ -61,7 +62,7 @@ class OpenpiTransport:
         """See `Transport`."""
         return not self._receiving.done()
 
-    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
+    def submit(self, request: Request, update: WireWindow) -> Sent:
         """See `Transport`; the window goes whole, for the server keeps none."""
         window = np.frombuffer(request.window.rows.numbers, np.float32).reshape(self._signature.history, -1)
         goal = np.frombuffer(request.window.goal, np.float32)
@@ -91,18 +92,11 @@ class OpenpiTransport:
             assert isinstance(message, bytes)
             reply = msgpack_numpy.unpackb(message)
             sent, request = self._asked.popleft()
-            first = request.step + request.ahead
-            said = (
-                0,
-                "",
-                request.episode,
-                request.step,
-                first,
-                (),
-                reply["actions"][request.ahead :].ravel(),
-            )
+            actions = reply["actions"][request.ahead :].ravel()
             compute_ms = reply["server_timing"]["infer_ms"]
-            self._arrived.append(Reply(sent, *said, compute_ms, False, len(message)))
+            self._arrived.append(
+                Reply(OK, "", *request.about, (), actions, compute_ms, id=sent, size_bytes=len(message))
+            )
             self.on_arrival()
 
 

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adahi_ros.core.history import History
-from adahi_ros.core.observation_buffer import Memory
+from adahi_ros.core.observation_buffer import History, ObservationBuffer
 from adahi_ros.core.plan import Plan
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.signature import GOAL, OBSERVATION
@@ -213,7 +212,7 @@ class Teacher:
         draws = EpisodeStreams(seed, "teacher", numbers, (self._samples + 1) * count)
         own = EpisodeStreams(seed, "lesson", numbers, 2 + action_dim)
         history, plan = History(target.signature, len(numbers)), Plan(len(numbers), action_dim)
-        memory = Memory(2 * horizon)
+        memory = ObservationBuffer(2 * horizon)
         parts: list[Examples] = []
         step = 0
         while not world.done.all():

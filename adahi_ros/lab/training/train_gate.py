@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 from scipy.stats import spearmanr
 from torch import nn
 
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.randomness import EpisodeStreams
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.gates.gate_config import ControllerConfig

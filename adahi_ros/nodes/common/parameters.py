@@ -26,8 +26,8 @@ from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
+from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.parameter_files import unheeded
-from adahi_ros.protocol.texts import shortened
 
 P = TypeVar("P")
 V = TypeVar("V")

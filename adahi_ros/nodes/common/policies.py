@@ -13,8 +13,8 @@ from adahi_ros.contract.contract import RELIABILITIES
 from adahi_ros.core.assets import CHECKPOINTS, ENCODERS, named
 from adahi_ros.core.checkpoint_files import CheckpointError
 from adahi_ros.core.signature import Signature
-from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.parameters import ParameterError, parameter
+from adahi_ros.nodes.common.verifier_messages import check_signature_bounds
 from adahi_ros.policies.backends import BACKENDS, load_policy
 from adahi_ros.policies.corrector.corrector import Corrector
 from adahi_ros.policies.corrector.corrector_checkpoint import load_corrector

@@ -10,9 +10,11 @@ from itertools import count
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
-from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
-from adahi_ros.protocol.window_updates import WindowUpdate
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
+from adahi_ros.nodes.common.verifier_messages import from_described, from_reply, to_request
+from adahi_ros.protocol.description import Described
+from adahi_ros.protocol.request import Reply, Request, Sender
+from adahi_ros.protocol.window import WireWindow
+from adahi_ros.robot.transport import Sent
 
 SESSION = 0  # nobody else has the robot's name
 
@@ -43,18 +45,18 @@ class CalledTransport:
         self._ids = count()
         self._arrived: list[Reply | Described] = []
 
-    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
+    def submit(self, request: Request, window: WireWindow) -> Sent:
         """Have a request verified, of whose window only this is sent."""
-        sent, message = next(self._ids), serialize_message(self._sender.message(request, update))
+        sent, message = next(self._ids), serialize_message(to_request(request, window, self._sender))
         response = deserialize_message(self._verify(message), VerifyDraft.Response)
-        self._arrived.append(reply_of(sent, response))
+        self._arrived.append(from_reply(sent, response))
         return Sent(sent, len(message))
 
     def describe(self) -> int:
         """Have the verifier describe itself; return the message's id."""
         sent = next(self._ids)
         description = deserialize_message(self._describe(), DescribeTarget.Response)
-        self._arrived.append(described_of(sent, description))
+        self._arrived.append(from_described(sent, description))
         return sent
 
     def poll(self) -> list[Reply | Described]:

@@ -11,13 +11,14 @@ from typing import Any
 
 from adahi_msgs.srv import DescribeTarget, VerifyDraft
 from rclpy.node import Node
-from rclpy.serialization import serialize_message
 from rclpy.task import Future
 
 from adahi_ros.nodes.common.qos import verify_qos
-from adahi_ros.nodes.robot.request_messages import Sender, described_of, reply_of
-from adahi_ros.protocol.window_updates import WindowUpdate
-from adahi_ros.robot.transport import Described, Reply, Sent, StepRequest
+from adahi_ros.nodes.common.verifier_messages import from_described, from_reply, size_of, to_request
+from adahi_ros.protocol.description import Described
+from adahi_ros.protocol.request import Reply, Request, Sender
+from adahi_ros.protocol.window import WireWindow
+from adahi_ros.robot.transport import Sent
 
 
 class VerifierClients:
@@ -80,16 +81,16 @@ class DdsTransport:
         """Whether both services are there."""
         return self._clients.present
 
-    def submit(self, request: StepRequest, update: WindowUpdate) -> Sent:
+    def submit(self, request: Request, window: WireWindow) -> Sent:
         """Send a request, of whose window only this."""
-        message = self._sender.message(request, update)
-        sent = self._call(self._clients.verifying, message, reply_of)
-        return Sent(sent, len(serialize_message(message)))  # it is on its way, and there is time
+        message = to_request(request, window, self._sender)
+        sent = self._call(self._clients.verifying, message, from_reply)
+        return Sent(sent, size_of(message))
 
     def describe(self) -> int:
         """Ask the verifier what it is; return the message's id."""
         message = DescribeTarget.Request(target=self._sender.target)
-        return self._call(self._clients.describing, message, described_of)
+        return self._call(self._clients.describing, message, from_described)
 
     def poll(self) -> list[Reply | Described]:
         """Return what has come since."""

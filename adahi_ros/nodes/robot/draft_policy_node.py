@@ -31,7 +31,6 @@ from adahi_ros.contract.contract import Channel
 from adahi_ros.contract.fields import InputError
 from adahi_ros.core.health_level import Health, Level
 from adahi_ros.core.texts import printable
-from adahi_ros.nodes.common.bounds import REQUEST
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, started
 from adahi_ros.nodes.common.message_types import message_type
@@ -42,6 +41,7 @@ from adahi_ros.nodes.common.spin import run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.timers import DueTimer
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.command_publisher import CommandPublisher
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftPolicyParameters
 from adahi_ros.nodes.robot.draft_policy_parts import (
@@ -55,9 +55,9 @@ from adahi_ros.nodes.robot.draft_policy_parts import (
 )
 from adahi_ros.nodes.robot.heartbeat_watch import HeartbeatWatch
 from adahi_ros.nodes.robot.operator import Operator
-from adahi_ros.nodes.robot.request_messages import Sender
 from adahi_ros.nodes.robot.verifiers import Verifiers
 from adahi_ros.policies.interface import Policy
+from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.compatibility import offer_of, wants_of
 from adahi_ros.robot.diagnosis import Diagnosis
 from adahi_ros.robot.loop import ControlLoop, DraftError

@@ -11,13 +11,13 @@ from adahi_ros.contract.parsing import ContractError, load_contract
 from adahi_ros.core.signature import Signature
 from adahi_ros.gates.gate_config import ControllerConfig
 from adahi_ros.gates.scores import ThresholdedGate
-from adahi_ros.nodes.common.bounds import REQUEST
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.common.policies import (
     corrector_from,
     index_from,
     policy_from,
 )
+from adahi_ros.nodes.common.verifier_messages import REQUEST
 from adahi_ros.nodes.robot.draft_policy_parameters import (
     DRAWN,
     FIRST_EPISODES,
@@ -36,7 +36,7 @@ from adahi_ros.robot.compatibility import (
     named_contract,
 )
 from adahi_ros.robot.controller import Controller
-from adahi_ros.robot.fallback import Fallback
+from adahi_ros.robot.steps import Fallback
 from adahi_ros.robot.target_view import TargetView, target_view, view_of_contract
 from adahi_ros.vision.encoder import Encoder, EncoderFiles
 

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from adahi_ros.nodes.common.parameters import ParameterError
 from adahi_ros.nodes.robot.dds_transport import DdsTransport, VerifierClients
 from adahi_ros.nodes.robot.draft_policy_parameters import DraftVerificationParameters
-from adahi_ros.nodes.robot.request_messages import Sender
+from adahi_ros.protocol.request import Sender
 from adahi_ros.robot.hedged_transport import HedgedTransport
 from adahi_ros.robot.robot_health import News
 from adahi_ros.robot.transport import Transport

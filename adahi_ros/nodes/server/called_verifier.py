@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 
 from adahi_msgs.srv import VerifyDraft
 from rclpy.serialization import deserialize_message, serialize_message
 
-from adahi_ros.nodes.common.messages import describe, from_request
-from adahi_ros.nodes.server.request_reading import heading_of, response_of
+from adahi_ros.nodes.common.verifier_messages import describe, from_request, to_reply
 from adahi_ros.protocol.description import Description
-from adahi_ros.server.engine import Engine
-from adahi_ros.server.served_targets import ServedTarget, ServedTargets
+from adahi_ros.server.engine import Engine, ServedTarget, ServedTargets
 from adahi_ros.server.service import VerificationService
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.server.window_cache import ImageEncoder
@@ -49,7 +46,7 @@ class CalledVerifier:
         """Return the serialized reply to a serialized request."""
         begun_s = time.perf_counter()
         message = deserialize_message(request, VerifyDraft.Request)
-        (served,) = self._service.replies([(heading_of(message), partial(from_request, message))], ALWAYS_S)
-        response = response_of(served.reply, time.perf_counter() - begun_s)
+        (served,) = self._service.replies([from_request(message)], ALWAYS_S)
+        response = to_reply(served.reply, time.perf_counter() - begun_s)
         reply: bytes = serialize_message(response)
         return reply

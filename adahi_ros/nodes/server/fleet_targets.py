@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from adahi_ros.core.assets import asset
-from adahi_ros.nodes.common.bounds import check_signature_bounds
 from adahi_ros.nodes.common.parameters import ParameterError
+from adahi_ros.nodes.common.verifier_messages import check_signature_bounds
 from adahi_ros.nodes.server.target_verifier_parameters import TargetVerifierParameters, target_by
 from adahi_ros.protocol.description import why_not_served
+from adahi_ros.server.engine import ServedTarget
 from adahi_ros.server.ray.fleet_file import read_fleet
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
-from adahi_ros.server.served_targets import ServedTarget
 
 FLEETS = "config/fleets"
 

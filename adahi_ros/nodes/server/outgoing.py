@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from adahi_msgs.srv import VerifyDraft
 
 from adahi_ros.nodes.common.reachable import ReachableClients
+from adahi_ros.protocol.request import Request
 
 
 class Sender(NamedTuple):
@@ -33,7 +34,7 @@ class Outgoing:
         unheard: called with a request whose reply was dropped or cannot reach its sender.
     """
 
-    def __init__(self, unheard: Callable[[VerifyDraft.Request], None]) -> None:
+    def __init__(self, unheard: Callable[[Request], None]) -> None:
         self._unheard = unheard
         self._reachable = ReachableClients()
 
@@ -41,7 +42,7 @@ class Outgoing:
         """Whether a client gets no reply now, so that its requests are not worth a computation."""
         return self._reachable.paused(client)
 
-    def send(self, request: VerifyDraft.Request, sender: Sender, response: VerifyDraft.Response) -> None:
+    def send(self, request: Request, sender: Sender, response: VerifyDraft.Response) -> None:
         """Send a reply, or drop it."""
         if not self._reachable.send(
             sender.client, partial(sender.service.send_response, response, sender.header)

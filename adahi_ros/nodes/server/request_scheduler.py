@@ -10,23 +10,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any
 
 from adahi_msgs.srv import VerifyDraft
 from rclpy.callback_groups import CallbackGroup
 
-from adahi_ros.nodes.common.bounds import check_request_bounds
+from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.clients import Clients
-from adahi_ros.nodes.common.messages import from_request
 from adahi_ros.nodes.common.parameters import parameter
 from adahi_ros.nodes.common.qos import REQUESTS_KEPT
+from adahi_ros.nodes.common.verifier_messages import from_request, header_of, to_reply
 from adahi_ros.nodes.server.outgoing import Outgoing, Sender
-from adahi_ros.nodes.server.request_reading import heading_of, response_of
-from adahi_ros.protocol.request import RequestError, RequestFault
-from adahi_ros.protocol.sent_reply import SentReply
-from adahi_ros.protocol.texts import NAME_LENGTH
+from adahi_ros.protocol.request import Reply, Request, RequestError, RequestFault
 from adahi_ros.server.admission import Admission
 from adahi_ros.server.request_queue import (
     LATEST_S,
@@ -37,7 +33,7 @@ from adahi_ros.server.request_queue import (
     Turn,
     needed_in_s,
 )
-from adahi_ros.server.service import InFlight, RequestHeader, Served, VerificationService
+from adahi_ros.server.service import InFlight, Served, VerificationService
 
 SIZE = 16
 QUOTA_HZ = 100.0
@@ -96,7 +92,7 @@ class ByTurns(CallbackGroup):
         """See rclpy."""
 
 
-_Taken = tuple[VerifyDraft.Request, Sender, float]
+_Taken = tuple[Request, Sender, float]
 """A request, where its reply goes, and when it came."""
 
 
@@ -174,24 +170,16 @@ class RequestScheduler:
         if self._refuses_late:
             for request, sender, came_s in self._waiting.take_late(time.monotonic()):
                 refusal = self._admission.late(len(self._waiting))
-                self._send(request, sender, self._verification.busy(heading_of(request), refusal), came_s)
+                self._send(request, sender, self._verification.busy(request, refusal), came_s)
 
     def _begin(self, turns: list[_Taken]) -> None:
         """Have requests verified."""
         begun_s = time.monotonic()
-        headings = [heading_of(request) for request, _, _ in turns]
-        asked = [
-            (heading, partial(from_request, request))
-            for heading, (request, _, _) in zip(headings, turns, strict=True)
-        ]
         until_s = begun_s + LATEST_S
         if self._refuses_late:
-            needed_s = (
-                came_s + needed_in_s(heading, self._batch.deadline_s)
-                for heading, (_, _, came_s) in zip(headings, turns, strict=True)
-            )
-            until_s = max(needed_s)
-        for under_way in self._verification.begin(asked, until_s):
+            unsaid_s = self._batch.deadline_s
+            until_s = max(came_s + needed_in_s(request, unsaid_s) for request, _, came_s in turns)
+        for under_way in self._verification.begin([request for request, _, _ in turns], until_s):
             taken = [turns[place] for place in under_way.places]
             self._under_way.append((under_way, taken, begun_s))
             under_way.begun.when_done(self._wake)
@@ -223,60 +211,55 @@ class RequestScheduler:
         replies than may wait, and gives up after `DISMISSING_S`.
         """
         end_s = time.monotonic() + DISMISSING_S
-        for heading, (request, sender, came_s) in self._unserved():
+        for request, sender, came_s in self._unserved():
             if time.monotonic() < end_s:
-                self._send(request, sender, self._verification.dismissed(heading), came_s)
+                self._send(request, sender, self._verification.dismissed(request), came_s)
         self._waiting = RequestQueue()
         for under_way, _, _ in self._under_way:
             self._verification.abandon(under_way)
         self._under_way.clear()
         self._clients.close()
 
-    def _unserved(self) -> Iterator[tuple[RequestHeader, _Taken]]:
+    def _unserved(self) -> Iterator[_Taken]:
         """Return the requests that have no reply yet."""
         for turn in tuple(self._waiting):
-            yield turn.heading, turn.request
-        for under_way, taken, _ in self._under_way:
-            yield from zip(under_way.headings, taken, strict=True)
-        for _, request, sender in self._take():
-            yield heading_of(request), (request, sender, time.monotonic())
+            yield turn.item
+        for _, taken, _ in self._under_way:
+            yield from taken
+        for _, message, sender in self._take():
+            yield header_of(message), sender, time.monotonic()
 
     def _take_all(self) -> None:
         """Have the requests wait that have come, as far as they are let in."""
-        for robot, request, sender in self._take():
-            self._admit(robot, request, sender, time.monotonic())
+        for robot, message, sender in self._take():
+            self._admit(robot, message, sender, time.monotonic())
 
-    def _admit(self, robot: str, request: VerifyDraft.Request, sender: Sender, now_s: float) -> None:
-        heading, verification, client = heading_of(request), self._verification, sender.client
+    def _admit(self, robot: str, message: VerifyDraft.Request, sender: Sender, now_s: float) -> None:
+        header, verification, client = header_of(message), self._verification, sender.client
         if self._outgoing.paused(client):
             return
-        refusal = self._admission.over_quota(robot or heading.robot_id, now_s, client)
+        refusal = self._admission.over_quota(robot or header.robot_id, now_s, client)
         if refusal is not None:
-            reply = verification.busy(heading, refusal)
+            reply = verification.busy(header, refusal)
             if not refusal.told:
-                self._send(request, sender, reply, now_s)
+                self._send(header, sender, reply, now_s)
             return
-        if robot not in ("", heading.robot_id):
-            (served,) = verification.replies([(heading, partial(_refuse, robot, heading))], now_s)
-            self._reply(request, sender, served, now_s)
+        request = from_request(message)
+        if robot not in ("", request.robot_id):  # it must not take the turn of another robot
+            (served,) = verification.replies([replace(header, fault=_wrong_name(robot, header))], now_s)
+            self._reply(header, sender, served, now_s)
             return
-        try:
-            check_request_bounds(request)
-        except RequestError:  # what is larger than it may be is not kept until its turn
-            (served,) = verification.replies([(heading, partial(from_request, request))], now_s)
-            self._reply(request, sender, served, now_s)
-            return
-        image_bytes = sum(len(image.data) for image in request.images)
-        self._make_room(heading.robot_id, client)
-        if not self._waiting.has_room(heading.robot_id, image_bytes):
+        image_bytes = sum(map(len, request.window.rows.images))
+        self._make_room(request.robot_id, client)
+        if not self._waiting.has_room(request.robot_id, image_bytes):
             refusal = self._admission.full(len(self._waiting))
-            self._send(request, sender, verification.busy(heading, refusal), now_s)
+            self._send(request, sender, verification.busy(request, refusal), now_s)
             return
         used_s, unsaid_s = self._admission.used_s(client, now_s), self._batch.deadline_s
-        turn = Turn.of(heading, (request, sender, now_s), now_s, image_bytes, unsaid_s, used_s, client)
+        turn = Turn.of(request, (request, sender, now_s), now_s, image_bytes, unsaid_s, used_s, client)
         self._all_held = False
         for overtaken, its_sender, came_s in self._waiting.add(turn):
-            self._send(overtaken, its_sender, verification.overtaken(heading_of(overtaken)), came_s)
+            self._send(overtaken, its_sender, verification.overtaken(overtaken), came_s)
 
     def _make_room(self, robot_id: str, client: Hashable) -> None:
         """Where as many wait as may, refuse a request of the client that has the most of them."""
@@ -286,7 +269,7 @@ class RequestScheduler:
         if displaced is not None:
             request, sender, came_s = displaced
             refusal = self._admission.full(len(self._waiting))
-            self._send(request, sender, self._verification.busy(heading_of(request), refusal), came_s)
+            self._send(request, sender, self._verification.busy(request, refusal), came_s)
 
     def _take(self) -> Iterator[tuple[str, VerifyDraft.Request, Sender]]:
         """Take requests from DDS, each with the robot that may ask by its service."""
@@ -298,15 +281,15 @@ class RequestScheduler:
                 client = self._clients.client_of(header) or request.robot_id[: NAME_LENGTH + 1]
                 yield robot, request, Sender(service, header, client)
 
-    def _reply(self, request: VerifyDraft.Request, sender: Sender, served: Served, came_s: float) -> None:
+    def _reply(self, request: Request, sender: Sender, served: Served, came_s: float) -> None:
         self._send(request, sender, served.reply, came_s)
         if served.refusal or served.shared:
             self._served(served.refusal, served.shared)
 
-    def _send(self, request: VerifyDraft.Request, sender: Sender, reply: SentReply, came_s: float) -> None:
-        self._outgoing.send(request, sender, response_of(reply, time.monotonic() - came_s))
+    def _send(self, request: Request, sender: Sender, reply: Reply, came_s: float) -> None:
+        self._outgoing.send(request, sender, to_reply(reply, time.monotonic() - came_s))
 
 
-def _refuse(robot: str, heading: RequestHeader) -> NoReturn:
-    message = f"robot_id: {heading.robot_id!r}, must be {robot!r}, whose service this is"
-    raise RequestError(RequestFault.UNKNOWN_ROBOT, message)
+def _wrong_name(robot: str, request: Request) -> RequestError:
+    message = f"robot_id: {request.robot_id!r}, must be {robot!r}, whose service this is"
+    return RequestError(RequestFault.UNKNOWN_ROBOT, message)

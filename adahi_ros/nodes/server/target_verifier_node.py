@@ -27,26 +27,25 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.task import Future
 
 from adahi_ros.core.health_level import Health
+from adahi_ros.core.texts import shortened
 from adahi_ros.nodes.common.diagnostics import DiagnosticsPublisher
 from adahi_ros.nodes.common.managed import ManagedNode, started
-from adahi_ros.nodes.common.messages import describe
 from adahi_ros.nodes.common.qos import verify_qos
 from adahi_ros.nodes.common.spin import freeze_garbage, run
 from adahi_ros.nodes.common.throttled_log import ThrottledLog
 from adahi_ros.nodes.common.urgent_executor import Urgent, UrgentExecutor
+from adahi_ros.nodes.common.verifier_messages import describe
 from adahi_ros.nodes.server.exposure import exposure
 from adahi_ros.nodes.server.fleet_targets import fleet_targets
 from adahi_ros.nodes.server.machine import memory_figures
-from adahi_ros.nodes.server.request_reading import heading_of
 from adahi_ros.nodes.server.request_scheduler import ByTurns, RequestScheduler
 from adahi_ros.nodes.server.target_verifier_parameters import (
     TargetVerifierParameters,
     check_robots,
     served_target,
 )
-from adahi_ros.protocol.request import PROTOCOL_VERSION, RequestError
-from adahi_ros.protocol.texts import shortened
-from adahi_ros.server.served_targets import ServedTarget, ServedTargets
+from adahi_ros.protocol.request import PROTOCOL_VERSION, Request, RequestError
+from adahi_ros.server.engine import ServedTarget, ServedTargets
 from adahi_ros.server.server_health import HealthWatch
 from adahi_ros.server.service import VerificationService, target_name
 
@@ -225,8 +224,8 @@ class TargetVerifierNode(ManagedNode):
         if refusal:
             self._log.warning("refused", refusal)
 
-    def _unheard(self, request: VerifyDraft.Request) -> None:
-        warning = self._service.unheard(heading_of(request), self._values.verification.reliability)
+    def _unheard(self, request: Request) -> None:
+        warning = self._service.unheard(request, self._values.verification.reliability)
         self._log.warning("unheard", warning)
 
     def _health(self) -> Health:

@@ -12,6 +12,7 @@ from typing import Any
 from adahi_ros.acceptance.distance import WITHIN
 from adahi_ros.acceptance.rules import ACCEPTANCES, BY_TARGET
 from adahi_ros.acceptance.semantic import told_arguments
+from adahi_ros.core.texts import NAME_LENGTH
 from adahi_ros.nodes.common.managed import ManagedParameters
 from adahi_ros.nodes.common.parameters import LARGEST_INTEGER, ParameterError, group, parameter
 from adahi_ros.nodes.common.policies import (
@@ -27,11 +28,9 @@ from adahi_ros.policies.backends import COMPUTE, DTYPES
 from adahi_ros.policies.slowed import SlowedPolicy
 from adahi_ros.protocol.description import Description, why_not_served
 from adahi_ros.protocol.request import ROUND_TRIP_MS
-from adahi_ros.protocol.texts import NAME_LENGTH
-from adahi_ros.server.engine import Engine
+from adahi_ros.server.engine import Engine, ServedTarget
 from adahi_ros.server.nearest_sample import SAMPLES
 from adahi_ros.server.received_images import ReceivedImages
-from adahi_ros.server.served_targets import ServedTarget
 from adahi_ros.server.service import target_name
 from adahi_ros.server.verifier import AGREEMENTS, TargetVerifier, Verifier
 from adahi_ros.server.window_cache import MAX_AGE_S, ROBOTS_KEPT

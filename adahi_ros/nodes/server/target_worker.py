@@ -11,7 +11,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from adahi_ros.acceptance.interface import Verdict
-from adahi_ros.protocol.request import VerificationRequest
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import Verifier
 
 Said = Future[list[Verdict | Exception]]

@@ -79,7 +79,8 @@ class CodePolicy(ABC):
             probabilities = probabilities_of(counts)
 
         def actions_of(codes: np.ndarray) -> np.ndarray:
-            actions: np.ndarray = self.decoder.decode(codes) + prediction.offset_at(codes)
+            offset = prediction.offset_at(codes)
+            actions: np.ndarray = self.decoder.decode(codes) + offset
             return actions
 
         codes = sample(probabilities if counts is None else counts, draws)
@@ -87,8 +88,8 @@ class CodePolicy(ABC):
 
     def sound(self, actions: np.ndarray) -> np.ndarray:
         """See `Policy.sound`."""
-        return self.decoder.sound(actions)
+        return self.decoder.range.sound(actions)
 
     def check(self, actions: np.ndarray) -> None:
         """See `Policy.check`."""
-        self.decoder.check(actions)
+        self.decoder.range.check(actions)

@@ -23,6 +23,7 @@ class ActionDecoder:
         fingerprint: 16 hexadecimal digits; equal exactly when the same codes mean the same actions.
         low, high: (A,) float32 in action units. No demonstrated action is near them: what lies beyond
             is a fault, not an action.
+        range: the same, as a check.
 
     Args:
         table: (K,) * N + (W, A) float32, the chunk for each combination of N codes, action units.
@@ -46,7 +47,7 @@ class ActionDecoder:
         actions = self.table.reshape(-1, self.action_dim)
         self.low = actions.min(axis=0) - RANGE_MARGIN * self.action_scale
         self.high = actions.max(axis=0) + RANGE_MARGIN * self.action_scale
-        self._range = ActionRange(self.low, self.high)
+        self.range = ActionRange(self.low, self.high)
         digest = hashlib.sha256(repr(self.table.shape).encode())
         digest.update(self.table.astype("<f4").tobytes())
         self.fingerprint = digest.hexdigest()[:16]
@@ -55,15 +56,3 @@ class ActionDecoder:
         """Return the chunks (B, W, A) for codes (B, N)."""
         chunks: np.ndarray = self.table[tuple(codes.T)]
         return chunks
-
-    def sound(self, chunks: np.ndarray) -> np.ndarray:
-        """Return which of chunks (B, W, A) a policy on this tokenizer may mean, (B,) bool; see `check`."""
-        return self._range.sound(chunks)
-
-    def check(self, chunks: np.ndarray) -> None:
-        """Refuse chunks (B, W, A) that no policy on this tokenizer means.
-
-        Raises:
-            ValueError: an action is not finite, or not from `low` to `high`.
-        """
-        self._range.check(chunks)

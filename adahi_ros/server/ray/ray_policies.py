@@ -24,9 +24,9 @@ import numpy as np
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.texts import abridged
 from adahi_ros.policies.interface import TargetUnavailableError
-from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.server.ray.fleet_file import FleetPolicy, application_of
 from adahi_ros.server.ray.ray_head import check_installed
+from adahi_ros.server.verification_request import VerificationRequest
 
 RETRY_AFTER_S = 0.25  # robots come again while Ray is away
 LOOK_S = 0.1  # for a Ray that is away

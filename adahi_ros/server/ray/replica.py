@@ -23,9 +23,9 @@ from adahi_ros.core.signature import Signature
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import TargetUnavailableError
 from adahi_ros.policies.slowed import SlowedPolicy
-from adahi_ros.protocol.request import RequestError, VerificationRequest
-from adahi_ros.server.batches import joined, kind_of
+from adahi_ros.protocol.request import RequestError
 from adahi_ros.server.ray.fleet_file import FleetPolicy
+from adahi_ros.server.verification_request import VerificationRequest, joined, kind_of
 from adahi_ros.server.verifier import TargetVerifier
 
 STUCK_S = 60.0  # of one batch; then the replica is not healthy, and Ray Serve replaces it

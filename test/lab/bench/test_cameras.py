@@ -9,7 +9,7 @@ import pytest
 
 from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.assets import asset
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import OBSERVATION, Feature, Signature
 from adahi_ros.gates.parameter_file import Calibration
 from adahi_ros.lab.bench import cameras
@@ -30,8 +30,8 @@ from adahi_ros.lab.evaluation.loaded_policies import PolicyFiles
 from adahi_ros.lab.evaluation.rollout import Log, rollout
 from adahi_ros.lab.methods.methods import gated
 from adahi_ros.lab.tasks.camera import CameraTask
-from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier
 from adahi_ros.vision.encoder import Encoder
 from adahi_ros.vision.images import from_jpeg, jpeg_within, to_jpeg

@@ -19,8 +19,9 @@ from adahi_ros.nodes.robot.called_transport import CalledTransport
 from adahi_ros.nodes.server.called_verifier import CalledVerifier
 from adahi_ros.policies.interface import Policy
 from adahi_ros.protocol.description import Wants
-from adahi_ros.protocol.request import VerificationRequest, sent_codes
+from adahi_ros.protocol.request import sent_codes
 from adahi_ros.protocol.window import WireWindow
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier, verification_uniforms
 
 SEED, EPISODE = 3, 5

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from adahi_ros.core.history import History
+from adahi_ros.core.observation_buffer import History
 from adahi_ros.core.signature import GOAL, OBSERVATION
 from adahi_ros.core.trajectories import Trajectories
 from adahi_ros.lab.calibration.recorded_world import RecordedWorld
@@ -40,7 +40,7 @@ def test_each_step_has_its_own_plans_also_where_some_episodes_are_left_out() -> 
     for step in range(3):
         seen = {OBSERVATION: world.observation, GOAL: world.goal, **for_target(world)}
         for draw, sample in ((0.1, 0), (0.9, 1)):
-            actions = target.propose(history.with_newest(seen), np.full((2, 1), draw)).actions
+            actions = target.propose(history.push(seen), np.full((2, 1), draw)).actions
             np.testing.assert_array_equal(actions, made.plans[[8 + step, step], sample])
         world.step(world.action)
     assert (target.digest, target.signature.horizon) == ("digest", T)

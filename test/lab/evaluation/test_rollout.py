@@ -20,8 +20,8 @@ from adahi_ros.lab.methods.oracle import OracleGate
 from adahi_ros.lab.tasks import make
 from adahi_ros.lab.tasks.task_interface import Task
 from adahi_ros.policies.interface import AS_TRAINED, Policy, Sampling
-from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.robot.controller import Controller
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier, VerificationDraws
 
 MANY = 4000

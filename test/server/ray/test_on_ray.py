@@ -22,10 +22,11 @@ from adahi_ros.core.distribution import counted
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.policies.backends import load_policy
 from adahi_ros.policies.interface import Policy, TargetUnavailableError, fingerprint_of
-from adahi_ros.protocol.request import VerificationRequest, sent_codes
+from adahi_ros.protocol.request import sent_codes
 from adahi_ros.server.ray.fleet_file import FleetPolicy, Replicas, SemanticArguments
 from adahi_ros.server.ray.ray_head import ENVIRONMENT, RayHead
 from adahi_ros.server.ray.ray_policies import RayPolicies, RayVerifier
+from adahi_ros.server.verification_request import VerificationRequest
 from adahi_ros.server.verifier import TargetVerifier
 
 pytestmark = [

@@ -18,10 +18,10 @@ from adahi_ros.acceptance.interface import Verdict
 from adahi_ros.core.proposal import Proposal
 from adahi_ros.core.signature import Observations, Signature, observed_features
 from adahi_ros.policies.interface import TargetUnavailableError
-from adahi_ros.protocol.request import VerificationRequest
 from adahi_ros.server.ray import ray_policies
 from adahi_ros.server.ray.fleet_file import FleetPolicy
 from adahi_ros.server.ray.ray_policies import RayPolicies
+from adahi_ros.server.verification_request import VerificationRequest
 
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: requirements/ray.txt")
 LIMIT_S = 10.0

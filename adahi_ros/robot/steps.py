@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of one robot: the active one, all of them counted, and how many in a row lacked the target."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from adahi_ros.contract.assembler import Observation
+from adahi_ros.protocol.records import NO_PLAN, Reason, StepRecord
+from adahi_ros.robot.controller import Step
+from adahi_ros.robot.requests import Outcome, PendingRequest
+
+FALLBACKS = ("draft", "hold")
+
+
+@dataclass
+class ActiveStep:
+    """A step that has begun, and its request where it has one."""
+
+    observation: Observation
+    step: Step
+    received_s: float
+    draft_ms: float
+    pending: PendingRequest | None = None
+    withheld: bool = False
+
+    @property
+    def planned(self) -> bool:
+        """Whether the target's plan says what to do."""
+        return bool(self.step.plan_left[0])
+
+    def record(
+        self,
+        outcome: Outcome,
+        executed: np.ndarray | None,
+        total_ms: float,
+        robot_id: str,
+        proposer: str,
+        requests_pending: int,
+        reason_counts: tuple[int, ...],
+    ) -> StepRecord:
+        """Return the record of the step.
+
+        Args:
+            outcome: of its request, or of what came since the step before.
+            executed: (A,), what was commanded; None where nothing was.
+            total_ms: observation received to action published.
+            robot_id: whose step it is.
+            proposer: what proposed it, by name.
+            requests_pending: requests that are on their way.
+            reason_counts: steps so far by `Reason`, this one included.
+        """
+        step, observation, verification = self.step, self.observation, outcome.verification
+        return StepRecord(
+            stamp_ns=observation.stamp_ns,
+            robot_id=robot_id,
+            episode=observation.episode,
+            step=observation.step,
+            gate=step.trigger.name,
+            deviation=_known(step.deviation[0]),
+            score=float(step.score[0]),
+            threshold=step.trigger.threshold,
+            transmitted=self.pending is not None,
+            verified=verification is not None,
+            accepted=() if verification is None else tuple(map(bool, verification.accepted[0])),
+            reason=outcome.reason,
+            reason_counts=reason_counts,
+            message=outcome.message,
+            proposer=proposer,
+            draft_action=_numbers(step.intended[0]),
+            planned_action=_numbers(step.planned[0]),
+            plan_age=int(step.plan_age[0]) if self.planned else NO_PLAN,
+            plan_left=int(step.plan_left[0]),
+            expected_error=step.expected_error,
+            requests_pending=requests_pending,
+            action=() if executed is None else tuple(map(float, executed)),
+            draft_ms=self.draft_ms,
+            verify_ms=outcome.verify_ms,
+            target_compute_ms=outcome.compute_ms,
+            total_ms=total_ms,
+            request_bytes=0 if self.pending is None else self.pending.request_bytes,
+            response_bytes=outcome.reply_bytes,
+        )
+
+
+def _known(number: float) -> float:
+    """Return a number; NaN where it is infinite, because there is nothing to compare with."""
+    return float(number) if np.isfinite(number) else float("nan")
+
+
+def _numbers(action: np.ndarray) -> tuple[float, ...]:
+    """Return an action (A,); nothing of one that there is not."""
+    return () if np.isnan(action).any() else tuple(map(float, action))
+
+
+@dataclass
+class Totals:
+    """What has happened since the node was activated.
+
+    Attributes:
+        steps: observations that got their command.
+        transmitted: of them, those whose draft was sent to the target.
+        verified: of them, those whose reply was executed.
+        coded: of them, those that are about codes of a draft.
+        kept: of them, those that kept every drafted code.
+        repeated: commands sent again for an observation that was repeated.
+        undrafted: observations that got no command, because the policy proposed none that is sound.
+        reasons: steps by their reason; those of all but NONE went without the target's reply.
+    """
+
+    steps: int = 0
+    transmitted: int = 0
+    verified: int = 0
+    coded: int = 0
+    kept: int = 0
+    repeated: int = 0
+    undrafted: int = 0
+    dropped: int = 0
+    unattended: int = 0
+    reasons: Counter[Reason] = field(default_factory=Counter)
+
+    @property
+    def fallbacks(self) -> dict[str, int]:
+        """Steps without the target's reply, by reason."""
+        return {why.name.lower(): count for why, count in self.reasons.items() if why is not Reason.NONE}
+
+    def count(self, reason: Reason) -> tuple[int, ...]:
+        """Count the reason of one step; return the steps so far by reason."""
+        self.reasons[reason] += 1
+        return tuple(self.reasons[each] for each in Reason)
+
+    def add(self, record: StepRecord) -> None:
+        """Count the rest of one step."""
+        self.steps += 1
+        self.transmitted += record.transmitted
+        self.verified += record.verified
+        coded = record.verified and bool(record.accepted)
+        self.coded += coded
+        self.kept += coded and all(record.accepted)
+
+
+class Fallback:
+    """Counts the steps in a row whose draft the gate sent to the target, without a reply.
+
+    Past a limit the draft is withheld: at every step, whatever its gate says, until the target has verified
+    one. So ask about every step while it is withheld; a robot that stands still may never again draft what
+    its gate would have verified. A step that the gate leaves to the draft does not count, and does not end
+    the row either: else a gate that skips one now and then would keep a robot going without a target.
+
+    Args:
+        limit: of such steps in a row; 0 for none at all, None for no limit.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin to count."""
+        self._alone = 0
+
+    @property
+    def withholds(self) -> bool:
+        """Whether nothing of a draft is to be executed until the target has verified one."""
+        return self._limit is not None and self._alone > self._limit
+
+    def verified(self) -> None:
+        """The target has verified a draft, or its plan is executed."""
+        self._alone = 0
+
+    def unverified(self) -> bool:
+        """Count a draft that was to be verified and was not; return whether it may be executed."""
+        self._alone += 1
+        return not self.withholds
+
+    @property
+    def label(self) -> str:
+        """What happens without a target, for people."""
+        if self._limit is None:
+            return "drafts are executed"
+        if self._limit == 0:
+            return "the robot is held"
+        return f"drafts are executed for {self._limit} steps in a row, then the robot is held"
